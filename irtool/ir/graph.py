@@ -1,0 +1,589 @@
+"""Graph, Block, Node, Value: use-def chains with O(1) edits.
+
+A `Graph` owns a `Block`; a `Block` is a circular list of `Node`s closed by a hidden return node (`prim::Return`) whose *inputs*
+are the block's results; a hidden parameter node (`prim::Param`) *defines* the block's inputs as its outputs (as torch's ir.h).
+
+Note [lazy uses]: uses are built for a whole graph the first time one value of it is asked for them, and kept up to date from
+then on (an ordered dict keyed by `(user, slot)`, so adding and dropping is O(1) and the order is deterministic). A graph that is
+only parsed and printed never pays for them. A node uses its inputs while it stands in a block of a graph, not before.
+
+Note [shared attributes]: `node.attributes` is a mapping that nodes parsed from the same line template share. Never write into
+it: `set_attribute` and `remove_attribute` copy.
+
+Only this package links, unlinks or edits uses. The text parser, which makes a million nodes a second, fills the slots of fresh
+nodes itself (`irtool/text/parser.py`), before any use is built.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from irtool.ir.attribute import Attribute
+    from irtool.ir.dialect import Dialect
+    from irtool.ir.source import SourceFile
+    from irtool.ir.types import Type
+
+PARAM = "prim::Param"
+RETURN = "prim::Return"
+NO_ATTRIBUTES: Mapping[str, Attribute] = {}
+NO_BLOCKS: tuple[Block, ...] = ()
+
+
+class Use(NamedTuple):
+    """One operand position: `user.inputs[slot]` is the value."""
+
+    user: Node
+    slot: int
+
+
+class Value:
+    """What a node defines: a name (text after `%`), a type, its defining node, its uses."""
+
+    __slots__ = ("name", "type", "node", "_uses")
+    name: str
+    type: Type
+    node: Node
+    _uses: dict[tuple[Node, int], None] | None
+
+    def __init__(self, name: str, type: Type, node: Node) -> None:
+        self.name = name
+        self.type = type
+        self.node = node
+        self._uses = None
+
+    @property
+    def uses(self) -> list[Use]:
+        """Operand positions that read this value, oldest first. A snapshot: safe to edit the graph while walking it."""
+        return [Use(user, slot) for user, slot in self._use_map()]
+
+    @property
+    def has_uses(self) -> bool:
+        """Does any node (or block result) read this value?"""
+        return bool(self._use_map())
+
+    @property
+    def use_count(self) -> int:
+        """Number of operand positions that read this value."""
+        return len(self._use_map())
+
+    @property
+    def is_block_input(self) -> bool:
+        """Is this an input of its block (or graph) rather than a node's result?"""
+        return self.node.kind == PARAM
+
+    @property
+    def index(self) -> int:
+        """Position among the defining node's outputs."""
+        return next(i for i, v in enumerate(self.node.outputs) if v is self)
+
+    @property
+    def has_id_name(self) -> bool:
+        """Is the name a bare number (nobody gave it a name)?"""
+        return self.name.isdecimal() and self.name.isascii()
+
+    def replace_all_uses_with(self, other: Value) -> None:
+        """Every operand that reads this value reads `other` instead."""
+        if other is self:
+            return
+        for user, slot in list(self._use_map()):
+            user.replace_input(slot, other)
+
+    def _use_map(self) -> dict[tuple[Node, int], None]:
+        if self._uses is None:
+            graph = self.node.graph
+            if graph is None:
+                return {}
+            graph.build_uses()
+            if self._uses is None:      # a value of a node that stands in no block
+                return {}
+        return self._uses
+
+    def __str__(self) -> str:
+        return f"%{self.name}"
+
+    def __repr__(self) -> str:
+        return f"<Value %{self.name} : {self.type}>"
+
+
+class Node:
+    """One operation: `outputs = kind[attributes](inputs)`, with nested blocks, scope and source comment."""
+
+    __slots__ = ("kind", "inputs", "outputs", "attributes", "blocks", "tail", "line", "owner", "prev", "next")
+    kind: str
+    """Qualified name as the text has it: `aten::mul`, `prim::If`; `^Name` for a Python op; unqualified in old dialects."""
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    attributes: Mapping[str, Attribute]
+    """Ordered. Shared between nodes: see Note [shared attributes]."""
+    blocks: tuple[Block, ...]
+    tail: str
+    """Text after the operands, verbatim: `, scope: A/B[c] # file.py:3:4`; empty in most graphs."""
+    line: int
+    """1-based line of the text it was parsed from; 0 for a node made by a pass."""
+    owner: Block | None
+    """The block it stands in; None while it stands nowhere."""
+    prev: Node
+    next: Node
+
+    def __init__(self, kind: str, inputs: Iterable[Value] = (), attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> None:
+        self.kind = kind
+        self.inputs = tuple(inputs)
+        self.outputs = ()
+        self.attributes = attributes
+        self.blocks = NO_BLOCKS
+        self.tail = ""
+        self.line = 0
+        self.owner = None
+        self.prev = self
+        self.next = self
+
+    # -- where it stands
+    @property
+    def graph(self) -> Graph | None:
+        """The graph whose text holds this node."""
+        return self.owner.graph if self.owner is not None else None
+
+    @property
+    def output(self) -> Value:
+        """The single result. Raises ValueError when there is not exactly one."""
+        (value,) = self.outputs
+        return value
+
+    @property
+    def scope(self) -> str:
+        """Scope path (`Net/Linear[fc]`), empty when none."""
+        if ", scope: " not in self.tail:
+            return ""
+        return self.tail.partition(", scope: ")[2].partition(" # ")[0]
+
+    @property
+    def source(self) -> str:
+        """Source comment (`model.py:12:16`), empty when none."""
+        return self.tail.partition(" # ")[2]
+
+    def before_in_block(self, other: Node) -> bool:
+        """Does this node stand before `other` of the same block? O(distance)."""
+        ahead = behind = self
+        while True:         # walk both ways at once, so that neighbours are found quickly
+            ahead, behind = ahead.next, behind.prev
+            if ahead is other:
+                return other.kind != PARAM
+            if behind is other:
+                return other.kind == RETURN and other is self.owner_block.return_node
+            if ahead is self:
+                raise ValueError("nodes of different blocks")
+            if ahead.kind == RETURN:
+                return False
+            if behind.kind == RETURN:
+                return True
+
+    @property
+    def owner_block(self) -> Block:
+        """The block it stands in. Raises ValueError when it stands nowhere."""
+        if self.owner is None:
+            raise ValueError(f"{self.kind} stands in no block")
+        return self.owner
+
+    # -- edits
+    def add_output(self, name: str, type: Type) -> Value:
+        """A new last result."""
+        value = Value(name, type, self)
+        graph = self.graph
+        if graph is not None and graph.has_uses_built:
+            value._uses = {}
+        self.outputs = (*self.outputs, value)
+        return value
+
+    def remove_output(self, index: int) -> None:
+        """Drop a result nobody uses."""
+        if self.outputs[index].has_uses:
+            raise ValueError(f"%{self.outputs[index].name} is used")
+        self.outputs = self.outputs[:index] + self.outputs[index + 1:]
+
+    def replace_input(self, slot: int, value: Value) -> Value:
+        """`inputs[slot] = value`; gives the old one."""
+        old = self.inputs[slot]
+        if old is not value:
+            if old._uses is not None:
+                old._uses.pop((self, slot), None)
+            self.inputs = (*self.inputs[:slot], value, *self.inputs[slot + 1:])
+            if self.owner is not None and value._uses is not None:
+                value._uses[self, slot] = None
+        return old
+
+    def replace_input_with(self, old: Value, new: Value) -> None:
+        """Every operand that is `old` becomes `new`."""
+        for slot, value in enumerate(self.inputs):
+            if value is old:
+                self.replace_input(slot, new)
+
+    def set_inputs(self, values: Iterable[Value]) -> None:
+        """Replace all operands."""
+        self._drop_uses()
+        self.inputs = tuple(values)
+        self._add_uses()
+
+    def insert_input(self, slot: int, value: Value) -> None:
+        """A new operand before position `slot`."""
+        self.set_inputs((*self.inputs[:slot], value, *self.inputs[slot:]))
+
+    def add_input(self, value: Value) -> None:
+        """A new last operand."""
+        self.inputs = (*self.inputs, value)
+        if self.owner is not None and value._uses is not None:
+            value._uses[self, len(self.inputs) - 1] = None
+
+    def remove_input(self, slot: int) -> None:
+        """Drop an operand; later ones move up."""
+        self.set_inputs(self.inputs[:slot] + self.inputs[slot + 1:])
+
+    def set_attribute(self, name: str, value: Attribute) -> None:
+        """Add or replace one attribute (see Note [shared attributes])."""
+        self.attributes = {**self.attributes, name: value}
+
+    def remove_attribute(self, name: str) -> None:
+        """Drop one attribute. Raises KeyError when there is none of that name."""
+        if name not in self.attributes:
+            raise KeyError(name)
+        self.attributes = {key: value for key, value in self.attributes.items() if key != name}
+
+    def add_block(self) -> Block:
+        """A new, empty last block."""
+        block = Block(self.graph, self)
+        self.blocks = (*self.blocks, block)
+        return block
+
+    def insert_before(self, other: Node) -> Node:
+        """Stand directly before `other` (a node in a block, or a block's return node); gives itself."""
+        self._link(other.prev, other, other.owner_block)
+        return self
+
+    def insert_after(self, other: Node) -> Node:
+        """Stand directly after `other`; gives itself."""
+        self._link(other, other.next, other.owner_block)
+        return self
+
+    def move_before(self, other: Node) -> None:
+        """Leave the present place and stand before `other` (possibly of another block of the same graph)."""
+        self._unlink()
+        self.prev, self.next = other.prev, other
+        other.prev.next = self
+        other.prev = self
+        self.owner = other.owner
+
+    def move_after(self, other: Node) -> None:
+        """Leave the present place and stand after `other`."""
+        self.move_before(other.next)
+
+    def destroy(self) -> None:
+        """Leave the block for good. Raises ValueError while a result is used."""
+        graph = self.graph
+        if graph is not None and graph.has_uses_built:
+            for value in self.outputs:
+                if value._uses:
+                    user = next(iter(value._uses))[0]
+                    raise ValueError(f"%{value.name} is still used by {user.kind}")
+        self.remove()
+
+    def remove(self) -> None:
+        """Unlink without asking whether results are used (whoever calls it deals with the users)."""
+        self._drop_uses_of_tree()
+        self._unlink()
+        self.owner = None
+        self.prev = self.next = self
+
+    # -- links and uses, private to this package
+    def _link(self, prev: Node, next: Node, block: Block) -> None:
+        if self.owner is not None:
+            raise ValueError(f"{self.kind} already stands in a block; use move_before")
+        self.prev, self.next = prev, next
+        prev.next = self
+        next.prev = self
+        self.owner = block
+        graph = block.graph
+        if graph is not None:
+            self._settle(graph)
+
+    def _unlink(self) -> None:
+        self.prev.next = self.next
+        self.next.prev = self.prev
+
+    def _settle(self, graph: Graph) -> None:
+        """The node, and all in its blocks, now belong to `graph`."""
+        built = graph.has_uses_built
+        if built:
+            for value in self.outputs:
+                if value._uses is None:
+                    value._uses = {}
+            self._add_uses()
+        for block in self.blocks:
+            block._settle(graph)
+
+    def _add_uses(self) -> None:
+        if self.owner is None:
+            return
+        for slot, value in enumerate(self.inputs):
+            if value._uses is not None:
+                value._uses[self, slot] = None
+
+    def _drop_uses(self) -> None:
+        for slot, value in enumerate(self.inputs):
+            if value._uses is not None:
+                value._uses.pop((self, slot), None)
+
+    def _drop_uses_of_tree(self) -> None:
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            node._drop_uses()
+            for block in node.blocks:
+                stack.extend(block)
+                stack.append(block.return_node)
+
+    def __str__(self) -> str:
+        from irtool.text.printer import node_text
+
+        return node_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Node {self.kind}>"
+
+
+class Block:
+    """A list of nodes with inputs and results, owned by a node or by a graph."""
+
+    __slots__ = ("graph", "owning_node", "param_node", "return_node")
+
+    def __init__(self, graph: Graph | None, owning_node: Node | None = None) -> None:
+        self.graph = graph
+        self.owning_node = owning_node
+        self.param_node = Node(PARAM)
+        self.return_node = Node(RETURN)
+        self.param_node.owner = self
+        self.return_node.owner = self
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The block's inputs: outputs of the hidden parameter node."""
+        return self.param_node.outputs
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """The block's results: inputs of the hidden return node."""
+        return self.return_node.inputs
+
+    def __iter__(self) -> Iterator[Node]:
+        """Nodes in order. The node just given may be removed or moved while walking."""
+        end = self.return_node
+        node = end.next
+        while node is not end:
+            after = node.next
+            yield node
+            node = after
+
+    def __reversed__(self) -> Iterator[Node]:
+        end = self.return_node
+        node = end.prev
+        while node is not end:
+            before = node.prev
+            yield node
+            node = before
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def nodes(self) -> list[Node]:
+        """A snapshot of the nodes in order."""
+        return list(self)
+
+    def append(self, node: Node) -> Node:
+        """Add a node at the end; gives it."""
+        end = self.return_node
+        node._link(end.prev, end, self)
+        return node
+
+    def prepend(self, node: Node) -> Node:
+        """Add a node at the start; gives it."""
+        end = self.return_node
+        node._link(end, end.next, self)
+        return node
+
+    def add_input(self, name: str, type: Type) -> Value:
+        """A new last input."""
+        return self.param_node.add_output(name, type)
+
+    def remove_input(self, index: int) -> None:
+        """Drop an input nobody uses."""
+        self.param_node.remove_output(index)
+
+    def add_output(self, value: Value) -> int:
+        """A new last result; gives its position."""
+        self.return_node.add_input(value)
+        return len(self.outputs) - 1
+
+    def set_outputs(self, values: Iterable[Value]) -> None:
+        """Replace all results."""
+        self.return_node.set_inputs(values)
+
+    def remove_output(self, index: int) -> None:
+        """Drop a result."""
+        self.return_node.remove_input(index)
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes, nested ones included, in text order (a node comes before what is in its blocks)."""
+        for node in self:
+            yield node
+            for block in node.blocks:
+                yield from block.walk()
+
+    def contains(self, node: Node) -> bool:
+        """Does `node` stand in this block or in a block nested in it?"""
+        block = node.owner
+        while block is not None:
+            if block is self:
+                return True
+            block = block.owning_node.owner if block.owning_node is not None else None
+        return False
+
+    def _settle(self, graph: Graph) -> None:
+        self.graph = graph
+        if graph.has_uses_built:
+            for value in self.param_node.outputs:
+                if value._uses is None:
+                    value._uses = {}
+        for node in self:
+            node._settle(graph)
+        self.return_node._settle(graph)
+
+
+class Graph:
+    """A function: inputs, nodes, results, and how it is spelled (`dialect`).
+
+    `name` and `metadata` come from the comment line in front of a graph (`# graph df: of=f df_input_vjps=[0, 1]`); `source` is
+    the text it was parsed from; `layout` is the parser's record of what it must print differently from the canonical form.
+    """
+
+    __slots__ = ("block", "dialect", "name", "metadata", "source", "layout", "has_uses_built", "_names", "_next_id", "__weakref__")
+
+    def __init__(self, dialect: Dialect | None = None, name: str = "") -> None:
+        if dialect is None:
+            from irtool.ir.dialect import LATEST
+
+            dialect = LATEST
+        self.dialect: Dialect = dialect
+        self.name = name
+        self.metadata: dict[str, str] = {}
+        self.source: SourceFile | None = None
+        self.layout: object = None
+        self.has_uses_built = False
+        self._names: set[str] | None = None
+        self._next_id = -1
+        self.block = Block(self)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Inputs, in order."""
+        return self.block.param_node.outputs
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Results, in order."""
+        return self.block.return_node.inputs
+
+    @property
+    def nodes(self) -> list[Node]:
+        """A snapshot of the top-level nodes in order."""
+        return list(self.block)
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes, nested ones included, in text order."""
+        return self.block.walk()
+
+    def walk_blocks(self) -> Iterator[Block]:
+        """The graph's block and all nested ones, outer before inner, in text order."""
+        yield self.block
+        for node in self.walk():
+            yield from node.blocks
+
+    def values(self) -> Iterator[Value]:
+        """Every value: inputs of blocks and results of nodes, in text order."""
+        yield from self.inputs
+        for node in self.walk():
+            yield from node.outputs
+            for block in node.blocks:
+                yield from block.inputs
+
+    def build_uses(self) -> None:
+        """Make every value's uses (see Note [lazy uses]). Does nothing when they are there."""
+        if self.has_uses_built:
+            return
+        blocks = list(self.walk_blocks())
+        for block in blocks:
+            for value in block.param_node.outputs:
+                value._uses = {}
+            for node in block:
+                for value in node.outputs:
+                    value._uses = {}
+        self.has_uses_built = True
+        for block in blocks:
+            for node in block:
+                node._add_uses()
+            block.return_node._add_uses()
+
+    # -- names
+    def fresh_id(self) -> str:
+        """The next unused number as a name: the largest one in the graph plus one, then counting up."""
+        if self._next_id < 0:
+            largest = -1
+            for value in self.values():
+                name = value.name
+                if name.isdecimal() and name.isascii():
+                    largest = max(largest, int(name))
+            self._next_id = largest + 1
+        self._next_id += 1
+        return str(self._next_id - 1)
+
+    def fresh_name(self, base: str) -> str:
+        """`base`, or `base.N` with the smallest N from 1 on that no value has (an existing number at its end is replaced)."""
+        if self._names is None:
+            self._names = {value.name for value in self.values()}
+        stem, dot, number = base.rpartition(".")
+        if not (dot and number.isdecimal()):
+            stem = base
+        name, count = base, 0
+        while name in self._names or (name.isdecimal() and name.isascii()):
+            count += 1
+            name = f"{stem}.{count}"
+        self._names.add(name)
+        return name
+
+    def forget_names(self) -> None:
+        """Names were changed from outside, or a new pass begins: the next fresh id is the largest present id plus one again."""
+        self._names = None
+        self._next_id = -1
+
+    def __str__(self) -> str:
+        from irtool.text.printer import graph_text
+
+        return graph_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name or ''}({', '.join('%' + v.name for v in self.inputs)})>"
+
+
+def link_in_order(block: Block, nodes: Sequence[Node]) -> None:
+    """Make `nodes` the whole content of an empty block, in one sweep (parser and rewriters that rebuild a block)."""
+    end = block.return_node
+    before = end
+    for node in nodes:
+        node.owner = block
+        node.prev = before
+        before.next = node
+        before = node
+    before.next = end
+    end.prev = before

@@ -1,0 +1,49 @@
+"""What a file holds: graphs in order, the free text between them, metadata per graph."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph
+
+
+class Module:
+    """An ordered sequence of free text (`str`) and `Graph`s; `str(module)` prints it all back."""
+
+    __slots__ = ("items", "filename")
+
+    def __init__(self, items: Iterable[str | Graph] = (), filename: str = "<string>") -> None:
+        self.items: list[str | Graph] = list(items)
+        self.filename = filename
+
+    @property
+    def graphs(self) -> list[Graph]:
+        """The graphs in order."""
+        return [item for item in self.items if isinstance(item, Graph)]
+
+    def names(self) -> list[str]:
+        """A name per graph: its own, else `graph` for a sole graph, `graph0`, `graph1`, ... for several."""
+        graphs = self.graphs
+        if len(graphs) == 1:
+            return [graphs[0].name or "graph"]
+        return [graph.name or f"graph{i}" for i, graph in enumerate(graphs)]
+
+    def graph(self, name: str | None = None) -> Graph:
+        """The graph called `name`, or the sole graph. Raises Error naming the choices."""
+        graphs, names = self.graphs, self.names()
+        if name is None:
+            if len(graphs) == 1:
+                return graphs[0]
+            raise Error(f"{self.filename}: expected one graph, found {len(graphs)}"
+                        + (f" ({', '.join(names)}); choose one by name" if graphs else ""))
+        if name not in names:
+            raise Error(f"{self.filename}: no graph named '{name}', expected one of: {', '.join(names) or '(none)'}")
+        return graphs[names.index(name)]
+
+    def __str__(self) -> str:
+        from irtool.text.printer import module_text
+
+        return module_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Module {self.filename}: {len(self.graphs)} graphs>"

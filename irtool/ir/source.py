@@ -1,0 +1,77 @@
+"""Where text came from: files, positions, diagnostics with a caret."""
+from __future__ import annotations
+
+SEVERITIES = ("error", "warning", "remark", "note")
+
+
+class SourceFile:
+    """A named text; answers for its lines. `first_line` is 1 unless the text is a piece of a larger file."""
+
+    __slots__ = ("name", "text", "first_line", "_lines")
+
+    def __init__(self, name: str, text: str, first_line: int = 1) -> None:
+        self.name = name
+        self.text = text
+        self.first_line = first_line
+        self._lines: list[str] | None = None
+
+    def line(self, number: int) -> str:
+        """Text of a 1-based line of the file, without its newline; empty when there is none."""
+        if self._lines is None:
+            self._lines = self.text.split("\n")
+        index = number - self.first_line
+        return self._lines[index] if 0 <= index < len(self._lines) else ""
+
+
+class Diagnostic:
+    """`file:line:col: severity: message`, the line, a caret under `col` to `end_col` (1-based, code points, end exclusive)."""
+
+    __slots__ = ("severity", "message", "source", "line", "col", "end_col", "notes", "code")
+
+    def __init__(self, severity: str, message: str, source: SourceFile | None = None, line: int = 0, col: int = 0,
+                 end_col: int = 0, notes: list[Diagnostic] | None = None, code: str = "") -> None:
+        self.severity = severity
+        self.message = message
+        self.source = source
+        self.line = line
+        self.col = col
+        self.end_col = end_col
+        self.notes = notes or []
+        self.code = code
+
+    def where(self) -> str:
+        """`file:line:col: `, as much of it as is known."""
+        name = self.source.name if self.source is not None else ""
+        parts = [name] if name else []
+        if self.line:
+            parts.append(str(self.line))
+            if self.col:
+                parts.append(str(self.col))
+        return ":".join(parts) + ": " if parts else ""
+
+    def render(self) -> str:
+        """The whole paragraph: message, source line, caret, notes."""
+        out = [f"{self.where()}{self.severity}: {self.message}"]
+        if self.source is not None and self.line and self.col:
+            text = shown(self.source.line(self.line))
+            if len(text) <= MAX_SHOWN:
+                lead = "".join("\t" if c == "\t" else " " for c in text[: self.col - 1])
+                width = max(1, min(self.end_col, len(text) + 1) - self.col) if self.end_col else 1
+                out += [text, lead + "^" + "~" * (width - 1)]
+        out += [note.render() for note in self.notes]
+        return "\n".join(out)
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form (`--diagnostics-format=json`)."""
+        return {"file": self.source.name if self.source else None, "line": self.line or None, "col": self.col or None,
+                "end_col": self.end_col or None, "severity": self.severity, "code": self.code or None,
+                "message": self.message, "notes": [note.as_dict() for note in self.notes]}
+
+
+MAX_SHOWN = 400
+"""Longer source lines are not echoed: a caret nobody can see helps nobody."""
+
+
+def shown(line: str) -> str:
+    """A source line safe to echo: control characters other than tabs become U+FFFD, one column each."""
+    return "".join(c if c == "\t" or c.isprintable() else "�" for c in line)
