@@ -1,0 +1,60 @@
+"""irtool: read, rewrite and run PyTorch-JIT IR, in pure Python on NumPy.
+
+    module = irtool.parse(text, filename=None)              # -> Module; raises ParseError with file:line:col of every problem
+    text = str(module)                                      # byte for byte what was parsed, but for what was changed
+    module = irtool.PassManager("dce,cse").run(module)      # -> Module; raises PipelineError for a wrong pipeline
+    outputs = irtool.run(graph, inputs)                     # -> list, one Python value per graph output, tensors as arrays
+
+Every error irtool raises on purpose is an `irtool.Error`; what is not there yet raises `irtool.UnsupportedError`. Names load on
+first use (PEP 562), so that `import irtool` costs nothing and only running a graph imports NumPy.
+"""
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.interpret import register_python_op, run, vjp
+    from irtool.ir.builder import Builder
+    from irtool.ir.errors import (Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError)
+    from irtool.ir.graph import Block, Graph, Node, Use, Value
+    from irtool.ir.module import Module
+    from irtool.ir.verify import verify
+    from irtool.ops import OPS
+    from irtool.passes import PASSES
+    from irtool.passmanager import PassManager
+    from irtool.text.parser import parse
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "parse": "irtool.text.parser",
+    "run": "irtool.interpret", "vjp": "irtool.interpret", "register_python_op": "irtool.interpret",
+    "PassManager": "irtool.passmanager",
+    "PASSES": "irtool.passes",
+    "OPS": "irtool.ops",
+    "Module": "irtool.ir.module",
+    "Graph": "irtool.ir.graph", "Block": "irtool.ir.graph", "Node": "irtool.ir.graph", "Value": "irtool.ir.graph", "Use": "irtool.ir.graph",
+    "Builder": "irtool.ir.builder",
+    "verify": "irtool.ir.verify",
+    "Error": "irtool.ir.errors", "ParseError": "irtool.ir.errors", "VerifyError": "irtool.ir.errors", "RunError": "irtool.ir.errors",
+    "PassError": "irtool.ir.errors", "UnsupportedError": "irtool.ir.errors", "PipelineError": "irtool.ir.errors",
+}
+
+__all__ = [
+    "OPS", "PASSES", "Block", "Builder", "Error", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager", "PipelineError",
+    "RunError", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "parse", "register_python_op", "run", "verify", "vjp",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'irtool' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
