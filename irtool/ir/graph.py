@@ -163,20 +163,25 @@ class Node:
         return self.tail.partition(" # ")[2]
 
     def before_in_block(self, other: Node) -> bool:
-        """Does this node stand before `other` of the same block? O(distance)."""
+        """Does this node stand before `other` of the same block? O(distance). Raises ValueError for nodes of different blocks."""
+        block = self.owner_block
+        if other.owner is not block:
+            raise ValueError(f"{self.kind} and {other.kind} stand in different blocks")
+        if self is other or other is block.param_node:
+            return False
+        if self is block.param_node:
+            return True
+        end = block.return_node
         ahead = behind = self
-        while True:         # walk both ways at once, so that neighbours are found quickly
-            ahead, behind = ahead.next, behind.prev
-            if ahead is other:
-                return other.kind != PARAM
-            if behind is other:
-                return other.kind == RETURN and other is self.owner_block.return_node
-            if ahead is self:
-                raise ValueError("nodes of different blocks")
-            if ahead.kind == RETURN:
-                return False
-            if behind.kind == RETURN:
-                return True
+        while True:         # both ways at once, so that neighbours are found quickly
+            if ahead is not end:
+                ahead = ahead.next
+                if ahead is other:
+                    return True
+            if behind.prev is not end:
+                behind = behind.prev
+                if behind is other:
+                    return False
 
     @property
     def owner_block(self) -> Block:
