@@ -6,6 +6,15 @@ default dtype, float32). A rule is what an op stanza names as `promote=`.
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from irtool.ops.arrays import complex_of, default_complex, default_dtype, number_dtype
+
+DType = np.dtype[Any]
+
 
 class Rule:
     """How operands are converted before a kernel and its result after it."""
@@ -25,3 +34,72 @@ PROMOTE = Rule("PROMOTE", "common", "compute")         # add, mul, where, maximu
 TO_FLOAT = Rule("TO_FLOAT", "float", "compute")        # div, sin, sigmoid: integers become the default float dtype
 COMPARE = Rule("COMPARE", "common", "bool")            # eq, lt, logical_and: computed in the common dtype, result bool
 PROMOTE_IN = Rule("PROMOTE_IN", "common", "kernel")    # operands converted, the kernel decides the result's dtype
+
+_KIND_LEVEL = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def promote_types(a: DType, b: DType) -> DType:
+    """torch.promote_types: the dtype of two arrays of one priority group. A float beside an integer keeps its width."""
+    if a == b:
+        return a
+    level_a, level_b = _KIND_LEVEL[a.kind], _KIND_LEVEL[b.kind]
+    if level_a < level_b:
+        a, b, level_a, level_b = b, a, level_b, level_a
+    if level_a == level_b or (level_a == 3 and level_b == 2):
+        return np.promote_types(a, b) if level_a == level_b else np.promote_types(a, complex_of(b))
+    return a
+
+
+def result_type(args: Iterable[Any]) -> DType:
+    """torch.result_type of arrays and Python numbers (None is skipped). Raises ValueError without any."""
+    groups: list[DType | None] = [None, None, None]     # arrays with dimensions, 0-d arrays, numbers
+    for arg in args:
+        if isinstance(arg, np.ndarray):
+            place, dtype = (0 if arg.ndim else 1), arg.dtype
+        elif arg is None:
+            continue
+        else:
+            place, dtype = 2, number_dtype(arg)
+        old = groups[place]
+        groups[place] = dtype if old is None else promote_types(old, dtype)
+    dtype_found = _combine(groups[0], _combine(groups[1], groups[2]))
+    if dtype_found is None:
+        raise ValueError("no operand has a dtype")
+    return dtype_found
+
+
+def _combine(higher: DType | None, lower: DType | None) -> DType | None:
+    """The dtype of a priority group and what is below it (combine_categories of ATen/native/TypeProperties.cpp)."""
+    if higher is None or lower is None:
+        return lower if higher is None else higher
+    if higher.kind == "c":
+        return higher
+    if higher.kind == "f":
+        return complex_of(higher) if lower.kind == "c" else higher
+    if higher.kind == "b" or lower.kind in "fc":
+        return promote_types(higher, lower)
+    return higher
+
+
+def float_of(dtype: DType) -> DType:
+    """Integers and bool become the default float dtype, floats and complex stay."""
+    return dtype if dtype.kind in "fc" else default_dtype
+
+
+def compute_dtype(rule: Rule, args: Iterable[Any]) -> DType:
+    """The dtype operands are converted to before the kernel."""
+    dtype = result_type(args)
+    return float_of(dtype) if rule.compute == "float" else dtype
+
+
+def can_cast(source: DType, target: DType) -> bool:
+    """May a result of dtype `source` be written into an array of dtype `target` (torch.can_cast)? Categories only go up; not to bool."""
+    if source.kind == "c" and target.kind != "c":
+        return False
+    if source.kind == "f" and target.kind in "biu":
+        return False
+    return not (source.kind != "b" and target.kind == "b")
+
+
+__all__ = ["COMPARE", "PROMOTE", "PROMOTE_IN", "TO_FLOAT", "Rule", "can_cast", "compute_dtype", "default_complex", "default_dtype",
+           "float_of", "promote_types", "result_type"]

@@ -1,0 +1,247 @@
+"""Arrays: one namespace (NumPy or CuPy), torch's dtype numbers, and the few places where the two namespaces or torch differ.
+
+Nothing outside this file imports NumPy or CuPy by name in a kernel: kernels get `xp`, and take what `xp` lacks from here.
+
+Limits: `bfloat16` arrays are float32 arrays whose values were rounded to bfloat16 when they were converted (`to_bfloat16`); arithmetic
+between conversions is float32. `complex32` is complex64. Quantised dtypes do not exist.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError, UnsupportedError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+XP = Any
+"""The type of an array namespace: a module such as `numpy` or `cupy`."""
+
+xp: XP = np
+
+CODES: dict[int, str] = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
+                         8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16", 27: "uint16", 28: "uint32", 29: "uint64"}
+"""torch's numbers for dtypes (c10/core/ScalarType.h) to torch's names."""
+
+BFLOAT16 = 15
+_STANDS_FOR = {"bfloat16": "float32", "complex32": "complex64"}
+_DTYPES: dict[int, np.dtype[Any]] = {code: np.dtype(_STANDS_FOR.get(name, name)) for code, name in CODES.items()}
+_CODE_OF: dict[np.dtype[Any], int] = {np.dtype(name): code for code, name in CODES.items() if name not in _STANDS_FOR}
+_TITLES = {"uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half", "float32": "Float",
+           "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble", "bool": "Bool", "bfloat16": "BFloat16",
+           "complex32": "ComplexHalf", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}
+
+default_dtype: np.dtype[Any] = np.dtype(np.float32)
+"""What a Python float, or an integer array that must become a float, turns into."""
+default_complex: np.dtype[Any] = np.dtype(np.complex64)
+
+
+def dtype_of(code: int) -> np.dtype[Any]:
+    """torch's dtype number -> NumPy dtype. Raises UnsupportedError for quantised and other dtypes that NumPy has not."""
+    try:
+        return _DTYPES[code]
+    except KeyError:
+        raise UnsupportedError(f"dtype number {code} is not supported") from None
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """torch's dtype name (`float32`) -> NumPy dtype. Raises UnsupportedError."""
+    try:
+        return np.dtype(_STANDS_FOR.get(name, name))
+    except TypeError:
+        raise UnsupportedError(f"dtype {name} is not supported") from None
+
+
+def code_of(dtype: Any) -> int:
+    """NumPy dtype -> torch's number. Raises UnsupportedError."""
+    try:
+        return _CODE_OF[np.dtype(dtype)]
+    except KeyError:
+        raise UnsupportedError(f"dtype {dtype} is not supported") from None
+
+
+def title(dtype: Any) -> str:
+    """torch's name of a dtype in error messages: `Float`, `Long`."""
+    return _TITLES.get(np.dtype(dtype).name, str(dtype))
+
+
+def is_float(dtype: Any) -> bool:
+    """Is it float16, float32 or float64?"""
+    return np.dtype(dtype).kind == "f"
+
+
+def is_complex(dtype: Any) -> bool:
+    """Is it complex?"""
+    return np.dtype(dtype).kind == "c"
+
+
+def is_integral(dtype: Any, with_bool: bool = False) -> bool:
+    """Is it an integer dtype (or bool, when asked)?"""
+    return np.dtype(dtype).kind in ("iub" if with_bool else "iu")
+
+
+def real_of(dtype: Any) -> np.dtype[Any]:
+    """complex64 -> float32, complex128 -> float64; real dtypes stay."""
+    return np.empty(0, dtype).real.dtype
+
+
+def complex_of(dtype: Any) -> np.dtype[Any]:
+    """float64 -> complex128, every other real dtype -> complex64; complex ones stay."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        return dtype
+    return np.dtype(np.complex128 if dtype == np.float64 else np.complex64)
+
+
+def to_bfloat16(x: Array) -> Array:
+    """float32 values rounded to the nearest bfloat16 (ties to even), still as float32."""
+    wide = np.ascontiguousarray(x, np.float32)
+    bits = wide.view(np.uint32)
+    rounded = ((bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)).view(np.float32)
+    return np.where(np.isnan(wide), wide, rounded).reshape(np.shape(x))
+
+
+def convert(x: Array, code: int) -> Array:
+    """`x` in the dtype numbered `code`; `x` itself when it has that dtype. Complex to real drops the imaginary part, as torch."""
+    if code == BFLOAT16:
+        return to_bfloat16(astype(x, np.float32))
+    return astype(x, dtype_of(code))
+
+
+def astype(x: Array, dtype: Any) -> Array:
+    """`x` in a NumPy dtype, itself when it has it. Floats out of an integer's range wrap as on x86-64 torch; complex to real drops."""
+    dtype = np.dtype(dtype)
+    if x.dtype == dtype:
+        return x
+    kind = x.dtype.kind
+    if kind == "c" and dtype.kind not in "cb":
+        x = x.real
+    if kind in "fc" and dtype.kind in "iu" and dtype.itemsize < 8:
+        with np.errstate(invalid="ignore"):      # torch converts through int64, so that 300.0 becomes uint8 44
+            return x.astype(np.int64).astype(dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return x.astype(dtype)
+
+
+def number_dtype(number: Any) -> np.dtype[Any]:
+    """dtype a Python number has as a tensor of its own (`torch.tensor(2.5)`): bool, int64, the default float, the default complex."""
+    if isinstance(number, bool | np.bool_):
+        return np.dtype(np.bool_)
+    if isinstance(number, int | np.integer):
+        return np.dtype(np.int64)
+    if isinstance(number, complex | np.complexfloating) and not isinstance(number, float | np.floating):
+        return default_complex
+    return default_dtype
+
+
+def as_array(value: Any, dtype: Any = None) -> Array:
+    """A number becomes a 0-d array (int64, float64, bool or complex128 unless told: what torch's wrapped numbers are), arrays stay.
+
+    Numbers out of range of an integer dtype wrap.
+    """
+    if isinstance(value, np.ndarray):
+        return value if dtype is None else astype(value, dtype)
+    if isinstance(value, np.generic):
+        return np.asarray(value, dtype)
+    if dtype is None:
+        return np.array(value)
+    if isinstance(value, int) and np.dtype(dtype).kind in "iu":
+        return np.array(value & 0xFFFFFFFFFFFFFFFF, np.uint64).astype(dtype)
+    return astype(np.array(value), dtype)
+
+
+def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
+    """`x` seen with a larger shape, stride 0 where it repeats. Writable where `x` is, unlike numpy.broadcast_to. -1 keeps a size."""
+    lead = len(shape) - x.ndim
+    sizes, strides = [], []
+    for place, size in enumerate(shape):
+        old, stride = (x.shape[place - lead], x.strides[place - lead]) if place >= lead else (1, 0)
+        if size == -1 and place >= lead:
+            size = old
+        if old != size:
+            if old != 1 or size < 0:
+                raise RunError(f"The expanded size of the tensor ({size}) must match the existing size ({old}) at non-singleton "
+                               f"dimension {place}.  Target sizes: {list(shape)}.  Tensor sizes: {list(x.shape)}")
+            stride = 0
+        sizes.append(size)
+        strides.append(stride)
+    return np.lib.stride_tricks.as_strided(x, sizes, strides, writeable=x.flags.writeable)
+
+
+def strided_view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """`x`'s memory from its first element on, with a shape and strides in *elements*. The caller has checked the bounds."""
+    return np.lib.stride_tricks.as_strided(x, tuple(shape), tuple(s * x.itemsize for s in strides), writeable=x.flags.writeable)
+
+
+def element_strides(x: Array) -> tuple[int, ...]:
+    """Strides in elements, as torch counts them; dimensions of size 1 and empty arrays get the strides torch would give new ones."""
+    return tuple(s // x.itemsize for s in x.strides)
+
+
+def is_contiguous(x: Array) -> bool:
+    """Row-major without gaps, as torch's is_contiguous (dimensions of size 1 do not matter)."""
+    return bool(x.flags.c_contiguous)
+
+
+def add_at(x: Array, index: Any, values: Any) -> None:
+    """x[index] += values, repeated indices counted each time."""
+    np.add.at(x, index, values)
+
+
+def mul_at(x: Array, index: Any, values: Any) -> None:
+    """x[index] *= values, repeated indices counted each time."""
+    np.multiply.at(x, index, values)
+
+
+def max_at(x: Array, index: Any, values: Any) -> None:
+    """x[index] = maximum(x[index], values), repeated indices counted each time; nan wins."""
+    np.maximum.at(x, index, values)
+
+
+def min_at(x: Array, index: Any, values: Any) -> None:
+    """x[index] = minimum(x[index], values), repeated indices counted each time; nan wins."""
+    np.minimum.at(x, index, values)
+
+
+def to_number(x: Any) -> Any:
+    """The single element of an array as a Python number; numbers stay. Raises RunError with torch's text for more elements."""
+    if not isinstance(x, np.ndarray):
+        return x.item() if isinstance(x, np.generic) else x
+    if x.size != 1:
+        raise RunError(f"a Tensor with {x.size} elements cannot be converted to Scalar")
+    return x.reshape(-1)[0].item()
+
+
+def wrap_dim(dim: int, rank: int) -> int:
+    """A dimension counted from the end made a plain one; a 0-d array counts as 1-d. Raises RunError with torch's text."""
+    span = max(rank, 1)
+    if not -span <= dim < span:
+        raise RunError(f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})")
+    return dim % span
+
+
+_random: ContextVar[np.random.Generator | None] = ContextVar("irtool_random", default=None)
+
+
+def generator(given: Any = None) -> np.random.Generator:
+    """The random generator of this run (`given`, a graph's own, when it is one). Seeded by `seeded`; without that, by 0."""
+    if isinstance(given, np.random.Generator):
+        return given
+    current = _random.get()
+    if current is None:
+        current = np.random.default_rng(0)
+        _random.set(current)
+    return current
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Within the block, kernels draw from a fresh generator with this seed."""
+    token = _random.set(np.random.default_rng(seed))
+    try:
+        yield
+    finally:
+        _random.reset(token)
