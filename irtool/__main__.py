@@ -1,0 +1,4 @@
+"""`python -m irtool`."""
+from irtool.cli.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,176 @@
+"""`irtool`: dispatch to a subcommand by a static table, and turn what it raises into an exit code.
+
+0 done; 1 the input is wrong, a pass or a run failed, or a comparison differs; 2 wrong command line, bad pipeline or unreadable file;
+3 a bug of ours; 130 interrupted.
+"""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO, TextIO
+
+    from irtool.cli.command import Arguments, Command
+    from irtool.cli.console import Console
+
+COMMANDS = {    # name: (group of the help text, module, one line)
+    "opt": ("Work on a graph", "irtool.cli.opt", "run passes on IR text"),
+    "run": ("Work on a graph", "irtool.cli.run", "run a graph on arrays"),
+    "fmt": ("Work on a graph", "irtool.cli.fmt", "print IR text canonically, or in another dialect"),
+    "passes": ("Find out", "irtool.cli.passes", "list the passes and their options"),
+    "ops": ("Find out", "irtool.cli.ops", "list the operators and what is known of each"),
+    "completion": ("Find out", "irtool.cli.completion", "print a completion script for a shell"),
+}
+ENVIRONMENT = ("IRTOOL_ACCEPT", "IRTOOL_PLUGINS", "IRTOOL_CACHE_DIR")
+
+
+def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdout: TextIO | None = None, stderr: TextIO | None = None, *,
+         stdin_name: str = "<stdin>", stdin_line: int = 1) -> int:
+    """The entry point; gives the exit code. In-process use passes the words and streams, and nothing outlives the call.
+
+    stdin gives bytes; stdin_name and stdin_line say which file, from which line on, standard input is a piece of.
+    """
+    own_process = argv is None
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words == ["--version"]:
+        from irtool import __version__
+
+        (stdout or sys.stdout).write(f"irtool {__version__}\n")
+        return 0
+    if own_process:
+        import gc
+
+        gc.disable()        # one short command: what it makes lives until it ends
+    from irtool.cli.console import Console
+
+    console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
+    try:
+        code = dispatch(words, console)
+        console.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if own_process:     # `irtool opt ... | head`: nobody reads on, and the interpreter must not complain at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def dispatch(words: list[str], console: Console) -> int:
+    """Find the subcommand, run it, report what it raises."""
+    from irtool.cli.command import UsageError, nearest
+    from irtool.ir.errors import Error, PipelineError
+
+    warn_of_environment(console)
+    if not words or words[0] in ("-h", "--help", "help"):
+        console.out(overview())
+        return 0 if words else 2
+    name, rest = words[0], words[1:]
+    if name == "--version":
+        return version(rest, console)
+    debug = "--debug" in rest
+    try:
+        if name not in COMMANDS:
+            raise UsageError(f"no such {'option' if name.startswith('-') else 'command'}: {name}{nearest(name, COMMANDS)}")
+        command = load(name)
+        if "-h" in rest or "--help" in rest:
+            console.out(command.help(name, COMMANDS[name][2]))
+            return 0
+        arguments = command.parse(rest)
+        console.configure(arguments)
+        return command.run(arguments, console)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        raise
+    except Error as error:
+        if debug:
+            show_traceback(console)
+        console.report(error)
+        if not isinstance(error, UsageError | PipelineError):
+            return 1
+        if isinstance(error, UsageError) and not error.diagnostics:
+            console.err(f"try: irtool {name + ' ' if name in COMMANDS else ''}--help")
+        return 2
+    except Exception as error:
+        if debug:
+            show_traceback(console)
+        console.report(bug(error))
+        return 3
+
+
+def load(name: str) -> Command:
+    """The `COMMAND` of a subcommand's module."""
+    from importlib import import_module
+
+    command: Command = import_module(COMMANDS[name][1]).COMMAND
+    return command
+
+
+def bug(error: BaseException) -> Error:
+    """An unexpected exception as one line."""
+    from irtool.ir.errors import Error
+
+    text = str(error).partition("\n")[0]
+    return Error(f"internal error: {type(error).__name__}{': ' + text if text else ''} (a bug of irtool; --debug shows where)")
+
+
+def show_traceback(console: Console) -> None:
+    """What Python shows for an exception that nobody catches."""
+    import traceback
+
+    console.err(traceback.format_exc())
+
+
+def warn_of_environment(console: Console) -> None:
+    """A misspelt variable that does nothing must say so."""
+    from irtool.cli.command import nearest
+
+    for name in os.environ:
+        if name.startswith("IRTOOL_") and name not in ENVIRONMENT:
+            console.err(f"warning: environment variable {name} is not known to irtool{nearest(name, ENVIRONMENT)}")
+
+
+def overview() -> str:
+    """`irtool --help`."""
+    from irtool.cli.command import two_columns
+
+    out = ["usage: irtool COMMAND [options] ...", "", "Read, rewrite and run PyTorch-JIT IR text.", ""]
+    groups: dict[str, list[str]] = {}
+    for name, (group, _, summary) in COMMANDS.items():
+        groups.setdefault(group, []).append(two_columns(name, summary, 14))
+    for group, lines in groups.items():
+        out += [f"{group}:", *lines, ""]
+    out += ["Options:", two_columns("--version", "print the version (--version --json: of everything it uses)", 14), two_columns("-h, --help", "this text", 14), "",
+            "  irtool opt --passes=dce,cse graph.ir", "  irtool run graph.ir inputs.npz", "  irtool COMMAND --help", ""]
+    return "\n".join(out)
+
+
+def version(words: list[str], console: Console) -> int:
+    """`irtool --version [--json]`."""
+    from irtool import __version__
+    from irtool.cli.command import UsageError
+
+    if words == ["--json"]:
+        import json
+        from importlib import metadata
+
+        versions: dict[str, str | None] = {}
+        for name in ("numpy", "scipy", "rich"):
+            try:
+                versions[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                versions[name] = None
+        plugins = sorted(point.name for point in metadata.entry_points(group="irtool.passes"))
+        console.out(json.dumps({"schema": 1, "irtool": __version__, "python": sys.version.split()[0], **versions, "plugins": plugins}) + "\n")
+        return 0
+    if words:
+        console.report(UsageError(f"unexpected argument '{words[0]}'"))
+        return 2
+    console.out(f"irtool {__version__}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
