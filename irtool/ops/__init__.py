@@ -1,0 +1,63 @@
+"""All operators: the tables of the families, joined by name. `OPS["aten::add.Tensor"]` is an `Op`; families load on first look-up."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irtool.ops.op import Op, OpTable
+
+FAMILIES: tuple[str, ...] = (
+    "prim", "scalar", "list", "dict", "string",
+    "pointwise", "comparison", "reduction", "scan", "sort", "factory", "random", "special",
+    "shape", "indexing", "linalg", "conv", "pooling", "normalization", "activation", "loss", "embedding", "vision", "fft",
+)
+"""One module of this package each, with its stanzas in `table`."""
+
+
+class Ops(Mapping[str, "Op"]):
+    """Every operator by qualified name with overload (`aten::div.Tensor`, `aten::relu`); `of_kind("aten::div")` lists overloads."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Op] | None = None
+        self._by_kind: dict[str, dict[str, Op]] = {}
+
+    def _joined(self) -> dict[str, Op]:
+        if self._by_name is None:
+            joined: dict[str, Op] = {}
+            for family in FAMILIES:
+                if find_spec(f"irtool.ops.{family}") is None:
+                    continue
+                table: OpTable = import_module(f"irtool.ops.{family}").table
+                for op in table:
+                    for name in op.names:
+                        if name in joined:
+                            raise ValueError(f"{name} stands in two families, {joined[name].family} and {family}")
+                        joined[name] = op
+                        self._by_kind.setdefault(name.partition(".")[0], {})[name] = op
+            self._by_name = joined
+        return self._by_name
+
+    def __getitem__(self, name: str) -> Op:
+        return self._joined()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._joined())
+
+    def __len__(self) -> int:
+        return len(self._joined())
+
+    def of_kind(self, kind: str) -> dict[str, Op]:
+        """Overloads of a node kind: qualified name -> Op. Empty when there is none."""
+        self._joined()
+        return self._by_kind.get(kind, {})
+
+    def kinds(self) -> list[str]:
+        """Node kinds that have a kernel of their own, sorted."""
+        self._joined()
+        return sorted(self._by_kind)
+
+
+OPS = Ops()
