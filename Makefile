@@ -1,0 +1,78 @@
+# irtool: `make demo` and `make test` set up all they need in .venv, from nothing but Python >= 3.11.
+
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+CONFORMANCE ?= ../shared
+PYTEST ?= -n auto
+BENCH ?=
+BIN := $(VENV)/bin
+
+.PHONY: help venv demo test check accept bench lines clean conformance
+.DEFAULT_GOAL := help
+
+help: ## this text
+	@echo "make TARGET, where TARGET is one of"
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) CONFORMANCE=$(CONFORMANCE) PYTEST='$(PYTEST)' BENCH='$(BENCH)'"
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; say make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per set of extras: installing again only when what is asked for changed.
+$(VENV)/installed: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/installed-test: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/installed
+
+$(VENV)/installed-dev: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/installed $(VENV)/installed-test
+
+$(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev,oracle]' xdsl
+	@touch $@ $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev
+
+venv: $(VENV)/installed-dev ## a virtual environment in .venv with irtool (editable) and every tool
+
+demo: $(VENV)/installed ## the two commands of the README
+	$(BIN)/irtool opt --passes=dce,cse,constant-propagation examples/lstm_cell.ir
+	$(BIN)/irtool run examples/mlp.ir examples/mlp_inputs.npz
+
+test: $(VENV)/installed-test ## all tests (PYTEST='-x tests/test_npz.py' for some)
+	$(BIN)/python -m pytest $(PYTEST)
+
+check: $(VENV)/installed-dev ## what a change must pass: ruff, mypy --strict, lines, tests
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python tools/lines.py --check
+	$(BIN)/python -m pytest $(PYTEST)
+
+accept: $(VENV)/installed-test ## rewrite expected outputs, then read the diff as if you had to sign it
+	-$(BIN)/python -m pytest tests --accept $(PYTEST)
+	git --no-pager diff --stat -- tests
+
+bench: $(VENV)/installed-bench ## time against torch and xDSL (BENCH='--quick' for a short run)
+	$(BIN)/python benchmarks/text.py $(BENCH)
+	$(BIN)/python benchmarks/passes.py $(BENCH)
+	$(BIN)/python benchmarks/startup.py $(BENCH)
+
+lines: $(VENV)/installed ## lines of code and tokens per line; files over 450 lines with their reasons
+	$(BIN)/python tools/lines.py
+
+conformance: $(VENV)/installed ## compare with torch's recorded behaviour (CONFORMANCE=folder with check/ and corpus/)
+	@if [ ! -d "$(CONFORMANCE)/check" ]; then echo "no folder $(CONFORMANCE)/check: set CONFORMANCE to where the checks are"; exit 0; fi; \
+	check="$(CONFORMANCE)/check" corpus="$(CONFORMANCE)/corpus" failed=0; \
+	$(BIN)/python $$check/roundtrip.py $$corpus || failed=1; \
+	$(BIN)/python $$check/modern.py $$corpus/modern --bar 50 --jobs 2 || failed=1; \
+	$(BIN)/python $$check/passes.py $$corpus/modern --jobs 2 || echo "passes: no bar yet"; \
+	$(BIN)/python $$check/opinfo.py $$corpus/opinfo --adapter irtool_api || echo "opinfo: no bar yet"; \
+	exit $$failed
+
+clean: ## remove what was built; .venv too
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Expect tests: a pytest plugin."""

@@ -1,0 +1,1 @@
+"""Other formats: NumPy archives (`irtool.interop.npz`)."""

@@ -1,0 +1,1 @@
+"""For tests, ours and users': comparing arrays (`irtool.testing.compare`)."""
