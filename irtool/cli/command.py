@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from irtool.ir.errors import Error
+from irtool.ir.errors import Error, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Option:
     def read(self, text: str) -> Any:
         """The value of `text`. Raises UsageError."""
         if self.choices and text not in self.choices:
-            raise UsageError(f"{self.flags[-1]}: expected {' or '.join(self.choices)}, not '{text}'{nearest(text, self.choices)}")
+            raise UsageError(f"{self.flags[-1]}: expected {' or '.join(self.choices)}, not '{text}'{did_you_mean(text, self.choices)}")
         try:
             return self.convert(text)
         except ValueError as error:
@@ -132,7 +132,7 @@ class Command:
             return positive, False
         option = table.get(flag)
         if option is None:
-            raise UsageError(f"no such option: {flag}{nearest(flag, table)}")
+            raise UsageError(f"no such option: {flag}{did_you_mean(flag, table)}")
         if not option.value:
             if equals:
                 raise UsageError(f"{flag} takes no value")
@@ -177,14 +177,6 @@ class Command:
 def two_columns(left: str, right: str, width: int = 30) -> str:
     """One row of a help text."""
     return f"  {left:<{width}}{right}" if len(left) < width else f"  {left}\n  {'':<{width}}{right}"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """` (did you mean X?)`, or nothing when nothing is near."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" (did you mean '{found[0]}'?)" if found else ""
 
 
 def at_least(least: int) -> Callable[[str], int]:

@@ -59,8 +59,8 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
 
 def dispatch(words: list[str], console: Console) -> int:
     """Find the subcommand, run it, report what it raises."""
-    from irtool.cli.command import UsageError, nearest
-    from irtool.ir.errors import Error, PipelineError
+    from irtool.cli.command import UsageError
+    from irtool.ir.errors import Error, PipelineError, did_you_mean
 
     warn_of_environment(console)
     if not words or words[0] in ("-h", "--help", "help"):
@@ -72,7 +72,7 @@ def dispatch(words: list[str], console: Console) -> int:
     debug = "--debug" in rest
     try:
         if name not in COMMANDS:
-            raise UsageError(f"no such {'option' if name.startswith('-') else 'command'}: {name}{nearest(name, COMMANDS)}")
+            raise UsageError(f"no such {'option' if name.startswith('-') else 'command'}: {name}{did_you_mean(name, COMMANDS)}")
         command = load(name)
         if "-h" in rest or "--help" in rest:
             console.out(command.help(name, COMMANDS[name][2]))
@@ -125,11 +125,11 @@ def show_traceback(console: Console) -> None:
 
 def warn_of_environment(console: Console) -> None:
     """A misspelt variable that does nothing must say so."""
-    from irtool.cli.command import nearest
+    from irtool.ir.errors import did_you_mean
 
     for name in os.environ:
         if name.startswith("IRTOOL_") and name not in ENVIRONMENT:
-            console.err(f"warning: environment variable {name} is not known to irtool{nearest(name, ENVIRONMENT)}")
+            console.err(f"warning: environment variable {name} is not known to irtool{did_you_mean(name, ENVIRONMENT)}")
 
 
 def overview() -> str:

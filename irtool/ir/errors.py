@@ -1,7 +1,7 @@
 """One root of all errors, and what it carries: where, what, what was expected."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from irtool.ir.source import Diagnostic
 
@@ -46,3 +46,11 @@ class UnsupportedError(Error, NotImplementedError):
 
 class PipelineError(UnsupportedError):
     """A pipeline string is wrong: unknown pass or option, bad value, syntax. The command line exits with 2."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean 'X'?)` for the nearest known name, or nothing when none is near."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean '{found[0]}'?)" if found else ""

@@ -1,0 +1,132 @@
+"""Run a pipeline of passes over every graph of a module.
+
+    module = irtool.PassManager("dce,cse").run(irtool.parse(text))
+
+Law: `PassManager("a,b")` prints byte for byte what `PassManager("b")` makes of the printed result of `PassManager("a")`. So
+no pass sees what an earlier one left in memory: names are forgotten between passes, facts are computed anew.
+"""
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+from irtool.ir.errors import Error, VerifyError
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
+from irtool.ir.source import Diagnostic
+from irtool.pipelines import Step, parse_pipeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class PassRecord:
+    """What one pass did to one module. Times in ns: `self_ns` in the pass, `total_ns` with verification and reports."""
+
+    __slots__ = ("index", "step", "ops_before", "ops_after", "changed", "self_ns", "total_ns")
+
+    def __init__(self, index: int, step: Step) -> None:
+        self.index = index          # 1-based position in the pipeline
+        self.step = step
+        self.ops_before = 0
+        self.ops_after = 0
+        self.changed = False
+        self.self_ns = 0
+        self.total_ns = 0
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form (`--time-passes=json`)."""
+        return {"pass": self.step.name, "index": self.index, "self_ns": self.self_ns, "total_ns": self.total_ns,
+                "ops_before": self.ops_before, "ops_after": self.ops_after, "changed": self.changed}
+
+
+class Observer:
+    """Told of every pass; what the printing, timing and bisecting flags of `irtool opt` are made of."""
+
+    def allows(self, step: Step, graph: str) -> bool:
+        """May this pass run on this graph? (empty name: on the whole module)"""
+        return True
+
+    def before(self, record: PassRecord, module: Module) -> None:
+        """A pass is about to run."""
+
+    def after(self, record: PassRecord, module: Module) -> None:
+        """A pass has run, and the module was verified if that was asked for; `record.total_ns` is complete."""
+
+
+class PassManager:
+    """A pipeline, ready to run.
+
+    pipeline: `"dce,cse"`, `"peephole{no-shapes}"`, a preset (`"O1"`), or steps from `parse_pipeline`. Raises PipelineError for an
+        unknown pass or option, a bad value or bad syntax.
+    verify: check every graph after each pass.
+    """
+
+    def __init__(self, pipeline: str | Sequence[Step] = "", *, verify: bool = False) -> None:
+        self.steps: tuple[Step, ...] = tuple(parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline)
+        self.verify = verify
+
+    def __str__(self) -> str:
+        """The pipeline with every option written out; reads back as the same pipeline."""
+        return ",".join(map(str, self.steps))
+
+    def run(self, module: Module | Graph, observer: Observer | None = None) -> Module:
+        """Run the passes in place, each on all graphs; gives the module (a Graph: a module of that graph).
+
+        Raises PassError for a graph that a pass cannot take, VerifyError (with `verify`) where a pass broke a graph; the module is
+        then in an unknown state. Both say in a note which pass it was.
+        """
+        if isinstance(module, Graph):
+            module = Module([module], module.source.name if module.source is not None else "<graph>")
+        for index, step in enumerate(self.steps, 1):
+            record = PassRecord(index, step)
+            start = perf_counter_ns()
+            if observer is not None:
+                observer.before(record, module)
+                record.ops_before = count_ops(module)
+            self._apply(record, module, observer)
+            if observer is not None:
+                record.ops_after = count_ops(module)
+                record.total_ns = perf_counter_ns() - start
+                observer.after(record, module)
+        return module
+
+    def _apply(self, record: PassRecord, module: Module, observer: Observer | None) -> None:
+        """One pass on all graphs, or on the module."""
+        step = record.step
+        subjects: list[tuple[str, Module | Graph]] = [("", module)]
+        if not step.entry.takes_module:
+            subjects = list(zip(module.names(), module.graphs, strict=True))
+        for graph in module.graphs:
+            graph.forget_names()
+        start = perf_counter_ns()
+        try:
+            for name, subject in subjects:
+                if observer is None or observer.allows(step, name):
+                    record.changed = bool(step.entry.function(subject, **step.options)) or record.changed
+        except Error as error:
+            raise self._located(error, "in", record) from None
+        record.self_ns = perf_counter_ns() - start
+        if self.verify:
+            found = violations(module)
+            if found:
+                raise self._located(VerifyError(diagnostics=found), "after", record)
+
+    def _located(self, error: Error, where: str, record: PassRecord) -> Error:
+        """The error, with a note that names the pass."""
+        if not error.diagnostics:
+            error.diagnostics.append(Diagnostic("error", error.message))
+        error.diagnostics[-1].notes.append(Diagnostic("note", f"{where} pass '{record.step.name}' ({record.index} of {len(self.steps)})"))
+        return error
+
+
+def count_ops(module: Module) -> int:
+    """Nodes of all graphs, nested ones included."""
+    return sum(1 for graph in module.graphs for _ in graph.walk())
+
+
+def violations(module: Module) -> list[Diagnostic]:
+    """What the verifier finds in all graphs."""
+    from irtool.ir.verify import violations as of_graph
+
+    return [diagnostic for graph in module.graphs for diagnostic in of_graph(graph)]

@@ -1,0 +1,285 @@
+"""Pipelines: the ready-made ones, what order passes must keep, and how a pipeline string is read.
+
+    pipeline := item ("," item)*                        whitespace and newlines are allowed around tokens
+    item     := NAME opts? | COMB opts? "(" pipeline ")"        COMB: fixpoint, repeat (reserved)
+    opts     := "{" [opt (WS opt)*] "}"
+    opt      := KEY ["=" value]                         a bare KEY means true
+    value    := atom ("," atom)* | '"' chars '"'        atom := [A-Za-z0-9_.+-]+
+
+Every error points into the string: `<passes>:1:17: error: ...`, with the whole string and a caret.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irtool.ir.errors import PipelineError, did_you_mean
+from irtool.ir.source import Diagnostic, SourceFile
+from irtool.passes import BY_NAME, PASSES, Pass, PassOption
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+O1 = (
+    ("lower-tuples{all}", "tuples hide the values that the later passes want to see"),
+    ("constant-propagation", "decides branches and loop counts, so that less is left to look at"),
+    ("peephole", "rules that need operands to be constants, which they are by now"),
+    ("constant-pooling", "equal constants become one value, which makes equal nodes visibly equal"),
+    ("cse", "merges what has become equal"),
+    ("dce", "last: each pass before leaves nodes without users"),
+)
+"""What torch's executor does before it specialises."""
+
+PRESETS: dict[str, tuple[tuple[str, str], ...]] = {"O1": O1}
+
+ORDER = (       # (earlier, later, reason): in a preset that has both, `earlier` first
+    ("lower-tuples", "cse", "TupleConstruct and TupleUnpack keep equal values apart"),
+    ("constant-propagation", "constant-pooling", "folding makes new constants, pooling merges them"),
+    ("constant-pooling", "cse", "nodes are equal only when their constants are one value"),
+    ("cse", "dce", "a merged node's operands lose their last users"),
+    ("peephole", "dce", "a bypassed node loses its users"),
+)
+COMBINATORS = ("fixpoint", "repeat")
+ATOM = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-")
+SPACE = " \t\r\n"
+SHELL_HINT = "did the shell expand the braces? quote the pipeline"
+
+
+class Step:
+    """One pass of a pipeline with the options it was given."""
+
+    __slots__ = ("entry", "options", "name")
+
+    def __init__(self, entry: Pass, options: dict[str, Any]) -> None:
+        self.entry = entry
+        self.options = options      # by parameter name; absent: the default
+        self.name = entry.name
+
+    def __str__(self) -> str:
+        """Reads back as the same step; every option is there with its value, so that it survives a change of defaults."""
+        shown = []
+        for option in self.entry.options:
+            value = self.options.get(option.parameter, option.default)
+            if value is not None and value != ():
+                shown.append(f"{option.name}={spelled(value)}")
+        return self.name + ("{" + " ".join(shown) + "}" if shown else "")
+
+
+def parse_pipeline(text: str, name: str = "<passes>", has_comments: bool = False) -> list[Step]:
+    """Read a pipeline string; empty text is an empty pipeline. Raises PipelineError.
+
+    has_comments: `#` starts a comment that runs to the end of its line (pipeline files).
+    """
+    return Reader(text, name, has_comments).pipeline()
+
+
+def expand(preset: str) -> list[Step]:
+    """The steps of a ready-made pipeline. Raises PipelineError when it breaks ORDER (a bug of ours)."""
+    steps = [step for line, _ in PRESETS[preset] for step in parse_pipeline(line, f"<{preset}>")]
+    names = [step.name for step in steps]
+    for earlier, later, why in ORDER:
+        if earlier in names and later in names and names.index(earlier) > names.index(later):
+            raise PipelineError(f"preset {preset} runs '{later}' before '{earlier}': {why}")
+    return steps
+
+
+def spelled(value: object) -> str:
+    """A value as a pipeline spells it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return ",".join(spelled(element) for element in value)
+    text = str(value)
+    if text and ATOM.issuperset(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class Reader:
+    """A cursor over one pipeline string."""
+
+    __slots__ = ("source", "text", "at")
+
+    def __init__(self, text: str, name: str, has_comments: bool) -> None:
+        self.source = SourceFile(name, text)
+        if has_comments:
+            text = without_comments(text)
+        self.text = text
+        self.at = 0
+
+    # -- grammar
+    def pipeline(self) -> list[Step]:
+        """The whole string."""
+        self._space()
+        if self.at == len(self.text):
+            return []
+        steps = self._item()
+        while self._space() == ",":
+            self.at += 1
+            steps += self._item()
+        if self.at < len(self.text):
+            self._unexpected("',' or the end")
+        return steps
+
+    def _item(self) -> list[Step]:
+        following = self._space()
+        start = self.at
+        if following in ("", ","):
+            at = start if following else self.text.rstrip(SPACE).rfind(",")
+            self._fail("empty pass name; remove the comma", at, at + 1)
+        word = self._word()
+        if not word:
+            self._unexpected("the name of a pass")
+        if word in COMBINATORS:
+            self._fail(f"'{word}' is reserved for a later version; write its passes out", start)
+        if self.text[self.at: self.at + 1] == "=":
+            self._fail(f"'=' outside braces: {SHELL_HINT}", self.at, self.at + 1)
+        if word in PRESETS:
+            if self._space() == "{":
+                self._fail(f"preset '{word}' has no options", self.at, self.at + 1)
+            return expand(word)
+        entry = BY_NAME.get(word)
+        if entry is None:
+            self._unknown_pass(word, start)
+        return [Step(entry, self._options(entry, start))]
+
+    def _options(self, entry: Pass, start: int) -> dict[str, Any]:
+        known = {option.name: option for option in entry.options}
+        options: dict[str, Any] = {}
+        end = self.at
+        if self._space() == "{":
+            opening = self.at
+            self.at += 1
+            while (following := self._space()) != "}":
+                if not following:
+                    self._fail("'{' is never closed; a pipeline with spaces or braces wants quotes in the shell", opening, opening + 1)
+                self._option(entry, known, options)
+            self.at += 1
+        for option in known.values():
+            if option.is_required and option.parameter not in options:
+                self._fail(f"pass '{entry.name}' needs the option '{option.name}' ({option.type})", start, end)
+        return options
+
+    def _option(self, entry: Pass, known: dict[str, PassOption], options: dict[str, Any]) -> None:
+        start = self.at
+        if self.text[start] == ",":
+            self._fail("options are separated by spaces, not commas", start, start + 1)
+        key = self._word()
+        if not key:
+            self._unexpected("an option or '}'")
+        option = known.get(key)
+        if option is None:
+            spaced = known.get(key.replace("_", "-"))
+            hint = f" (did you mean '{spaced.name}'?)" if spaced is not None else did_you_mean(key, known)
+            have = f"; its options: {', '.join(known)}" if known else ", it has none"
+            self._fail(f"pass '{entry.name}' has no option '{key}'{hint or have}", start)
+        if option.parameter in options:
+            self._fail(f"option '{key}' is given twice", start)
+        if self.text[self.at: self.at + 1] != "=":
+            if not option.type.startswith("bool"):
+                self._fail(f"option '{key}' needs a value: {key}=<{option.type}>", start)
+            options[option.parameter] = True
+            return
+        self.at += 1
+        begin = self.at
+        words, is_quoted = self._value()
+        try:
+            options[option.parameter] = convert(words, is_quoted, option.type)
+        except ValueError as error:
+            self._fail(f"option '{key}' of '{entry.name}': {error}", begin)
+
+    def _value(self) -> tuple[list[str], bool]:
+        if self.text[self.at: self.at + 1] == '"':
+            return [self._quoted()], True
+        words = [self._word()]
+        while self.text[self.at: self.at + 1] == ",":
+            self.at += 1
+            words.append(self._word())
+        if "" in words:
+            self._unexpected("a value")
+        return words, False
+
+    def _quoted(self) -> str:
+        start, out = self.at, []
+        self.at += 1
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            self.at += 1
+            if char == '"':
+                return "".join(out)
+            if char == "\\" and self.text[self.at: self.at + 1] in ('"', "\\"):
+                char = self.text[self.at]
+                self.at += 1
+            out.append(char)
+        self._fail("this '\"' is never closed", start, start + 1)
+
+    # -- tokens
+    def _space(self) -> str:
+        """Skip white space; the character that follows, empty at the end."""
+        while self.at < len(self.text) and self.text[self.at] in SPACE:
+            self.at += 1
+        return self.text[self.at: self.at + 1]
+
+    def _word(self) -> str:
+        start = self.at
+        while self.at < len(self.text) and self.text[self.at] in ATOM:
+            self.at += 1
+        return self.text[start: self.at]
+
+    # -- errors
+    def _unexpected(self, expected: str) -> NoReturn:
+        char = self.text[self.at: self.at + 1]
+        self._fail(f"expected {expected}, found {repr(char) if char else 'the end'}", self.at, self.at + 1)
+
+    def _unknown_pass(self, word: str, start: int) -> NoReturn:
+        hint = did_you_mean(word, [*BY_NAME, *PRESETS])
+        if any(word.startswith(entry.name) for entry in PASSES):
+            hint += f"; {SHELL_HINT}"
+        self._fail(f"unknown pass '{word}'{hint or '; `irtool passes` lists them'}", start)
+
+    def _fail(self, message: str, start: int, end: int | None = None) -> NoReturn:
+        end = self.at if end is None else end
+        line = self.text.count("\n", 0, start) + 1
+        column = start - self.text.rfind("\n", 0, start)
+        raise PipelineError(diagnostics=[Diagnostic("error", message, self.source, line, column, column + max(1, end - start))])
+
+
+def convert(words: Sequence[str], is_quoted: bool, type: str) -> Any:
+    """The words of a value as the annotation `type` wants them. Raises ValueError with what was expected."""
+    type = type.removesuffix(" | None")
+    if type.startswith(("tuple[", "list[", "Sequence[")):
+        element = type[type.index("[") + 1:].removesuffix("]").removesuffix(", ...")
+        values = [scalar(word, element) for word in words]
+        return values if type.startswith("list[") else tuple(values)
+    if len(words) > 1:
+        raise ValueError(f"expected one value ({type}), not {len(words)}")
+    if is_quoted and type != "str":
+        raise ValueError(f"expected {type}, not a string")
+    return scalar(words[0], type)
+
+
+def scalar(word: str, type: str) -> Any:
+    """One word as bool, int, float or str. Raises ValueError with what was expected."""
+    if type == "bool":
+        if word not in ("true", "false", "1", "0"):
+            raise ValueError(f"expected true or false, not '{word}'")
+        return word in ("true", "1")
+    if type == "int":
+        if not word.lstrip("+-").isdecimal() or len(word) > 4000:
+            raise ValueError(f"expected an integer, not '{word[:40]}'")
+        return int(word)
+    if type == "float":
+        try:
+            return float(word)
+        except ValueError:
+            raise ValueError(f"expected a number, not '{word}'") from None
+    return word
+
+
+def without_comments(text: str) -> str:
+    """Comments become spaces, so that positions stay."""
+    lines = []
+    for line in text.split("\n"):
+        code = line.partition("#")[0]
+        lines.append(code + " " * (len(line) - len(code)))
+    return "\n".join(lines)
