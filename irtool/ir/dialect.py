@@ -1,0 +1,164 @@
+"""The dialects of the text: what each of them spells differently, as one table (docs/ir-grammar, section 1)."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irtool.ir.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Dialect:
+    """How one period of PyTorch spelled IR. Immutable; compare by identity.
+
+    A dialect spans months in which details moved; where they did, the fields say what its *last* weeks did.
+    """
+
+    __slots__ = ("name", "dates", *(
+        # the frame of a graph
+        "braces", "input_separator", "semicolons", "uses_lists", "stages", "scopes", "nested_blocks", "source_comments",
+        # operators
+        "qualified_kinds", "attribute_arguments", "literal_operands", "none_kind", "device_constants",
+        # types
+        "typed", "bare_sizes", "tensor_word", "string_word", "number_word", "none_word", "list_types", "optional_types",
+        "tuple_types", "python_dicts", "shape_style", "partial_shapes", "unranked_dtypes", "undefined_word", "tensor_options",
+        # attribute values
+        "float_style", "string_style", "tensor_tag", "one_element_tensors", "structured_values"))
+    name: str
+    dates: str
+    braces: bool
+    """`{` after a header and `}` at the end, instead of `:`."""
+    input_separator: str
+    """What stands between graph inputs: `, ` or a new line, with or without a comma."""
+    semicolons: bool
+    """`return (%1);`"""
+    uses_lists: bool
+    """`, uses = [[%0.i0]];` after each node."""
+    stages: bool
+    """`---- stage 1 ----` markers may stand between inputs and between nodes."""
+    scopes: bool
+    """`, scope: A/B[c]` may follow the operands."""
+    nested_blocks: bool
+    source_comments: bool
+    """` # file.py:3:4` may follow a node."""
+    qualified_kinds: bool
+    """`aten::mul` rather than `mul`."""
+    attribute_arguments: bool
+    """Arguments that are no tensors are attributes (`aten::add[alpha={1}](%a, %b)`) rather than operands."""
+    literal_operands: bool
+    """Constants may stand among the operands: `aten::add(7, 8)` (a branch that was never merged)."""
+    none_kind: str
+    """The node that makes None or an undefined tensor: `prim::Undefined`, `prim::None` or `prim::Constant`."""
+    device_constants: str
+    """A device is the number list `int[] = prim::Constant[value=[0, -1]]` ("list") or the text `"cpu"` ("string")."""
+    typed: bool
+    bare_sizes: bool
+    """`(2, 3)` is a tensor of these sizes and `()` one of rank 0, not a tuple."""
+    tensor_word: str
+    string_word: str
+    number_word: str
+    none_word: str
+    list_types: bool
+    """`int[]` can be spelled (before: a tensor)."""
+    optional_types: bool
+    """`int?` can be spelled (before: `int`)."""
+    tuple_types: bool
+    """`(int, Tensor)` can be spelled (before: the word `Tuple`, before that a handle)."""
+    python_dicts: bool
+    """`Dict[str, List[int]]` rather than `Dict(str, int[])`."""
+    shape_style: str
+    """Strides: none ("plain"), `2!` ("marks"), `2:3` ("colon"), `strides=[3, 1]` ("named")."""
+    partial_shapes: str
+    """A tensor with a dtype whose sizes are not all known: "none" (just a tensor), "rank" (`Float(*, *)`), "any" (`Float(2, *)`)."""
+    unranked_dtypes: bool
+    """`FloatTensor` can be spelled."""
+    undefined_word: str
+    """An undefined tensor's type; as a suffix when it begins with `[`."""
+    tensor_options: bool
+    """`requires_grad=0, device=cpu` in tensor types."""
+    float_style: str
+    """`0.1` as C++ prints it with 6 digits ("short6") or with 17 and `1.` for integral ones ("long17")."""
+    string_style: str
+    """"raw", "escaped" (only newline, tab, vertical tab), "quoted" (that, in quotes) or "c" (all C escapes, in quotes)."""
+    tensor_tag: str
+    """What follows a small tensor's numbers, with `{}` for the scalar word: `CPU{}Type`."""
+    one_element_tensors: bool
+    """`{1}` for a tensor with one element."""
+    structured_values: bool
+    """Tuples, dicts, None, nested lists are attribute values."""
+
+    def __init__(self, name: str, dates: str, base: Dialect | None = None, **fields: object) -> None:
+        put = object.__setattr__
+        if base is not None:
+            for field in Dialect.__slots__:
+                put(self, field, getattr(base, field))
+        for field, value in fields.items():
+            put(self, field, value)
+        put(self, "name", name)
+        put(self, "dates", dates)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"dialect {self.name} is immutable")
+
+    def __copy__(self) -> Dialect:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Dialect:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str], Dialect], tuple[str]]:
+        return dialect, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"<Dialect {self.name}>"
+
+
+_A0 = Dialect(
+    "A0", "before 2017-09-05", braces=True, input_separator=", ", semicolons=True, uses_lists=True, stages=True, scopes=False,
+    nested_blocks=False, source_comments=False, qualified_kinds=False, attribute_arguments=True, literal_operands=False,
+    none_kind="Undefined", device_constants="list", typed=False, bare_sizes=False, tensor_word="UNKNOWN_TYPE",
+    string_word="string", number_word="Number", none_word="None", list_types=False, optional_types=False, tuple_types=False,
+    python_dicts=False, shape_style="plain", partial_shapes="none", unranked_dtypes=False, undefined_word="", tensor_options=False,
+    float_style="short6", string_style="raw", tensor_tag="CPU{}Tensor", one_element_tensors=False, structured_values=False)
+_A1 = Dialect("A1", "2017-09-05", _A0, typed=True, bare_sizes=True, shape_style="marks")
+_A2 = Dialect("A2", "2017-09-05 to 2017-11-14", _A1, bare_sizes=False, input_separator="\n      ", one_element_tensors=True)
+_B1 = Dialect("B1", "2017-11-15 to 2018-03-16", _A2, uses_lists=False)
+_B2 = Dialect("B2", "2017-12-04 to 2018-03-16", _B1, scopes=True)
+_B3 = Dialect("B3", "2018-02-02 to 2018-03-16", _B2, nested_blocks=True, tensor_word="Dynamic")
+_C1 = Dialect("C1", "2018-03-16 to 2018-07", _B3, qualified_kinds=True, none_kind="prim::Undefined", list_types=True)
+_C2 = Dialect(
+    "C2", "2018-06-21 to 2019-02-12", _C1, attribute_arguments=False, none_kind="prim::None", device_constants="string",
+    tensor_word="Tensor", number_word="Scalar", optional_types=True, tuple_types=True, python_dicts=True, partial_shapes="rank",
+    undefined_word="UndefinedTensor", string_style="c", tensor_tag="CPU{}Type")
+_X1 = Dialect("X1", "a branch, 2018-08", _C2, literal_operands=True)
+_X2 = Dialect("X2", "a branch, 2018-11", _C2)
+_D = Dialect("D", "2019-02-13 to 2019-05-30", _C2, braces=False, input_separator=",\n      ", semicolons=False, stages=False,
+             none_kind="prim::Constant", tensor_tag="CPU{}Type")
+_E = Dialect("E", "2019-05-31 to 2020-04-20", _D, source_comments=True, string_word="str", python_dicts=False, partial_shapes="any",
+             unranked_dtypes=True, undefined_word="[AutogradZero]", float_style="long17", structured_values=True,
+             shape_style="plain")
+_F1 = Dialect("F1", "2020-04-21 to 2020-10-05", _E, shape_style="colon")
+_F2 = Dialect("F2", "2020-07-17 to 2020-10-05", _F1, tensor_options=True)
+_G = Dialect("G", "2020-10-06 to today", _F2, shape_style="named", none_word="NoneType")
+_H = Dialect("H", "2022 to today, ONNX", _G)
+_T = Dialect("T", "2019-02-16 to today, written by hand", _G)
+
+DIALECTS: dict[str, Dialect] = {d.name: d for d in (
+    _A0, _A1, _A2, _B1, _B2, _B3, _C1, _C2, _D, _E, _F1, _F2, _G, _H, _X1, _X2, _T)}
+"""Every dialect by name, oldest first."""
+
+ALIASES: dict[str, str] = {"2018-06": "C1", "2019-02": "D", "2020-04": "F1", "2.13": "G"}
+"""Dates and versions that stand for a dialect on the command line."""
+
+LATEST: Dialect = _G
+"""What today's torch prints."""
+
+
+def dialect(name: str) -> Dialect:
+    """The dialect of that name or alias. Raises Error that lists the choices."""
+    found = DIALECTS.get(ALIASES.get(name, name))
+    if found is None:
+        choices = ", ".join(DIALECTS) + "; " + ", ".join(f"{alias} = {target}" for alias, target in ALIASES.items())
+        raise Error(f"no dialect '{name}', expected one of: {choices}")
+    return found
