@@ -1,0 +1,38 @@
+"""What many kernels ask first: which dimensions are meant, is this dtype served, which torch error says no."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import title, wrap_dim
+
+
+def refuse(kernel: str, array: Any) -> NoReturn:
+    """torch's answer to a dtype a kernel does not serve."""
+    raise RunError(f"\"{kernel}\" not implemented for '{title(array.dtype)}'")
+
+
+def only(kernel: str, kinds: str, *arrays: Any) -> None:
+    """Refuses arrays whose NumPy dtype kind (`b` bool, `i` `u` integers, `f` floats, `c` complex) is not among `kinds`."""
+    for array in arrays:
+        if array.dtype.kind not in kinds:
+            refuse(kernel, array)
+
+
+def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """`dims` counted from the front, as an axis tuple for NumPy; None and [] mean all, and of a 0-dim array there are none."""
+    if dims is None:
+        return tuple(range(ndim))
+    wrapped = tuple(wrap_dim(dim, ndim) for dim in ((dims,) if isinstance(dims, int) else dims))
+    for dim in wrapped:
+        if wrapped.count(dim) > 1:
+            raise RunError(f"dim {dim} appears multiple times in the list of dims")
+    if not wrapped or ndim == 0:
+        return tuple(range(ndim))
+    return wrapped
+
+
+def widen(xp: Any, array: Any) -> Any:
+    """float16 as float32: composed kernels and reductions compute there and are rounded once at the end."""
+    return array.astype(xp.float32) if array.dtype == xp.float16 else array
