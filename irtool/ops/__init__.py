@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 FAMILIES: tuple[str, ...] = (
     "prim", "scalar", "list", "dict", "string",
-    "pointwise", "comparison", "reduction", "scan", "sort", "factory", "random", "special",
-    "shape", "indexing", "linalg", "conv", "pooling", "normalization", "activation", "loss", "embedding", "vision", "fft",
+    "pointwise", "pointwise_binary", "comparison", "cast", "reduction", "statistics", "scan", "sort", "order", "histogram",
+    "factory", "window", "random", "special", "polynomial", "fft", "stft",
+    "shape", "indexing", "linalg", "conv", "pooling", "normalization", "activation", "loss", "embedding", "vision",
 )
 """One module of this package each, with its stanzas in `table`."""
 
