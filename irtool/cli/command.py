@@ -171,7 +171,7 @@ class Command:
             groups.setdefault(option.group, []).append((option.shown(), option.help + choices))
         for group, lines in groups.items():
             out += [f"{group}:", *(two_columns(left, right) for left, right in lines), ""]
-        return "\n".join(out) + (self.details and self.details.strip("\n") + "\n")
+        return "\n".join(out) + (self.details and "\n" + self.details.strip("\n") + "\n")
 
 
 def two_columns(left: str, right: str, width: int = 30) -> str:

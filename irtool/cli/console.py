@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from irtool.cli.command import UsageError
 from irtool.ir.errors import Error, ParseError
@@ -14,6 +14,24 @@ if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
     from irtool.cli.command import Arguments
+
+
+class InternalError(Error):
+    """A bug of irtool, with the file that shows it again: exit code 3."""
+
+    def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = (), reproducer: str = "") -> None:
+        super().__init__(message, diagnostics or [Diagnostic("error", message)])
+        if reproducer:
+            note = f"to see it again: irtool opt --run-reproducer {reproducer}"
+            self.diagnostics[-1].notes.append(Diagnostic("note", note))
+
+    @classmethod
+    def of(cls, error: BaseException, where: str = "", reproducer: str = "") -> InternalError:
+        """An unexpected exception as one line."""
+        text = str(error).partition("\n")[0]
+        what = f"internal error{' ' + where if where else ''}: {type(error).__name__}{': ' + text if text else ''}"
+        return cls(f"{what} (a bug of irtool; --debug shows where)", (), reproducer)
+
 
 COLORS = {"error": "31", "warning": "35", "remark": "34", "note": "36", "+": "32", "-": "31", "@": "36"}
 

@@ -60,6 +60,7 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
 def dispatch(words: list[str], console: Console) -> int:
     """Find the subcommand, run it, report what it raises."""
     from irtool.cli.command import UsageError
+    from irtool.cli.console import InternalError
     from irtool.ir.errors import Error, PipelineError, did_you_mean
 
     warn_of_environment(console)
@@ -88,6 +89,8 @@ def dispatch(words: list[str], console: Console) -> int:
         if debug:
             show_traceback(console)
         console.report(error)
+        if isinstance(error, InternalError):
+            return 3
         if not isinstance(error, UsageError | PipelineError):
             return 1
         if isinstance(error, UsageError) and not error.diagnostics:
@@ -96,7 +99,7 @@ def dispatch(words: list[str], console: Console) -> int:
     except Exception as error:
         if debug:
             show_traceback(console)
-        console.report(bug(error))
+        console.report(InternalError.of(error))
         return 3
 
 
@@ -106,14 +109,6 @@ def load(name: str) -> Command:
 
     command: Command = import_module(COMMANDS[name][1]).COMMAND
     return command
-
-
-def bug(error: BaseException) -> Error:
-    """An unexpected exception as one line."""
-    from irtool.ir.errors import Error
-
-    text = str(error).partition("\n")[0]
-    return Error(f"internal error: {type(error).__name__}{': ' + text if text else ''} (a bug of irtool; --debug shows where)")
 
 
 def show_traceback(console: Console) -> None:

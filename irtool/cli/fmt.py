@@ -1,0 +1,89 @@
+"""`irtool fmt`: print IR text canonically, in its own dialect or in another."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, Command, Option, Positional, UsageError
+from irtool.ir.errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+    from irtool.ir.module import Module
+    from irtool.ir.source import SourceFile
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """Format each file; `--check` only says which would change."""
+    files = list(arguments.files) or ["-"]
+    if arguments.in_place and "-" in files:
+        raise UsageError("--in-place: standard input is not a file")
+    if arguments.in_place and arguments.check:
+        raise UsageError("--in-place and --check exclude each other")
+    if len(files) > 1 and arguments.constants:
+        raise UsageError("--constants takes one file at a time")
+    code = 0
+    results = []
+    for path in files:
+        try:
+            source = console.read(path)
+            text = formatted(source, arguments, console)
+        except UsageError:
+            raise
+        except Error as error:
+            console.report(error)
+            code = 1
+            continue
+        if arguments.check:
+            if text != source.text:
+                code = 1
+                tell_difference(source, text, console)
+        elif arguments.in_place:
+            if text != source.text:
+                console.save(path, text)
+        else:
+            results.append(text)
+    if results and not code:
+        console.save(arguments.output, "".join(results))
+    return code
+
+
+def formatted(source: SourceFile, arguments: Arguments, console: Console) -> str:
+    """The text of one file as it should be. Raises ParseError, or Error where a dialect cannot say it."""
+    from irtool.text.parser import parse
+
+    module = parse(source.text, source.name, first_line=source.first_line)
+    if arguments.syntax:
+        from irtool.text.convert import convert
+
+        convert(module, arguments.syntax)
+    if arguments.renumber:
+        renumber(module)
+    return str(module)
+
+
+def renumber(module: Module) -> None:
+    """Names become numbers in order of definition, as torch's canonicalize gives them."""
+    from irtool.passmanager import PassManager
+
+    PassManager("canonicalize").run(module)
+
+
+def tell_difference(source: SourceFile, text: str, console: Console) -> None:
+    """What `fmt` would change, as a diff."""
+    from difflib import unified_diff
+
+    console.err(f"{source.name}: would be reformatted")
+    lines = unified_diff(source.text.split("\n"), text.split("\n"), source.name, f"{source.name} (formatted)", lineterm="")
+    console.err(console.painted_diff(lines))
+
+
+COMMAND = Command(
+    run, usage="[FILE...]",
+    positionals=[Positional("files", "*", help="IR text (-: standard input, the default)")],
+    options=[
+        Option("--syntax", "print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)", value="DIALECT"),
+        Option("--renumber", "values become %0, %1, ... in order of definition"),
+        Option("--check", "change nothing; exit with 1 and show a diff where a file would change"),
+        Option("-i --in-place", "write each file back"),
+        Option("--constants", "keep large tensor constants in this npz beside the text, or take them from it", value="FILE.npz"),
+        Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-"),
+    ])

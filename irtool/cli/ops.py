@@ -1,0 +1,74 @@
+"""`irtool ops`: the operators, and which facets of each are stated."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, Command, Option, Positional, UsageError
+from irtool.ir.errors import did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+    from irtool.ops.op import Op
+
+FACETS = (      # (heading, attribute of Op): stated or not
+    ("kernel", "kernel"),
+    ("promotion", "promote"),
+    ("types", "types"),
+    ("gradient", "gradient_formula"),
+    ("batch", "batch"),
+    ("samples", "samples"),
+)
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """The op x facet matrix, or one operator."""
+    from irtool.ops import OPS
+
+    ops: dict[str, Op] = dict(sorted(OPS.items()))
+    if arguments.name is not None:
+        name = arguments.name if "::" in arguments.name else f"aten::{arguments.name}"
+        known = {key: op for key, op in ops.items() if key == name or key.partition(".")[0] == name}
+        if not known:
+            raise UsageError(f"no operator '{arguments.name}' has a kernel{did_you_mean(name, {key.partition('.')[0] for key in ops})}")
+        ops = known
+    if arguments.json:
+        import json
+
+        rows = [{"name": name, "family": op.family, **{heading: is_stated(op, attribute) for heading, attribute in FACETS}, "doc": op.doc}
+                for name, op in ops.items()]
+        console.out(json.dumps({"schema": 1, "ops": rows}, indent=1) + "\n")
+    elif arguments.name is not None and not arguments.matrix:
+        console.out("\n".join(explained(op) for op in dict.fromkeys(ops.values())))
+    else:
+        console.out(matrix(ops))
+    return 0
+
+
+def is_stated(op: Op, attribute: str) -> bool:
+    """Does the stanza say something about this facet?"""
+    return getattr(op, attribute) is not None
+
+
+def matrix(ops: dict[str, Op]) -> str:
+    """A row per operator, a column per facet, and the sums."""
+    width = max((len(name) for name in ops), default=0)
+    rows = [f"{'operator':<{width}}  {'family':<16}" + "  ".join(heading for heading, _ in FACETS)]
+    for name, op in ops.items():
+        marks = "  ".join(f"{'x' if is_stated(op, attribute) else '.':^{len(heading)}}" for heading, attribute in FACETS)
+        rows.append(f"{name:<{width}}  {op.family:<16}{marks}".rstrip())
+    sums = "  ".join(f"{sum(is_stated(op, attribute) for op in ops.values()):^{len(heading)}}" for heading, attribute in FACETS)
+    kinds = len({name.partition(".")[0] for name in ops})
+    rows.append(f"{f'{len(ops)} overloads of {kinds} kinds':<{width + 18}}{sums}".rstrip())
+    return "\n".join(rows) + "\n"
+
+
+def explained(op: Op) -> str:
+    """One stanza in words."""
+    out = [*op.schemas, "", op.doc, "", f"family: {op.family}"]
+    out += [f"{heading}: {'stated' if is_stated(op, attribute) else 'not stated'}" for heading, attribute in FACETS[1:]]
+    return "\n".join(out) + "\n"
+
+
+COMMAND = Command(
+    run, usage="[NAME]",
+    positionals=[Positional("name", "?", help="an operator: aten::add, aten::add.Tensor or add; without it all are listed")],
+    options=[Option("--matrix", "the table of operators and facets (what is printed without NAME)"), Option("--json", "a JSON object")])

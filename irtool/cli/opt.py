@@ -1,0 +1,300 @@
+"""`irtool opt`: parse, verify, run passes, print."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least
+from irtool.ir.errors import Error, VerifyError
+from irtool.ir.module import Module
+from irtool.ir.source import Diagnostic, SourceFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+    from irtool.cli.reports import Bisection
+    from irtool.passmanager import PassManager, PassRecord
+    from irtool.pipelines import Step
+
+SPLIT = "# -----"
+"""A line of its own between independent inputs of one file."""
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """All inputs of the file through the pipeline; the result is written whole or not at all."""
+    source = console.read(arguments.file)
+    if arguments.run_reproducer:
+        source = take_header(source, arguments)
+    job = Job(arguments, console, source)
+    if arguments.write_reproducer:
+        console.save(arguments.write_reproducer, job.reproducer())
+    results = []
+    has_failed = False
+    pieces = split(source) if arguments.split_input_file else [source]
+    for piece in pieces:
+        text = job.checked(piece, len(pieces) > 1) if arguments.verify_diagnostics else job.reported(piece, len(pieces) > 1)
+        has_failed = has_failed or text is None
+        results.append(text or "")
+    if job.records and arguments.time_passes:
+        from irtool.cli.reports import timing
+
+        console.err(timing(job.records, arguments.time_passes))
+    if has_failed:
+        return 1
+    console.save(arguments.output, join(results))
+    return 0
+
+
+class Job:
+    """One call of `irtool opt`."""
+
+    def __init__(self, arguments: Arguments, console: Console, source: SourceFile) -> None:
+        from irtool.passmanager import PassManager
+
+        self.arguments = arguments
+        self.console = console
+        self.source = source
+        self.manager: PassManager = PassManager(pipeline(arguments.passes, console), verify=arguments.verify_each)
+        self.records: list[PassRecord] = []
+        self.bisection: Bisection | None = None
+        if arguments.opt_bisect_limit is not None:
+            from irtool.cli.reports import Bisection
+
+            self.bisection = Bisection(arguments.opt_bisect_limit, console)
+        if arguments.dump_pipeline:
+            console.err(str(self.manager))
+        for flag in ("print_before", "print_after"):
+            known_passes(getattr(arguments, flag), self.manager.steps, flag)
+
+    def reported(self, piece: SourceFile, is_part: bool) -> str | None:
+        """The printed result of one input; None after its errors were reported."""
+        try:
+            return self.process(piece, is_part)
+        except UsageError:
+            raise
+        except Error as error:
+            if self.arguments.debug:
+                from irtool.cli.main import show_traceback
+
+                show_traceback(self.console)
+            self.console.report(error)
+            return None
+
+    def checked(self, piece: SourceFile, is_part: bool) -> str | None:
+        """The same under `--verify-diagnostics`: None when the errors are not those that the text expects."""
+        from irtool.cli.expected import check
+
+        found: list[Diagnostic] = []
+        text = ""
+        try:
+            text = self.process(piece, is_part)
+        except UsageError:
+            raise
+        except Error as error:
+            found = error.diagnostics or [Diagnostic("error", error.message, piece)]
+        problems = check(piece, found)
+        for problem in problems:
+            self.console.report(problem)
+        return None if problems else text
+
+    def process(self, piece: SourceFile, is_part: bool) -> str:
+        """The printed result of one input. Raises Error where the input is at fault, InternalError where a pass is."""
+        from irtool.text.parser import parse
+
+        arguments = self.arguments
+        self.console.pass_name = ""
+        module = parse(piece.text, piece.name, first_line=piece.first_line)
+        if arguments.graph:
+            module = alone(module, arguments.graph)
+        if arguments.verify_each:
+            verify(module)
+        if arguments.verify_roundtrip:
+            check_roundtrip(module, "the input")
+        self.run_passes(module, piece, is_part)
+        if arguments.syntax:
+            from irtool.text.convert import convert
+
+            convert(module, arguments.syntax)
+        if arguments.verify_roundtrip:
+            check_roundtrip(module, "the result")
+        return str(module)
+
+    def run_passes(self, module: Module, piece: SourceFile, is_part: bool) -> None:
+        """The pipeline on one module, watched; a bug in a pass leaves a reproducer."""
+        if not self.manager.steps:
+            return
+        from irtool.cli.reports import Reports
+
+        folder: str = self.arguments.dump_dir or ""
+        if folder and is_part:
+            folder = f"{folder}/line{piece.first_line}"
+        reports = Reports(self.arguments, self.console, len(self.manager.steps), f"{piece.name}:{piece.first_line}: " if is_part else "",
+                          folder, self.bisection)
+        try:
+            reports.start(module)
+            self.manager.run(module, reports)
+            reports.finish()
+        except VerifyError as error:        # the input was verified: the pass broke it
+            from irtool.cli.console import InternalError
+
+            raise InternalError(diagnostics=error.diagnostics, reproducer=self.save_reproducer()) from error
+        except Error:
+            raise
+        except Exception as error:
+            from irtool.cli.console import InternalError
+
+            raise InternalError.of(error, f"in pass '{self.console.pass_name}'", self.save_reproducer()) from error
+        finally:
+            self.records += reports.records
+
+    # -- reproducers
+    def reproducer(self) -> str:
+        """The input, with this call in a comment on top."""
+        arguments = self.arguments
+        words = ["opt", f"--passes={self.manager}"]
+        for option in COMMAND.options:
+            if option.dest in ("syntax", "graph", "split_input_file", "opt_bisect_limit", "verify_roundtrip") and option.dest in arguments.given:
+                value = getattr(arguments, option.dest)
+                words.append(option.flags[-1] + (f"={value}" if option.value else ""))
+        if not arguments.verify_each:
+            words.append("--no-verify-each")
+        from shlex import join as shell_join
+
+        return f"{HEADER}{shell_join(words)}\n{self.source.text}"
+
+    def save_reproducer(self) -> str:
+        """Write the reproducer of a bug beside the user; its path, empty when it cannot be written."""
+        from zlib import crc32
+
+        text = self.reproducer()
+        path = f"irtool-crash-{crc32(text.encode()):08x}.ir"
+        try:
+            self.console.save(path, text)
+        except UsageError:
+            return ""
+        return path
+
+
+HEADER = "# irtool: "
+
+
+def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
+    """Take the flags that a reproducer carries; the rest of its text. Raises UsageError when it carries none."""
+    from shlex import split as shell_split
+
+    first, _, rest = source.text.partition("\n")
+    try:
+        words = shell_split(first.removeprefix(HEADER)) if first.startswith(HEADER) else []
+    except ValueError:
+        words = []
+    if words[:1] != ["opt"]:
+        raise UsageError(f"{source.name}: no reproducer: its first line is not '{HEADER}opt ...'")
+    recorded = COMMAND.parse(words[1:])
+    for name in recorded.given - arguments.given:
+        setattr(arguments, name, getattr(recorded, name))
+    return SourceFile(source.name, rest, source.first_line + 1)
+
+
+def pipeline(given: list[str], console: Console) -> list[Step]:
+    """The steps of all `--passes`, in order; `@file` is read. Raises PipelineError."""
+    from irtool.pipelines import parse_pipeline
+
+    steps = []
+    for text in given:
+        if text.startswith("@"):
+            steps += parse_pipeline(console.read(text[1:]).text, text[1:], has_comments=True)
+        else:
+            steps += parse_pipeline(text)
+    return steps
+
+
+def known_passes(names: list[str], steps: tuple[Step, ...], flag: str) -> None:
+    """A dump that can never come is a mistake. Raises UsageError."""
+    from irtool.ir.errors import did_you_mean
+
+    known = [step.name for step in steps]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--{flag.replace('_', '-')}: no pass '{name}' in the pipeline{did_you_mean(name, known)}")
+
+
+def split(source: SourceFile) -> list[SourceFile]:
+    """The independent inputs of a file; each knows on which line of the file it begins."""
+    pieces: list[SourceFile] = []
+    lines: list[str] = []
+    first = source.first_line
+    for number, line in enumerate(source.text.split("\n"), source.first_line):
+        if line.rstrip() == SPLIT:
+            pieces.append(SourceFile(source.name, "".join(part + "\n" for part in lines), first))
+            lines, first = [], number + 1
+        else:
+            lines.append(line)
+    pieces.append(SourceFile(source.name, "\n".join(lines), first))
+    return pieces
+
+
+def join(texts: list[str]) -> str:
+    """The inverse of `split`."""
+    return f"{SPLIT}\n".join(text if text.endswith("\n") or text is texts[-1] or not text else text + "\n" for text in texts)
+
+
+def alone(module: Module, name: str) -> Module:
+    """One graph of a module by itself; what tied it to others is dropped. Raises Error naming the choices."""
+    graph = module.graph(name)
+    graph.metadata = {}
+    return Module([graph], module.filename)
+
+
+def verify(module: Module) -> None:
+    """Raises VerifyError with everything that is wrong with the input."""
+    from irtool.passmanager import violations
+
+    found = violations(module)
+    if found:
+        raise VerifyError(diagnostics=found)
+
+
+def check_roundtrip(module: Module, what: str) -> None:
+    """Print, parse, print: the same text. Raises Error at the first line that differs."""
+    from irtool.text.parser import parse
+
+    text = str(module)
+    again = str(parse(text, f"<printed {module.filename}>"))
+    if text == again:
+        return
+    old, new = text.split("\n"), again.split("\n")
+    line = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new)))
+    source = SourceFile(f"<printed {module.filename}>", text)
+    found = new[line] if line < len(new) else "(nothing)"
+    raise Error(diagnostics=[Diagnostic("error", f"{what} does not survive printing: the line comes back as '{found}'", source, line + 1, 1)])
+
+
+COMMAND = Command(
+    run, usage="[FILE]",
+    positionals=[Positional("file", "?", default="-", help="IR text (-: standard input, the default)")],
+    options=[
+        Option("-p --passes", "passes in order, or a preset (O1); @FILE reads them; repeat to add", value="PIPELINE", many=True, group="What to do"),
+        Option("--graph", "take this graph alone", value="NAME", group="What to do"),
+        Option("--syntax", "print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)", value="DIALECT",
+               group="What to do"),
+        Option("--split-input-file", f"the file holds independent inputs, separated by lines '{SPLIT}'", group="What to do"),
+        Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-", group="What to do"),
+        Option("-q --quiet", "no summary line per pass", group="What to see (all on standard error)"),
+        Option("--print-before", "IR before each run of this pass", value="PASS", many=True, group="What to see (all on standard error)"),
+        Option("--print-after", "IR after each run of this pass", value="PASS", many=True, group="What to see (all on standard error)"),
+        Option("--print-before-all", "IR before each pass", group="What to see (all on standard error)"),
+        Option("--print-after-all", "IR after each pass", group="What to see (all on standard error)"),
+        Option("--print-changed", "what each pass changed; quiet: a diff, nothing for passes without effect", value="FORM",
+               choices=("diff", "full", "quiet"), bare="diff", group="What to see (all on standard error)"),
+        Option("--dump-dir", "a folder for the IR after each pass and index.json", value="DIR", group="What to see (all on standard error)"),
+        Option("--time-passes", "time and size per pass", value="FORM", choices=("text", "json"), bare="text",
+               group="What to see (all on standard error)"),
+        Option("--dump-pipeline", "the pipeline with every option written out", group="What to see (all on standard error)"),
+        Option("--verify-each", "verify the input, and the graphs after each pass", negatable=True, group="Finding faults"),
+        Option("--verify-roundtrip", "check that what is printed parses and prints as the same text", group="Finding faults"),
+        Option("--verify-diagnostics", "the errors must be those of '# expected-error@+1 {{text}}' comments", group="Finding faults"),
+        Option("--opt-bisect-limit", "run only the first N (pass, graph) pairs", value="N", convert=at_least(0), group="Finding faults"),
+        Option("--write-reproducer", "save the input with this command line in it", value="FILE", group="Finding faults"),
+        Option("--run-reproducer", "FILE carries its command line (irtool-crash-*.ir)", group="Finding faults"),
+    ],
+    details="""
+  irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
+  irtool passes        lists the passes, irtool passes NAME explains one
+""")

@@ -1,0 +1,94 @@
+"""`irtool passes`: the passes, their options, types, defaults, and an example of each."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, two_columns
+from irtool.ir.errors import did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+    from irtool.passes import Pass, PassOption
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """List all, or explain one pass or preset."""
+    from irtool.passes import BY_NAME, PASSES
+    from irtool.pipelines import PRESETS
+
+    name = arguments.name
+    if name is not None and name not in BY_NAME and name not in PRESETS:
+        raise UsageError(f"unknown pass '{name}'{did_you_mean(name, [*BY_NAME, *PRESETS])}")
+    chosen = PASSES if name is None else tuple(entry for entry in PASSES if entry.name == name)
+    presets = PRESETS if name is None else {key: lines for key, lines in PRESETS.items() if key == name}
+    if arguments.json:
+        import json
+
+        rows = [as_dict(entry) for entry in chosen]
+        texts = {key: ",".join(line for line, _ in lines) for key, lines in presets.items()}
+        console.out(json.dumps({"schema": 1, "passes": rows, "presets": texts}, indent=1) + "\n")
+        return 0
+    if name is None:
+        console.out("".join(two_columns(entry.name, entry.summary, 24) + "\n" for entry in chosen))
+        console.out("\nPresets:\n" + "".join(two_columns(key, ",".join(line for line, _ in lines), 24) + "\n" for key, lines in presets.items()))
+    elif chosen:
+        console.out(explained(chosen[0]))
+    else:
+        console.out(f"{name}, a preset:\n\n" + "".join(two_columns(line, why, 24) + "\n" for line, why in presets[name]))
+    return 0
+
+
+def explained(entry: Pass) -> str:
+    """One pass: what its docstring says, then its options."""
+    out = [entry.name, "", dedented(entry.function.__doc__ or ""), ""]
+    if entry.options:
+        out.append("Options:")
+        out += [two_columns(f"{option.name}: {option.type} = {shown_default(option)}", example(entry, option), 40) for option in entry.options]
+    else:
+        out += ["No options.", "", f"  irtool opt --passes={entry.name} graph.ir"]
+    if entry.takes_module:
+        out += ["", "Works on the whole module."]
+    if entry.repeats:
+        out += ["", f"A second run may change the graph again: {entry.repeats}"]
+    origin = entry.function.__code__.co_filename
+    return "\n".join([*out, "", f"From {origin}", ""])
+
+
+def dedented(text: str) -> str:
+    """A docstring without the indentation of its function."""
+    lines = text.strip("\n").rstrip().split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()), default=0)
+    return "\n".join([lines[0].strip(), *(line[margin:] for line in lines[1:])])
+
+
+def shown_default(option: PassOption) -> str:
+    """The default as a pipeline spells it."""
+    from irtool.pipelines import spelled
+
+    if option.is_required:
+        return "(required)"
+    return "(none)" if option.default is None or option.default == () else spelled(option.default)
+
+
+EXAMPLES = {"bool": "false", "int": "4", "float": "0.5", "str": "name", "tuple[int, ...]": "0,1", "tuple[str, ...]": "a,b"}
+
+
+def example(entry: Pass, option: PassOption) -> str:
+    """A use of one option, as one would type it in a shell."""
+    if option.type == "bool" and not option.default:
+        return f"--passes='{entry.name}{{{option.name}}}'"
+    value = EXAMPLES.get(option.type.removesuffix(" | None"), "...")
+    return f"--passes='{entry.name}{{{option.name}={value}}}'"
+
+
+def as_dict(entry: Pass) -> dict[str, object]:
+    """The JSON form."""
+    options = [{"name": option.name, "type": option.type, "default": option.default, "required": option.is_required,
+                "example": example(entry, option)} for option in entry.options]
+    return {"name": entry.name, "summary": entry.summary, "on": "module" if entry.takes_module else "graph", "options": options,
+            "repeats": entry.repeats or None}
+
+
+COMMAND = Command(
+    run, usage="[NAME]",
+    positionals=[Positional("name", "?", help="a pass or a preset; without it all are listed")],
+    options=[Option("--json", "a JSON object")])

@@ -1,0 +1,146 @@
+"""What `irtool opt` says about its passes: summary lines, IR before and after, diffs, a folder of dumps, timings, bisection.
+
+Everything goes to the message stream, and every line that is not IR is a `#` comment, so that a dump can be read back.
+"""
+from __future__ import annotations
+
+import os
+
+from irtool.cli.command import UsageError
+from irtool.cli.console import reason
+from irtool.passmanager import Observer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.command import Arguments
+    from irtool.cli.console import Console
+    from irtool.ir.module import Module
+    from irtool.passmanager import PassRecord
+    from irtool.pipelines import Step
+
+
+class Bisection:
+    """`--opt-bisect-limit=N`: only the first N runs of a pass on a graph happen; counted over the whole process."""
+
+    def __init__(self, limit: int, console: Console) -> None:
+        self.limit = limit
+        self.console = console
+        self.count = 0
+
+    def allows(self, step: Step, graph: str) -> bool:
+        self.count += 1
+        runs = self.count <= self.limit
+        self.console.err(f"bisect: {'running' if runs else 'NOT running'} {self.count} {step.name} on {graph or 'module'}")
+        return runs
+
+
+class Reports(Observer):
+    """Watches the passes of one input (a file, or a piece of one)."""
+
+    def __init__(self, arguments: Arguments, console: Console, total: int, place: str, folder: str, bisection: Bisection | None) -> None:
+        self.arguments = arguments
+        self.console = console
+        self.total = total              # passes in the pipeline
+        self.place = place              # "in.ir:7: " in front of a line when the file holds several inputs
+        self.folder = folder
+        self.bisection = bisection
+        self.records: list[PassRecord] = []
+        self.keeps_text = bool(arguments.print_changed or folder)
+        self.text = ""                  # the module as text, when keeps_text
+
+    def start(self, module: Module) -> None:
+        """The input, before any pass."""
+        if self.keeps_text:
+            self.text = str(module)
+        if self.folder:
+            self._dump("00_input.ir")
+
+    def allows(self, step: Step, graph: str) -> bool:
+        return self.bisection is None or self.bisection.allows(step, graph)
+
+    def before(self, record: PassRecord, module: Module) -> None:
+        self.console.pass_name = record.step.name
+        if self.arguments.print_before_all or record.step.name in self.arguments.print_before:
+            self._print_ir("before", record, str(module))
+
+    def after(self, record: PassRecord, module: Module) -> None:
+        self.console.pass_name = ""
+        self.records.append(record)
+        old = self.text
+        if self.keeps_text and record.changed:
+            self.text = str(module)
+        if not self.arguments.quiet:
+            self.console.err(f"{self.place}{summary(record)}")
+        if self.arguments.print_after_all or record.step.name in self.arguments.print_after:
+            self._print_ir("after", record, str(module))
+        if self.arguments.print_changed:
+            self._print_change(record, old)
+        if self.folder:
+            self._dump(dump_name(record))
+
+    def finish(self) -> None:
+        """After the last pass."""
+        if self.folder:
+            import json
+
+            rows = [{**record.as_dict(), "pipeline": str(record.step), "file": dump_name(record)} for record in self.records]
+            self._write("index.json", json.dumps({"schema": 1, "input": "00_input.ir", "passes": rows}, indent=1) + "\n")
+
+    def _print_ir(self, when: str, record: PassRecord, text: str) -> None:
+        self.console.err(f"# IR {when} {record.step.name} ({record.index} of {self.total})\n{text}")
+
+    def _print_change(self, record: PassRecord, old: str) -> None:
+        form = self.arguments.print_changed
+        if self.text == old:
+            if form != "quiet":
+                self.console.err(f"# IR after {record.step.name} ({record.index} of {self.total}): unchanged")
+        elif form == "full":
+            self._print_ir("after", record, self.text)
+        else:
+            from difflib import unified_diff
+
+            lines = unified_diff(old.split("\n"), self.text.split("\n"), "before", "after", lineterm="")
+            self.console.err(f"# IR after {record.step.name} ({record.index} of {self.total}), as a diff\n{self.console.painted_diff(lines)}")
+
+    def _dump(self, name: str) -> None:
+        self._write(name, self.text)
+
+    def _write(self, name: str, text: str) -> None:
+        path = os.path.join(self.folder, name)
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {reason(error)}") from None
+
+
+def summary(record: PassRecord) -> str:
+    """`03 dce: -12 ops`, or `03 dce: unchanged`."""
+    difference = record.ops_after - record.ops_before
+    if difference:
+        what = f"{difference:+d} op{'s' if abs(difference) > 1 else ''}"
+    else:
+        what = "changed, as many ops" if record.changed else "unchanged"
+    return f"{record.index:02d} {record.step.name}: {what}"
+
+
+def dump_name(record: PassRecord) -> str:
+    """File of a pass's result in `--dump-dir`."""
+    return f"{record.index:02d}_{record.step.name}.ir"
+
+
+def timing(records: list[PassRecord], form: str) -> str:
+    """The report of `--time-passes`: a table, or one JSON object."""
+    if form == "json":
+        import json
+
+        return json.dumps({"schema": 1, "passes": [record.as_dict() for record in records]})
+    rows = [f"{'self ms':>10} {'total ms':>10} {'ops':>17}  pass"]
+    for record in records:
+        ops = f"{record.ops_before} -> {record.ops_after}"
+        rows.append(f"{record.self_ns / 1e6:10.3f} {record.total_ns / 1e6:10.3f} {ops:>17}  {record.index:02d} {record.step.name}")
+    rows.append(f"{sum(r.self_ns for r in records) / 1e6:10.3f} {sum(r.total_ns for r in records) / 1e6:10.3f} {'':>17}  all")
+    return "\n".join(rows)
+
+
