@@ -51,9 +51,9 @@ def is_subtype(a: Type, b: Type) -> bool:
 def _under_simple(a: Type, name: str) -> bool:
     if name == "Scalar":
         return a.key in NUMBERS
-    if name == "AnyListType":
+    if name == "list":
         return isinstance(a, ListType)
-    if name in ("AnyTupleType", "Tuple"):
+    if name in ("tuple", "Tuple"):
         return isinstance(a, TupleType)
     if name == "AnyEnumType":
         return isinstance(a, EnumType)

@@ -37,9 +37,9 @@ SIMPLE_NAMES: dict[str, str] = {
     **{word: word for word in (
         "int", "float", "bool", "complex", "str", "Scalar", "None", "Device", "Generator", "Stream", "Storage", "Function", "Any",
         "Capsule", "PyObject", "QScheme", "SymInt", "SymFloat", "SymBool", "Layout", "ScalarType", "MemoryFormat", "Dimname",
-        "Quantizer", "Handle", "Multi", "Tuple", "World", "AnyListType", "AnyTupleType", "AnyClassType", "AnyEnumType")},
+        "Quantizer", "Handle", "Multi", "Tuple", "World", "list", "tuple", "AnyClassType", "AnyEnumType")},
     "string": "str", "number": "Scalar", "Number": "Scalar", "NoneType": "None", "DeviceObjType": "Device", "AnyType": "Any",
-    "list": "AnyListType", "tuple": "AnyTupleType",
+    "AnyListType": "list", "AnyTupleType": "tuple",
 }
 """One-word types: spelling -> name."""
 

@@ -39,7 +39,7 @@ def _text(type: Type, dialect: Dialect) -> str:
         return "(" + ", ".join(_text(t, dialect) for t in type.elements) + ")" if dialect.tuple_types else "Tuple"
     if isinstance(type, DictType):
         if dialect.python_dicts:
-            return f"Dict[{_python_text(type.key_type, dialect)}, {_python_text(type.value_type, dialect)}]"
+            return python_text(type, dialect)
         return f"Dict({_text(type.key_type, dialect)}, {_text(type.value_type, dialect)})"
     if isinstance(type, UnionType):
         return "Union(" + ", ".join(_text(t, dialect) for t in type.elements) + ")"
@@ -61,14 +61,16 @@ def _simple_text(type: SimpleType, dialect: Dialect) -> str:
     return type.name
 
 
-def _python_text(type: Type, dialect: Dialect) -> str:
-    """Inside `Dict[...]` of 2019 types are spelled as in Python."""
+def python_text(type: Type, dialect: Dialect) -> str:
+    """The type in Python's words: `List[int]`, as inside `Dict[...]` of 2019 and in `annotate(...)`."""
     if isinstance(type, ListType):
-        return f"List[{_python_text(type.element, dialect)}]"
+        return f"List[{python_text(type.element, dialect)}]"
     if isinstance(type, OptionalType):
-        return f"Optional[{_python_text(type.element, dialect)}]"
+        return f"Optional[{python_text(type.element, dialect)}]"
     if isinstance(type, TupleType) and not isinstance(type, NamedTupleType):
-        return "Tuple[" + (", ".join(_python_text(t, dialect) for t in type.elements) or "()") + "]"
+        return "Tuple[" + (", ".join(python_text(t, dialect) for t in type.elements) or "()") + "]"
+    if isinstance(type, DictType):
+        return f"Dict[{python_text(type.key_type, dialect)}, {python_text(type.value_type, dialect)}]"
     if isinstance(type, SimpleType) and type.name == "str":
         return "str"
     return _text(type, dialect)

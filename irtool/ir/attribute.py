@@ -1,0 +1,172 @@
+"""One attribute of a node: its exact text, and the Python value that the text spells.
+
+Values by text: `3` int, `0.5` float, `"s"` and bare words str, `[1, 2]` list, `(1, 2)` tuple, `{"a": 1}` dict, `None`, `True`,
+types as Type, tensors as TensorLiteral, `<Graph>` and what has no value here as Opaque. What the text alone leaves open (`1` may be
+an int, a bool or, before 2020, a float) the type decides: `attribute.as_type(type)`.
+"""
+from __future__ import annotations
+
+from irtool.ir.attribute_reader import AttributeSyntaxError, Opaque, parse_value, read_attributes, split_attributes
+from irtool.ir.attribute_speller import argument_text, value_text
+from irtool.ir.dialect import LATEST, Dialect
+from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.type_model import (
+    DictType,
+    EnumType,
+    ListType,
+    OptionalType,
+    SimpleType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+
+__all__ = ["UNPARSED", "Attribute", "AttributeSyntaxError", "Opaque", "TensorLiteral", "parse_value", "read_attributes",
+           "split_attributes"]
+
+
+class _Unparsed:
+    """The text has not been looked into yet."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNPARSED"
+
+
+UNPARSED: object = _Unparsed()
+
+
+class Attribute:
+    """`text` is what stands after `name=`; `value` is read from it when first asked for. Never changed once made.
+
+    Equal when the texts are (`1 == 1.0 == True` in Python, so values do not decide); graphs and arrays equal only themselves.
+    """
+
+    __slots__ = ("text", "_value")
+    text: str
+
+    def __init__(self, text: str, value: object = UNPARSED) -> None:
+        self.text = text
+        self._value = value
+
+    @staticmethod
+    def of(value: object, dialect: Dialect = LATEST, type: Type | None = None) -> Attribute:
+        """Spell a Python value in a dialect; `type` tells an empty list's elements and a float from an int. Raises Error."""
+        return Attribute(value_text(value, dialect, type), value)
+
+    @staticmethod
+    def argument(value: object, type: Type, dialect: Dialect) -> Attribute:
+        """An operator's argument as an attribute, in the dialects that have that: a `Scalar` is `{1}`, an int is `1`."""
+        text = argument_text(value, type, dialect)
+        return Attribute(text, TensorLiteral(text) if text.startswith("{") else value)
+
+    @property
+    def value(self) -> object:
+        """What the text says, as far as the text alone tells. An Opaque where it is nothing known."""
+        if self._value is UNPARSED:
+            self._value = parse_value(self.text)
+        return self._value
+
+    def as_type(self, type: Type) -> object:
+        """The value where a value of `type` is expected: `1` is 1.0 for `float`, True for `bool`, `{1}` is 1 for `int`."""
+        return _convert(self.value, type, self.text)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Attribute) or self.text != other.text:
+            return False
+        if self.text.startswith(("<", "[<")):       # a graph or an array stands behind it
+            return self.value == other.value
+        return True
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Attribute {self.text}>"
+
+
+def _convert(value: object, type: Type, text: str = "") -> object:
+    if isinstance(type, OptionalType):
+        return None if value is None else _convert(value, type.element, text)
+    if isinstance(type, SimpleType):
+        maker = _SIMPLE.get(type.key)
+        return value if maker is None else maker(value, text)
+    if isinstance(type, TensorType):
+        return value.with_type(type.dtype, type.shape) if isinstance(value, TensorLiteral) else value
+    if isinstance(type, ListType):
+        if isinstance(value, TensorLiteral) and value.has_data:
+            value = value.numbers()
+        return [_convert(v, type.element) for v in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(type, TupleType):
+        if isinstance(value, (tuple, list)) and len(value) == len(type.elements):
+            return tuple(_convert(v, t) for v, t in zip(value, type.elements, strict=True))
+        return value
+    if isinstance(type, DictType) and isinstance(value, dict):
+        return {_convert(k, type.key_type): _convert(v, type.value_type) for k, v in value.items()}
+    if isinstance(type, UnionType):
+        return _convert_union(value, type)
+    if isinstance(type, EnumType) and isinstance(value, Type):
+        return Opaque(text or value.text)
+    return value
+
+
+def _convert_union(value: object, type: UnionType) -> object:
+    """A value of a union keeps the kind its text has, except that nothing but a list can be a tuple, and so on."""
+    for element in type.elements:
+        if isinstance(value, (list, tuple, dict)) and isinstance(element, (ListType, TupleType, DictType)):
+            return _convert(value, element)
+    return value
+
+
+def _single(value: object) -> object:
+    return value.item() if isinstance(value, TensorLiteral) and value.has_data else value
+
+
+def _to_int(value: object, text: str) -> object:
+    value = _single(value)
+    return int(value) if isinstance(value, (bool, int, float)) and value == value and abs(value) != float("inf") else value
+
+
+def _to_float(value: object, text: str) -> object:
+    value = _single(value)
+    return float(value) if isinstance(value, (bool, int, float)) and abs(value) < 1e308 else value
+
+
+def _to_bool(value: object, text: str) -> object:
+    value = _single(value)
+    return bool(value) if isinstance(value, (bool, int, float)) else value
+
+
+def _to_complex(value: object, text: str) -> object:
+    value = _single(value)
+    return complex(value) if isinstance(value, (bool, int, float, complex)) else value
+
+
+def _to_number(value: object, text: str) -> object:
+    value = _single(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _to_str(value: object, text: str) -> object:
+    """A bare word may look like a number or a type (`mode=1`, `name=Float`); only quotes and the expected type tell."""
+    return value if isinstance(value, str) else (text or str(value))
+
+
+def _to_device(value: object, text: str) -> object:
+    """`[0, -1]` (kind and index) before 2018-12, `"cuda:0"` since."""
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(v, int) for v in value):
+        kind = {0: "cpu", 1: "cuda"}.get(value[0])
+        if kind is not None:
+            return kind if value[1] < 0 else f"{kind}:{value[1]}"
+    return value if isinstance(value, str) else (text or value)
+
+
+_SIMPLE = {"int": _to_int, "float": _to_float, "bool": _to_bool, "complex": _to_complex, "Scalar": _to_number, "str": _to_str,
+           "Device": _to_device}

@@ -1,0 +1,397 @@
+"""Attribute text -> names, value texts, Python values (docs/ir-grammar, section 3). Iterative or bounded in depth throughout."""
+from __future__ import annotations
+
+from irtool.ir.errors import Error
+from irtool.ir.tensor_literal import NUMBER_CHARACTERS, TensorLiteral
+from irtool.ir.type_model import ClassType, Type, TypeVar
+from irtool.ir.type_parser import TypeSyntaxError, parse_type, read_type
+
+MAX_DEPTH = 100
+OPENING = "([{"
+CLOSING = ")]}"
+BLANKS = " \t\r\n"
+
+
+class Opaque:
+    """A value that is only a text here: `<Graph>` without its graph, `object(0x7f..)`, an enumerator."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Opaque({self.text!r})"
+
+
+class AttributeSyntaxError(Error):
+    """Text that is no attribute list; `offset` is where in the text the trouble is."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+# -- an attribute list
+def split_attributes(text: str) -> list[tuple[str, str]]:
+    """What stands between `[` and `]` as (name, value text) pairs, in order. Raises AttributeSyntaxError."""
+    return _AttributeList(text, 0, len(text), inner=True).read()[0]
+
+
+def read_attributes(text: str, start: int, end: int | None = None) -> tuple[list[tuple[str, str]], int]:
+    """The pairs of the attribute list whose first character (after `[`) is `text[start]`, and the place of its `]`.
+
+    The list ends at a `]` that is followed by `(`. Looks no further than `end`. Raises AttributeSyntaxError (offset in `text`).
+    """
+    return _AttributeList(text, start, len(text) if end is None else end, inner=False).read()
+
+
+class _AttributeList:
+    __slots__ = ("text", "pos", "end", "inner")
+
+    def __init__(self, text: str, pos: int, end: int, inner: bool) -> None:
+        self.text = text
+        self.pos = pos
+        self.end = end
+        self.inner = inner
+
+    def read(self) -> tuple[list[tuple[str, str]], int]:
+        found: list[tuple[str, str]] = []
+        text = self.text
+        first = self.skip(self.pos)
+        if self.ends_list(first):
+            return found, first
+        while True:
+            self.pos = self.skip(self.pos)
+            equals = self.name_end(self.pos)
+            if equals < 0:
+                raise AttributeSyntaxError("expected 'name=' in attributes", self.pos)
+            name = text[self.pos:equals]
+            start = equals + 1
+            stop = self.value_end(start)
+            if stop < 0:
+                raise AttributeSyntaxError(f"the value of attribute '{name}' does not end", start)
+            if stop == start:
+                raise AttributeSyntaxError(f"expected a value for attribute '{name}'", start)
+            found.append((name, text[start:stop]))
+            if self.ends_list(stop):
+                return found, stop
+            self.pos = stop + 1
+
+    def skip(self, pos: int) -> int:
+        while pos < self.end and self.text[pos] in BLANKS:
+            pos += 1
+        return pos
+
+    def name_end(self, pos: int) -> int:
+        """Where the `=` is when `pos` begins `name=`, else -1."""
+        text, start = self.text, pos
+        while pos < self.end and (text[pos].isalnum() or text[pos] == "_"):
+            pos += 1
+        return pos if start < pos < self.end and text[pos] == "=" else -1
+
+    def ends_list(self, pos: int) -> bool:
+        if self.inner:
+            return pos == self.end
+        if pos >= self.end or self.text[pos] != "]":
+            return False
+        follows = pos + 1
+        while follows < self.end and self.text[follows] in " \t":
+            follows += 1
+        return follows < self.end and self.text[follows] == "("
+
+    def ends_value(self, pos: int) -> bool:
+        """Does the list end at `pos`, or another `, name=` begin?"""
+        if self.ends_list(pos):
+            return True
+        return pos < self.end and self.text[pos] == "," and self.name_end(self.skip(pos + 1)) >= 0
+
+    def value_end(self, start: int) -> int:
+        """Where the value ends that begins at `start`; -1 when nowhere."""
+        if self.text.startswith('"', start):
+            stop = self.string_end(start)
+            if stop >= 0:
+                return stop
+        stop = self.balanced_end(start)
+        if stop < 0:        # unbalanced types of 2019, bare strings of 2018
+            stop = self.bare_end(start)
+        return stop
+
+    def string_end(self, start: int) -> int:
+        """After the closing quote. The text of late 2018 does not escape inner quotes: the closing one is followed by an end."""
+        text = self.text
+        for escapes in (True, False):
+            pos = start + 1
+            while pos < self.end:
+                char = text[pos]
+                if char == "\\" and escapes:
+                    pos += 2
+                    continue
+                if char == '"' and self.ends_value(pos + 1):
+                    return pos + 1
+                pos += 1
+        return -1
+
+    def balanced_end(self, start: int) -> int:
+        """The first end outside brackets and strings."""
+        text, depth, pos = self.text, 0, start
+        while pos < self.end:
+            char = text[pos]
+            if depth == 0 and (char == "," or char == "]") and self.ends_value(pos):
+                return pos
+            if char in OPENING:
+                depth += 1
+            elif char in CLOSING:
+                depth -= 1
+                if depth < 0:
+                    return -1
+            elif char == '"' and depth > 0:
+                pos = skip_string(text, pos, self.end)
+                continue
+            pos += 1
+        return pos if self.inner and depth == 0 else -1
+
+    def bare_end(self, start: int) -> int:
+        """The first end, whatever brackets say."""
+        pos = start
+        while pos < self.end:
+            if self.text[pos] in ",]" and self.ends_value(pos):
+                return pos
+            pos += 1
+        return pos if self.inner else -1
+
+
+def skip_string(text: str, pos: int, end: int) -> int:
+    """After the string that begins with the quote at `pos`, or `pos + 1` when it does not end."""
+    place = pos + 1
+    while place < end:
+        char = text[place]
+        if char == "\\":
+            place += 2
+        elif char == '"':
+            return place + 1
+        else:
+            place += 1
+    return pos + 1
+
+
+# -- values
+def parse_value(text: str, depth: int = 0) -> object:
+    """The Python value of an attribute's text; an Opaque where it is nothing known. Never raises."""
+    if depth > MAX_DEPTH:
+        return Opaque(text)
+    stripped = text.strip(BLANKS)
+    first = stripped[:1]
+    if first == '"' and len(stripped) > 1 and stripped.endswith('"'):
+        return decode_string(stripped[1:-1])
+    if is_tensor(stripped):
+        return TensorLiteral(text)
+    if first == "<":
+        return Opaque(text)
+    if first == "[" and stripped.endswith("]"):
+        return _parse_list(stripped, depth)
+    if first == "(" and stripped.endswith(")"):
+        return _parse_tuple(stripped, depth)
+    if first == "{" and stripped.endswith("}"):
+        return _parse_dict(stripped, depth)
+    if stripped in _WORDS:
+        return _WORDS[stripped]
+    if stripped and all(c in _NUMERIC for c in stripped):
+        number = parse_number(stripped)
+        if number is not None:
+            return number
+    if stripped.startswith("annotate(") and stripped.endswith(")"):
+        return _parse_annotated(stripped, depth)
+    if stripped.startswith("object(0x"):
+        return Opaque(text)
+    return _parse_word(text, stripped)
+
+
+_WORDS: dict[str, object] = {"None": None, "True": True, "False": False}
+_NUMERIC = NUMBER_CHARACTERS | {"j"}
+
+
+def parse_number(text: str) -> int | float | complex | None:
+    """An int, float or complex number as torch prints it; None when it is none, or an int of thousands of digits."""
+    for read in (int, float, complex):
+        try:
+            found: int | float | complex = read(text)
+        except ValueError:
+            continue
+        return found
+    return None
+
+
+def is_tensor(text: str) -> bool:
+    """Is this a tensor: `{1}`, numbers followed by `[ Type{dims} ]`, or `<Tensor>`?"""
+    if text == "<Tensor>":
+        return True
+    if text.startswith("{") and text.endswith("}") and len(text) > 2:
+        inner = text[1:-1].strip()
+        if inner.startswith("(") and inner.endswith(")"):
+            inner = inner[1:-1].replace(",", "")
+        return bool(inner) and all(c in NUMBER_CHARACTERS for c in inner)
+    if not text.endswith("]"):
+        return False
+    opening = text.find("[ ")
+    brace = text.find("{", opening + 2)
+    if opening < 0 or brace < 0:
+        return False
+    tag = text[opening + 2:brace]
+    if not tag or " " in tag or not tag.removesuffix("]").endswith(("Type", "Tensor")):
+        return False
+    return all(c in _DUMP for c in text[:opening].replace("Columns", "").replace(" to ", " "))
+
+
+_DUMP = NUMBER_CHARACTERS | frozenset(" *(),=\t\r\n")
+
+
+def split_top(text: str) -> list[str] | None:
+    """The parts between commas outside brackets and strings; None when brackets do not match."""
+    parts: list[str] = []
+    depth, start, pos = 0, 0, 0
+    while pos < len(text):
+        char = text[pos]
+        if char == '"':
+            pos = skip_string(text, pos, len(text))
+            continue
+        if char in OPENING:
+            depth += 1
+        elif char in CLOSING:
+            depth -= 1
+            if depth < 0:
+                return None
+        elif char == "," and depth == 0:
+            parts.append(text[start:pos].strip(BLANKS))
+            start = pos + 1
+        pos += 1
+    if depth:
+        return None
+    last = text[start:].strip(BLANKS)
+    if last or not parts:
+        parts.append(last)
+    return parts if parts != [""] else []
+
+
+def _parse_list(text: str, depth: int) -> object:
+    parts = split_top(text[1:-1])
+    if parts is None:
+        types = _types_in(text)
+        return Opaque(text) if types is None else types
+    if parts and parts[0] in ("<Graphs>", "<Tensors>"):
+        return Opaque(text)
+    return [parse_value(part, depth + 1) for part in parts]
+
+
+def _types_in(text: str) -> list[Type] | None:
+    """A list with the unbalanced types of 2019 in it."""
+    found: list[Type] = []
+    pos = 1
+    try:
+        while True:
+            type, pos = read_type(text, pos)
+            found.append(type)
+            if text.startswith(",", pos):
+                pos += 1
+            elif pos == len(text) - 1:
+                return found
+            else:
+                return None
+    except TypeSyntaxError:
+        return None
+
+
+def _parse_tuple(text: str, depth: int) -> object:
+    parts = split_top(text[1:-1])
+    return Opaque(text) if parts is None else tuple(parse_value(part, depth + 1) for part in parts)
+
+
+def _parse_dict(text: str, depth: int) -> object:
+    parts = split_top(text[1:-1])
+    if parts is None:
+        return Opaque(text)
+    found: dict[object, object] = {}
+    for part in parts:
+        colon = _colon(part)
+        if colon < 0:
+            return Opaque(text)
+        key = parse_value(part[:colon], depth + 1)
+        try:
+            found[key] = parse_value(part[colon + 1:], depth + 1)
+        except TypeError:       # a list as a key
+            return Opaque(text)
+    return found
+
+
+def _colon(text: str) -> int:
+    """The first `:` outside strings, or -1."""
+    pos = 0
+    while pos < len(text):
+        if text[pos] == '"':
+            pos = skip_string(text, pos, len(text))
+        elif text[pos] == ":":
+            return pos
+        else:
+            pos += 1
+    return -1
+
+
+def _parse_annotated(text: str, depth: int) -> object:
+    """`annotate(List[int], [])`: the value after the type."""
+    try:
+        _, pos = read_type(text, len("annotate("))
+    except TypeSyntaxError:
+        return Opaque(text)
+    if not text.startswith(",", pos):
+        return Opaque(text)
+    return parse_value(text[pos + 1:-1], depth + 1)
+
+
+def _parse_word(text: str, stripped: str) -> object:
+    """A type, or a bare string of 2017 and 2018: `aten::add`."""
+    try:
+        type = parse_type(stripped)
+    except TypeSyntaxError:
+        return text
+    if isinstance(type, TypeVar) or (isinstance(type, ClassType) and not stripped.startswith("__torch__")):
+        return text
+    return type
+
+
+# -- strings
+_ESCAPES = {"\\": b"\\", "'": b"'", '"': b'"', "a": b"\a", "b": b"\b", "f": b"\f", "n": b"\n", "r": b"\r", "t": b"\t", "v": b"\v",
+            "?": b"?"}
+_OCTAL = frozenset(")*+,-./01234567")
+"""torch counts the digits of bytes from 0x80 on as signed chars, so that they reach down to `)`."""
+
+
+def decode_string(text: str) -> str:
+    """What stands between quotes, without its escapes. Bytes that are no UTF-8 become lone surrogates."""
+    if "\\" not in text:
+        return text
+    out = bytearray()
+    pos = 0
+    while pos < len(text):
+        char = text[pos]
+        follows = text[pos + 1:pos + 2]
+        digits = text[pos + 1:pos + 4]
+        if char != "\\" or not follows:
+            out += char.encode("utf-8", "surrogateescape")
+            pos += 1
+        elif follows in _ESCAPES:
+            out += _ESCAPES[follows]
+            pos += 2
+        elif len(digits) == 3 and digits[0] in "./0123" and all(c in _OCTAL for c in digits):
+            c0, c1, c2 = (ord(c) - 48 for c in digits)
+            out.append((c0 * 64 + c1 * 8 + c2) % 256)
+            pos += 4
+        else:       # late 2018 leaves a backslash as it is
+            out += b"\\"
+            pos += 1
+    return out.decode("utf-8", "surrogateescape")

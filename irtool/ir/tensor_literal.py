@@ -1,0 +1,242 @@
+"""Tensors as the text has them: `{1}`, ` 1  2 [ CPUDoubleType{2} ]`, `<Tensor>`. Decoded to Python numbers, without NumPy."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.type_model import DTYPES
+
+Number = int | float | complex | bool
+INTEGERS = frozenset(("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"))
+NUMBER_CHARACTERS = frozenset("0123456789+-.enaif")
+MAX_ELEMENTS = 1_000_000
+"""A printed tensor has at most ten elements; a text that claims more than this is not believed."""
+
+
+class TensorLiteral:
+    """A tensor attribute's text and, on request, what it says.
+
+    `data` is the array itself where somebody has put one (a sidecar file of constants); the text is then not consulted.
+    Two literals are equal when their texts are; a literal with `data` equals only itself.
+    """
+
+    __slots__ = ("text", "data", "_dtype", "_shape", "_known", "_numbers")
+    text: str
+    data: object | None
+
+    def __init__(self, text: str, dtype: str | None = None, shape: tuple[int, ...] | None = None, data: object | None = None) -> None:
+        self.text = text
+        self.data = data
+        self._dtype = dtype
+        self._shape = shape
+        self._known = False
+        self._numbers: list[Number] | None = None
+
+    @staticmethod
+    def scalar(value: Number) -> TensorLiteral:
+        """`{1}`: a tensor of one element, printed with 6 digits as torch does."""
+        if isinstance(value, complex):
+            return TensorLiteral(f"{{({value.real:g},{value.imag:g})}}")
+        if isinstance(value, (bool, int)):
+            return TensorLiteral(f"{{{int(value)}}}")
+        return TensorLiteral(f"{{{value:g}}}")
+
+    @property
+    def has_data(self) -> bool:
+        """Does the text hold numbers (it does not in `<Tensor>`), or has somebody put the array?"""
+        return self.data is not None or not self.text.startswith("<")
+
+    @property
+    def dtype(self) -> str | None:
+        """torch's dtype name (`float32`) where the text says it, else None (`{1}` does not)."""
+        self._read_tag()
+        return self._dtype
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Sizes; `()` for `{1}` unless the value's type says more, None for `<Tensor>`."""
+        self._read_tag()
+        return self._shape
+
+    @property
+    def is_quantized(self) -> bool:
+        """Is it a dump of a quantized tensor (its numbers are the dequantized ones)?"""
+        return "qscheme: " in self.text
+
+    def with_type(self, dtype: str | None, shape: tuple[int, ...] | None) -> TensorLiteral:
+        """The same literal where the text is silent about dtype and shape and the value's type is not."""
+        if dtype is None and shape is None:
+            return self
+        own = self.text.startswith("{")
+        if own and shape is not None and _product(shape) != 1:
+            shape = None
+        return TensorLiteral(self.text, self.dtype or dtype, self.shape if shape is None or not own else shape, self.data)
+
+    def numbers(self) -> list[Number]:
+        """The elements in row-major order. Raises UnsupportedError for `<Tensor>` and Error for a text that does not add up.
+
+        Numbers are as printed: 4 to 6 digits. Elements of complex tensors are printed without their imaginary parts.
+        """
+        if self._numbers is None:
+            self._numbers = self._read_numbers()
+        return self._numbers
+
+    def item(self) -> Number:
+        """The only element. Raises Error when there is not exactly one."""
+        found = self.numbers()
+        if len(found) != 1:
+            raise Error(f"tensor '{_short(self.text)}' has {len(found)} elements, expected 1")
+        return found[0]
+
+    # -- reading
+    def _read_tag(self) -> None:
+        if self._known:
+            return
+        self._known = True
+        text = self.text
+        if text.startswith("{"):
+            if self._shape is None:
+                self._shape = ()
+            return
+        opening = text.find("[")
+        if opening < 0 or text.startswith("<"):
+            return
+        brace = text.find("{", opening)
+        close = text.find("}", brace)
+        if brace < 0 or close < 0:
+            return
+        if self._dtype is None:
+            self._dtype = _tag_dtype(text[opening + 1:brace])
+        if self._shape is None:
+            dims = text[brace + 1:close]
+            if all(c in "0123456789, " for c in dims) and len(dims) < 400:
+                self._shape = tuple(int(d) for d in dims.split(",") if d.strip())
+
+    def _read_numbers(self) -> list[Number]:
+        text = self.text
+        if text.startswith("<"):
+            raise UnsupportedError("the text holds no data for this tensor ('<Tensor>'): "
+                                   "keep the numbers beside it, as `irtool fmt --constants=FILE.npz` does")
+        if text.startswith("{"):
+            return [self._cast(_number(text[1:-1].strip(), text), 1.0)]
+        shape = self.shape
+        if shape is None or "indices:" in text:
+            raise Error(f"tensor '{_short(text)}' cannot be read")
+        count = _product(shape)
+        if count > MAX_ELEMENTS:
+            raise Error(f"tensor '{_short(text)}' claims {count} elements, but shows a few")
+        found = _Dump(shape).read(text[:text.find("[")], text)
+        if len(found) != count:
+            raise Error(f"tensor '{_short(text)}' shows {len(found)} elements, expected {count}")
+        return [self._cast(value, scale) for value, scale in found]
+
+    def _cast(self, value: Number, scale: float) -> Number:
+        dtype = self.dtype
+        if dtype is None:
+            return value
+        if dtype == "bool":
+            return bool(value)
+        if scale != 1.0 and not isinstance(value, complex):
+            value = value * scale
+        if dtype in INTEGERS and not isinstance(value, complex):
+            return int(value) if value == value and abs(value) != float("inf") else value
+        if dtype.startswith("complex"):
+            return complex(value)
+        return value if isinstance(value, complex) else float(value)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, TensorLiteral) and self.text == other.text and self.data is None and other.data is None
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"TensorLiteral({_short(self.text)!r})"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _product(sizes: Iterable[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def _tag_dtype(tag: str) -> str | None:
+    """`Variable[CPUFloatType]`, `CPULongTensor`, `QuantizedCPUQUInt8Type` -> torch's dtype name."""
+    tag = tag.strip().removeprefix("Variable[").removesuffix("]").removesuffix("Type").removesuffix("Tensor")
+    best = ""
+    for word in DTYPES:
+        if tag.endswith(word) and len(word) > len(best):
+            best = word
+    return DTYPES.get(best)
+
+
+def _number(token: str, text: str) -> Number:
+    """One printed number; complex ones are `(re,im)`."""
+    if token.startswith("(") and token.endswith(")"):
+        real, comma, imaginary = token[1:-1].partition(",")
+        if comma:
+            return complex(float(_number(real, text).real), float(_number(imaginary, text).real))
+    if token and all(c in NUMBER_CHARACTERS for c in token) and len(token) < 400:
+        try:
+            return int(token)
+        except ValueError:
+            pass
+        try:
+            return float(token)
+        except ValueError:
+            pass
+    raise Error(f"expected a number in tensor '{_short(text)}', found '{_short(token)}'")
+
+
+class _Dump:
+    """The element dump: rows, in blocks of columns where they are wide, in slices `(1,.,.) =` from three dimensions on."""
+
+    __slots__ = ("rows", "columns", "first", "last", "base", "place", "scale", "found")
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.columns = shape[-1] if shape else 1
+        self.rows = shape[-2] if len(shape) > 1 else 1
+        self.first, self.last = 0, self.columns
+        """Columns of the present block."""
+        self.base = -self.rows * self.columns if len(shape) > 2 else 0
+        """Row-major number of the present slice's first element; no slice yet from three dimensions on."""
+        self.place = 0
+        self.scale = 1.0
+        self.found: dict[int, tuple[Number, float]] = {}
+
+    def read(self, body: str, text: str) -> list[tuple[Number, float]]:
+        """The numbers with their scale, by row-major position."""
+        tokens = body.split()
+        i = 0
+        while i < len(tokens):
+            token = tokens[i]
+            following = tokens[i + 1] if i + 1 < len(tokens) else ""
+            if token == "Columns" and len(tokens) > i + 3 and tokens[i + 2] == "to":
+                self.block(int(_number(tokens[i + 1], text).real) - 1, int(_number(tokens[i + 3], text).real))
+                i += 4
+            elif token.endswith(",.,.)") and following == "=":
+                self.base += self.rows * self.columns
+                self.block(0, self.columns)
+                i += 2
+            elif following == "*":
+                self.scale = float(_number(token, text).real)
+                i += 2
+            else:
+                self.put(_number(token, text))
+                i += 1
+        return [self.found[place] for place in sorted(self.found)]
+
+    def block(self, first: int, last: int) -> None:
+        self.first, self.last, self.place, self.scale = first, max(last, first + 1), 0, 1.0
+
+    def put(self, value: Number) -> None:
+        row, column = divmod(self.place, self.last - self.first)
+        self.found[self.base + row * self.columns + self.first + column] = (value, self.scale)
+        self.place += 1
