@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
-from irtool.ops.checks import only, widen
+from irtool.ops.checks import only, refuse, widen
 from irtool.ops.op import OpTable
-from irtool.ops.rules import PROMOTE, PROMOTE_IN, TO_FLOAT, float_of, result_type
+from irtool.ops.rules import PROMOTE, PROMOTE_IN, TO_FLOAT, Rule, float_of, result_type
 
 table = OpTable("pointwise")
 
@@ -33,7 +33,8 @@ def _with_alpha(names):
 
 
 def _times(xp, other, alpha):
-    return other if alpha == 1 else xp.multiply(other, alpha)
+    """alpha * other; a complex product even with 1, because torch makes inf * (1 + 0j) an inf with a nan."""
+    return other if alpha == 1 and other.dtype.kind != "c" else xp.multiply(other, alpha)
 
 
 @table.op(*_with_alpha("add"), promote=PROMOTE)
@@ -42,23 +43,28 @@ def add(xp, self, other, alpha):
     return xp.add(self, _times(xp, other, alpha))
 
 
-def _no_bool_difference(*arrays):
-    if arrays[0].dtype.kind == "b":
+def _no_bool_difference(operands):
+    bools = [isinstance(x, bool) or getattr(x, "dtype", None) == "bool" for x in operands]
+    if all(bools):
         raise RunError("Subtraction, the `-` operator, with two bool tensors is not supported. "
                        "Use the `^` or `logical_xor()` operator instead.")
+    if any(bools):
+        raise RunError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+                       "use the `~` or `logical_not()` operator instead.")
 
 
-@table.op(*_with_alpha("sub subtract"), promote=PROMOTE)
+DIFFERENCE = Rule("DIFFERENCE", "common", "compute", _no_bool_difference)
+
+
+@table.op(*_with_alpha("sub subtract"), promote=DIFFERENCE)
 def sub(xp, self, other, alpha):
     """Difference, `other` times `alpha` first. Bool is refused."""
-    _no_bool_difference(self, other)
     return xp.subtract(self, _times(xp, other, alpha))
 
 
-@table.op(*_with_alpha("rsub"), promote=PROMOTE)
+@table.op(*_with_alpha("rsub"), promote=DIFFERENCE)
 def rsub(xp, self, other, alpha):
     """other - alpha * self."""
-    _no_bool_difference(self, other)
     return xp.subtract(other, _times(xp, self, alpha))
 
 
@@ -159,8 +165,8 @@ def _power(xp, base, exponent):
 
 
 def _complex_power(xp, base, exponent):
-    """z ** w by exp(w log z); exact products for small whole w, since NumPy's own overflows where torch's does not."""
-    return xp.where(exponent == 0, base.dtype.type(1), xp.power(base, exponent))
+    """z ** w; of 0, inf and nan it is exp(w log z) as in C++, where NumPy has its own conventions."""
+    return xp.where((base == 0) | ~xp.isfinite(base), xp.exp(exponent * xp.log(base)), xp.power(base, exponent))
 
 
 @table.op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote=PROMOTE)
@@ -191,7 +197,7 @@ def pow_number(xp, self, exponent):
 def pow_of_number(xp, self, exponent):
     """A number ** exponent."""
     dtype = result_type([self, exponent])
-    if self == 1:
+    if self == 1 and not isinstance(self, bool):
         return xp.ones(exponent.shape, dtype)
     return _power(xp, as_array(self, dtype), astype(exponent, dtype))
 
@@ -381,6 +387,7 @@ for _name in ("fmax", "fmin"):
 def _clamp(xp, self, min, max):
     if self.dtype.kind == "c":
         raise RunError("clamp is not supported for complex types")
+    only("clamp_cpu", "iuf", self)
     if min is None and max is None:
         raise RunError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
@@ -393,18 +400,14 @@ table.define([f"aten::{name}{overload}(Tensor self, {kind}? min=None, {kind}? ma
              doc="Each element moved into [min, max]; `max` wins when they cross, nan stays and a nan bound gives nan.")
 
 
-def _clamp_min(xp, self, min):
-    return _clamp(xp, self, min, None)
+for _name, _bound, _function in (("clamp_min", "min", "maximum"), ("clamp_max", "max", "minimum")):
+    def _kernel(xp, self, bound, name=_name, function=_function):
+        if self.dtype.kind == "c":
+            raise RunError("clamp is not supported for complex types")
+        return getattr(xp, function)(self, bound)
 
-
-def _clamp_max(xp, self, max):
-    return _clamp(xp, self, None, max)
-
-
-table.define(("aten::clamp_min(Tensor self, Scalar min) -> Tensor", "aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor"),
-             _clamp_min, PROMOTE, doc="Each element, at least `min`.")
-table.define(("aten::clamp_max(Tensor self, Scalar max) -> Tensor", "aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor"),
-             _clamp_max, PROMOTE, doc="Each element, at most `max`.")
+    table.define((f"aten::{_name}(Tensor self, Scalar {_bound}) -> Tensor", f"aten::{_name}.Tensor(Tensor self, Tensor {_bound}) -> Tensor"),
+                 _kernel, PROMOTE, doc=f"Each element, at {'least' if _bound == 'min' else 'most'} `{_bound}`.")
 
 
 # ---- three tensors
@@ -434,6 +437,8 @@ def _lerp(xp, self, end, weight):
           "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
 def lerp(xp, self, end, weight):
     """self + weight * (end - self), exact at weight 1. All of one dtype."""
+    if isinstance(weight, complex) and self.dtype.kind != "c":
+        raise RunError("value cannot be converted to type float without overflow")
     for name, operand in (("end", end), ("weight", weight)):
         if hasattr(operand, "dtype") and operand.dtype != self.dtype and (name == "end" or operand.ndim):
             raise RunError(f"expected dtype {_c_name(self.dtype)} for `{name}` but got dtype {_c_name(operand.dtype)}")
@@ -448,6 +453,7 @@ def _c_name(dtype):
 @table.op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote=PROMOTE)
 def addcmul(xp, self, tensor1, tensor2, value):
     """self + value * tensor1 * tensor2."""
+    only("addcmul_cpu_out", "iufc", self)
     factor = as_array(value, self.dtype)
     return widen(xp, self) + widen(xp, factor) * widen(xp, tensor1) * widen(xp, tensor2)
 
@@ -493,4 +499,6 @@ def make_complex(xp, real, imag):
 def polar(xp, abs, angle):
     """abs * exp(i angle)."""
     _float_parts(abs, angle)
+    if abs.dtype == xp.float16:
+        refuse("polar_cpu", abs)
     return complex_of_parts(xp, abs * xp.cos(angle), abs * xp.sin(angle))

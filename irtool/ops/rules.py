@@ -6,7 +6,7 @@ default dtype, float32). A rule is what an op stanza names as `promote=`.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ DType = np.dtype[Any]
 class Rule:
     """How operands are converted before a kernel and its result after it."""
 
-    __slots__ = ("name", "compute", "result")
+    __slots__ = ("name", "compute", "result", "refuse")
 
-    def __init__(self, name: str, compute: str, result: str) -> None:
+    def __init__(self, name: str, compute: str, result: str, refuse: Callable[[list[Any]], None] | None = None) -> None:
         self.name = name
+        self.refuse = refuse        # sees the operands as given, before conversion, and raises for those the op does not take
         self.compute = compute      # "common": torch.result_type of all; "float": the same, ints and bools become the default dtype
         self.result = result        # "compute": as computed; "bool": converted to bool; "kernel": whatever the kernel gives
 
@@ -88,6 +89,9 @@ def float_of(dtype: DType) -> DType:
 
 def compute_dtype(rule: Rule, args: Iterable[Any]) -> DType:
     """The dtype operands are converted to before the kernel."""
+    if rule.refuse is not None:
+        args = list(args)
+        rule.refuse(args)
     dtype = result_type(args)
     return float_of(dtype) if rule.compute == "float" else dtype
 

@@ -1,0 +1,224 @@
+"""Conversions and copies: `to` and its relatives, clone, copy_, fill_, detach. `to` gives its argument itself when nothing changes."""
+from __future__ import annotations
+
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, title
+from irtool.ops.op import OpTable
+
+table = OpTable("cast")
+
+CONTIGUOUS, PRESERVE, CHANNELS_LAST, CHANNELS_LAST_3D = range(4)
+"""torch's numbers for memory formats."""
+
+
+def check_device(device):
+    """There is only the CPU here."""
+    if device is not None and not str(device).startswith("cpu"):
+        raise UnsupportedError(f"device {device} is not supported")
+
+
+def in_format(xp, x, memory_format):
+    """A copy of `x` with the strides of a memory format (None: those of `x`, where it has no gaps)."""
+    if memory_format in (None, PRESERVE):
+        return x.copy(order="K")
+    if memory_format == CONTIGUOUS:
+        return x.copy(order="C")
+    rank = 4 if memory_format == CHANNELS_LAST else 5
+    if x.ndim != rank:
+        raise RunError(f"required rank {rank} tensor to use channels_last format")
+    return xp.moveaxis(xp.moveaxis(x, 1, -1).copy(order="C"), -1, 1)
+
+
+def _has_format(xp, x, memory_format):
+    if memory_format in (None, PRESERVE):
+        return True
+    return bool((x if memory_format == CONTIGUOUS else xp.moveaxis(x, 1, -1)).flags.c_contiguous)
+
+
+def _converted(xp, x, code, copy, memory_format, device=None):
+    """`x` in a dtype (torch's number, None: its own); itself when nothing is to be done."""
+    check_device(device)
+    result = x if code is None else convert(x, code)
+    if not _has_format(xp, result, memory_format) or (copy and result is x):
+        return in_format(xp, result, memory_format)
+    return result
+
+
+@table.op("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None)"
+          " -> Tensor(a)")
+def to_dtype(xp, self, dtype, non_blocking, copy, memory_format):
+    """The tensor in another dtype: floats are truncated to whole numbers, complex ones lose the imaginary part."""
+    return _converted(xp, self, dtype, copy, memory_format)
+
+
+@table.op("aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+          "MemoryFormat? memory_format=None) -> Tensor(a)")
+def to_device(xp, self, device, dtype, non_blocking, copy, memory_format):
+    """The tensor on a device (only the CPU) in another dtype."""
+    return _converted(xp, self, dtype, copy, memory_format, device)
+
+
+@table.op("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+          "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+def to_dtype_layout(xp, self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
+    """The tensor in another dtype, what is None unchanged."""
+    check_layout(layout)
+    return _converted(xp, self, dtype, copy, memory_format, device)
+
+
+def check_layout(layout):
+    """Only strided tensors here."""
+    if layout not in (None, 0):
+        raise UnsupportedError(f"layout number {layout} is not supported: only strided tensors are")
+
+
+@table.op("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+          "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
+def to_copy(xp, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+    """The same, always a new tensor."""
+    check_layout(layout)
+    return _converted(xp, self, dtype, True, memory_format, device)
+
+
+@table.op("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None)"
+          " -> Tensor(a)")
+def to_other(xp, self, other, non_blocking, copy, memory_format):
+    """The tensor in the dtype of another."""
+    return _converted(xp, self, code_of(other.dtype), copy, memory_format)
+
+
+@table.op("aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)")
+def to_prim_device(xp, self, device, dtype, non_blocking, copy):
+    """The tensor on a device (only the CPU), in another dtype unless that is None."""
+    return _converted(xp, self, dtype, copy, None, device)
+
+
+@table.op("aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)")
+def to_prim_dtype(xp, self, dtype, non_blocking, copy):
+    """The tensor in another dtype unless that is None."""
+    return _converted(xp, self, dtype, copy, None)
+
+
+@table.op("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)")
+def to_prim_other(xp, self, non_blocking, copy):
+    """The tensor itself, or a copy."""
+    return _converted(xp, self, None, copy, None)
+
+
+@table.op("aten::type_as(Tensor self, Tensor other) -> Tensor")
+def type_as(xp, self, other):
+    """The tensor in the dtype of another."""
+    return astype(self, other.dtype)
+
+
+for _name, _code in (("Byte", 0), ("Char", 1), ("Short", 2), ("Int", 3), ("Long", 4), ("Half", 5), ("Float", 6), ("Double", 7)):
+    table.define(f"aten::_cast_{_name}(Tensor self, bool non_blocking=False) -> Tensor",
+                 lambda xp, self, non_blocking, code=_code: convert(self, code), doc=f"The tensor as {_name}.")
+
+
+@table.op("aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)")
+def autocast_to_full_precision(xp, self, cuda_enabled, cpu_enabled):
+    """float16 as float32 where autocast is on for the CPU."""
+    return astype(self, xp.float32) if cpu_enabled and self.dtype == xp.float16 else self
+
+
+@table.op("aten::_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, "
+          "ScalarType cpu_dtype) -> Tensor(a)")
+def autocast_to_reduced_precision(xp, self, cuda_enabled, cpu_enabled, cuda_dtype, cpu_dtype):
+    """float32 in the reduced dtype where autocast is on for the CPU."""
+    return convert(self, cpu_dtype) if cpu_enabled and self.dtype == xp.float32 else self
+
+
+# ---- the same numbers
+
+@table.op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
+def clone(xp, self, memory_format):
+    """A copy, with the same strides unless a memory format is named."""
+    return in_format(xp, self, memory_format)
+
+
+def _copy(xp, self):
+    return self.copy(order="K")
+
+
+table.define([f"aten::{name}(Tensor self) -> Tensor" for name in ("alias_copy", "detach_copy", "lift", "lift_fresh_copy")], _copy,
+             doc="A copy.")
+
+
+def _alias(xp, self):
+    return self[...]
+
+
+table.define([f"aten::{name}(Tensor(a) self) -> Tensor(a)" for name in ("alias", "detach", "lift_fresh")], _alias,
+             doc="Another tensor on the same memory.")
+table.define("aten::data(Tensor self) -> Tensor", _alias, doc="Another tensor on the same memory.")
+
+
+@table.op("aten::cpu(Tensor(a) self) -> Tensor(b|a)")
+def cpu(xp, self):
+    """The tensor itself: it is on the CPU."""
+    return self
+
+
+@table.op("aten::to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor")
+def to_dense(xp, self, dtype, masked_grad):
+    """The tensor in another dtype unless that is None: it is dense."""
+    return _converted(xp, self, dtype, False, None)
+
+
+# ---- written into
+
+@table.op("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+          "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
+def copy_into(xp, self, src, non_blocking=False):
+    """`src`, broadcast and converted, written into self."""
+    self[...] = astype(broadcast_view(src, self.shape), self.dtype)
+    return self
+
+
+@table.op("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", "aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)")
+def copy_number_into(xp, self, other):
+    """A number written into every element."""
+    self[...] = as_array(other, self.dtype)
+    return self
+
+
+@table.op("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
+def copy(xp, self, src, non_blocking):
+    """`src`, broadcast to self's shape and converted to its dtype."""
+    return astype(broadcast_view(src, self.shape), self.dtype).copy()
+
+
+def _fill_value(value, dtype):
+    if getattr(value, "ndim", 0):
+        raise RunError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    if isinstance(value, complex) and dtype.kind != "c":
+        raise RunError(f"value cannot be converted to type {title(dtype).lower()} without overflow")
+    return as_array(value, dtype)
+
+
+@table.op("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+          "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
+def fill_into(xp, self, value):
+    """One number written into every element."""
+    self[...] = _fill_value(value, self.dtype)
+    return self
+
+
+@table.op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor")
+def fill(xp, self, value):
+    """A tensor like self with one number everywhere."""
+    return xp.full(self.shape, _fill_value(value, self.dtype), self.dtype)
+
+
+@table.op("aten::zero_(Tensor(a!) self) -> Tensor(a!)")
+def zero_into(xp, self):
+    """0 written into every element."""
+    self[...] = 0
+    return self
+
+
+@table.op("aten::zero(Tensor self) -> Tensor")
+def zero(xp, self):
+    """Zeros like self."""
+    return xp.zeros(self.shape, self.dtype)
