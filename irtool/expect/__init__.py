@@ -1,1 +1,16 @@
-"""Expect tests: a pytest plugin."""
+"""Expect tests as a pytest plugin, for irtool's own tests and for yours (`pip install irtool` is enough; or `pytest -p irtool.expect`).
+
+Two forms, both rewritten by `pytest --accept` (`--accept=names`: only where nothing but value names changed; `IRTOOL_ACCEPT=1` does
+the same; all refused where `CI` is set):
+
+- Case files `**/expect/**/*.ir`: a sentence, a command, an input, what must come out (`irtool.expect.cases`).
+- The fixture `expect(text, subname=None)`, which compares `str(text)` with `expect/<Class>.<test>[-<subname>].expect` beside the test's
+  file (`<module>.<test>` for a test outside a class).
+
+A file under `expect/` that no test claims fails a full run.
+"""
+from __future__ import annotations
+
+from irtool.expect.plugin import expect, pytest_addoption, pytest_collect_file, pytest_configure, pytest_runtest_makereport
+
+__all__ = ["expect", "pytest_addoption", "pytest_collect_file", "pytest_configure", "pytest_runtest_makereport"]

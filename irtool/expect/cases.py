@@ -1,0 +1,225 @@
+"""Case files: input above, expected output below.
+
+    # A print keeps its operands alive
+    # RUN: opt --passes=dce
+    graph(%x : Float(2, 3)):
+      ...
+    # ---- out
+    graph(%x : Float(2, 3)):
+      ...
+    # ====
+    # The next case of the file
+
+A case is a title (a sentence, in comment lines), a RUN line (an irtool command line without `irtool`; it reads the input on standard
+input; `%S` is the folder of the case file, `%t` a fresh temporary folder), the input, and sections: `# ---- out` and `# ---- err` hold
+what must come out (without `out`: nothing; without `err`: anything but an error nobody expects), `# ---- exit N` the exit code
+(default 0, or 1 where an error is expected). Blank lines at the end of a section do not count.
+
+Messages are expected on their line, `# expected-error {{part of the text}}`, as `irtool.cli.expected` says; these comments are cut from
+the input before the command sees it. A misspelt directive is an error: it would otherwise check nothing.
+"""
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from irtool.cli import expected
+from irtool.ir.source import SourceFile
+
+SECTIONS = ("out", "err", "exit")
+SEPARATOR = "# ===="
+_SECTION = re.compile(r"# ---- (\w+)(?: (-?\d+))?\s*$")
+_SECTION_LIKE = re.compile(r"#\s*-{2,}\s*(\w+)")
+_SEPARATOR_LIKE = re.compile(r"#\s*={2,}\s*$")
+_WORD = re.compile(r"#+\s*([A-Za-z][\w-]*)(:?)")
+_RUN = re.compile(r"# RUN: (.*)")
+
+
+class CaseError(Exception):
+    """A case file that does not follow the format; the text has file and line."""
+
+
+class Case:
+    """One case: where it stands in its file, and what it says."""
+
+    def __init__(self, title: str, line: int, command: list[str], input: str, input_line: int, head: list[str],
+                 sections: dict[str, str], expectations: Sequence[expected.Expectation] = ()) -> None:
+        self.title = title
+        self.line = line
+        self.command = command
+        self.input = input              # what standard input gives: directives are cut away
+        self.input_line = input_line    # line of the file on which it begins
+        self.head = head                # title, RUN line and input as they stand in the file
+        self.sections = sections        # of SECTIONS, in the order of the file
+        self.expectations = expectations
+
+    def source(self, filename: str) -> SourceFile:
+        """Title, RUN line and input, with their place in the file: where expected messages are written."""
+        return SourceFile(filename, "\n".join(self.head), self.line)
+
+    @property
+    def exit_code(self) -> int:
+        """The expected exit code."""
+        if "exit" in self.sections:
+            return int(self.sections["exit"])
+        return 1 if any(expectation.severity == "error" for expectation in self.expectations) else 0
+
+    def text(self) -> str:
+        """The case as it stands in its file."""
+        out = [*self.head]
+        for name, body in self.sections.items():
+            if name == "exit":
+                out.append(f"# ---- exit {body}")
+            else:
+                out += [f"# ---- {name}", *([body.rstrip("\n")] if body else [])]
+        return "\n".join(out) + "\n"
+
+
+def read_cases(text: str, filename: str) -> list[Case]:
+    """The cases of a file. Raises CaseError with every line that is wrong."""
+    problems: list[str] = []
+    cases: list[Case] = []
+    start = 1
+    for chunk in split_cases(text.replace("\r\n", "\n").split("\n")):
+        cases += filter(None, [_read_case(chunk, start, problems)])
+        start += len(chunk) + 1
+    titles: dict[str, int] = {}
+    for case in cases:
+        if case.title in titles:
+            problems.append(f"{case.line}: the title of line {titles[case.title]} again: each case needs its own")
+        titles.setdefault(case.title, case.line)
+    if problems:
+        raise CaseError("\n".join(f"{filename}:{problem}" for problem in problems))
+    return cases
+
+
+def split_cases(lines: Sequence[str]) -> list[list[str]]:
+    """Lines between the separators."""
+    chunks: list[list[str]] = [[]]
+    for line in lines:
+        if line.rstrip() == SEPARATOR:
+            chunks.append([])
+        else:
+            chunks[-1].append(line)
+    return chunks
+
+
+def write_cases(cases: Iterable[Case]) -> str:
+    """The text of a whole file."""
+    return f"{SEPARATOR}\n".join(case.text() for case in cases)
+
+
+def _read_case(lines: list[str], start: int, problems: list[str]) -> Case | None:
+    bodies: dict[str, list[str]] = {}
+    exit_code = ""
+    head: list[str] = []
+    body = head
+    for number, line in enumerate(lines, start):
+        section = _SECTION.match(line)
+        if section and section[1] in SECTIONS and (section[1] == "exit") == bool(section[2]):
+            if section[1] in bodies:
+                problems.append(f"{number}: a second section '{section[1]}' in one case")
+            body = bodies[section[1]] = []
+            exit_code = section[2] or exit_code
+        else:
+            problem = _near_section(line) or (body is head and _near_directive(line)) or ""
+            if body is bodies.get("exit") and line.strip() and not problem:
+                problem = "text after '# ---- exit'"
+            if problem:
+                problems.append(f"{number}: {problem}")
+            body.append(line)
+    at = next((i for i, line in enumerate(head) if _RUN.match(line)), None)
+    if at is None:
+        if any(line.strip() for line in lines):
+            problems.append(f"{start}: no line '# RUN: COMMAND' in this case")
+        return None
+    title = " ".join(line.lstrip("# ").rstrip() for line in head[:at] if line.strip())
+    if not title or not all(line.startswith("#") for line in head[:at] if line.strip()):
+        problems.append(f"{start}: a case begins with a sentence that says what it shows: '# ...'")
+    command = _command(head[at], start + at, problems)
+    while len(head) > at + 1 and not head[-1].strip():
+        head.pop()
+    expectations, wrong = expected.directives(SourceFile("", "\n".join(head), start))
+    problems += [f"{each.line}: {each.message}" for each in wrong]
+    given = [*head]
+    for expectation in expectations:
+        line = given[expectation.at - start]
+        given[expectation.at - start] = line[: line.rfind("#", 0, expectation.column)].rstrip()
+    sections = {name: exit_code if name == "exit" else without_blank_end("\n".join(body)) for name, body in bodies.items()}
+    return Case(title, start, command, without_blank_end("\n".join(given[at + 1:])), start + at + 1, head, sections, expectations)
+
+
+def without_blank_end(text: str) -> str:
+    """The text with exactly one newline after its last line that is not blank; empty if there is none."""
+    lines = text.split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _command(line: str, number: int, problems: list[str]) -> list[str]:
+    match = _RUN.match(line)
+    try:
+        words = shlex.split(match[1]) if match else []
+    except ValueError as error:
+        problems.append(f"{number}: RUN line: {error}")
+        return []
+    if not words or words[0] == "irtool":
+        problems.append(f"{number}: write the command without 'irtool': '# RUN: opt --passes=dce'")
+    return words
+
+
+def _near_section(line: str) -> str:
+    """What is wrong with a line that looks like a section or separator and is none."""
+    if _SEPARATOR_LIKE.match(line):
+        return f"cases are separated by '{SEPARATOR}', not '{line.strip()}'"
+    match = _SECTION_LIKE.match(line)
+    if match is None:
+        return ""
+    word = nearest(match[1], SECTIONS)
+    if not word and not line.startswith("# ---- "):
+        return ""
+    return f"no such section: '{line.strip()}'; expected '# ---- out', '# ---- err' or '# ---- exit N'"
+
+
+def _near_directive(line: str) -> str:
+    """What is wrong with a comment that looks like a directive and is none (`irtool.cli.expected` judges those that begin right)."""
+    _, mark, comment = line.partition("#")
+    if not mark or "expected-" in comment:
+        return ""
+    if "{{" in comment:
+        return f"not a directive: '{comment.strip()}'; expected '# expected-error {{{{text}}}}'"
+    for word, colon in _WORD.findall(mark + comment):
+        if _is_near(word.partition("-")[0], "CHECK") and (colon or word.isupper()):
+            return "there are no CHECK directives: '# ---- out' holds the whole output"
+        if _is_near(word, "RUN", 2 if colon else 1) and (colon or word.isupper()) and not _RUN.match(line):
+            return f"not a directive: '{line.strip()}'; expected '# RUN: COMMAND'"
+        if nearest(word, expected.WORDS):
+            return f"not a directive: '{comment.strip()}'; expected '# {nearest(word, expected.WORDS)} {{{{text}}}}'"
+    return ""
+
+
+def _is_near(word: str, target: str, most: int = 2) -> bool:
+    return edit_distance(word.lower(), target.lower()) <= most
+
+
+def nearest(word: str, targets: Iterable[str]) -> str:
+    """The first of `targets` within two edits of `word`, or nothing."""
+    found = sorted((edit_distance(word.lower(), target.lower()), target) for target in targets)
+    return found[0][1] if found and found[0][0] <= 2 else ""
+
+
+def edit_distance(a: str, b: str) -> int:
+    """Fewest insertions, deletions, replacements and swaps of neighbours that make `b` of `a`."""
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        after = [i]
+        for j, y in enumerate(b, 1):
+            cost = min(row[j] + 1, after[j - 1] + 1, row[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                cost = min(cost, before[j - 2] + 1)
+            after.append(cost)
+        before, row = row, after
+    return row[-1]

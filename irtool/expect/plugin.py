@@ -1,0 +1,378 @@
+"""The hooks: collect case files, compare, accept, and report files no test claims.
+
+Note [one writer]: a test that accepts only says so, on its report; the process that prints the summary writes all files at the end,
+each whole (temporary sibling, rename). So pytest-xdist workers never write the same file.
+"""
+from __future__ import annotations
+
+import io
+import os
+import re
+import tempfile
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irtool.cli.expected import check
+from irtool.expect import cases as case_files
+from irtool.expect.compare import difference, normalised, only_names_differ
+from irtool.ir.source import Diagnostic, SourceFile
+
+FOLDER = "expect"
+RECORDER = pytest.StashKey["Recorder"]()
+RESULT = pytest.StashKey["Result"]()
+
+
+class Result:
+    """What one test found out about expect files; travels on its report to the process that writes."""
+
+    def __init__(self) -> None:
+        self.claims: list[str] = []
+        self.accepted: list[tuple[str, int, str]] = []
+        """(file, index of the case or -1 for the whole file, new text)"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, as xdist sends it."""
+        return {"claims": self.claims, "accepted": [list(entry) for entry in self.accepted]}
+
+
+class Recorder:
+    """What the whole run knows: claims, accepted texts, tests that could not claim what they would have. Its methods are hooks."""
+
+    def __init__(self, config: pytest.Config, accept: str) -> None:
+        self.config = config
+        self.accept = accept            # "", "all" or "names"
+        self.claims: dict[str, str] = {}
+        self.accepted: list[tuple[str, int, str]] = []
+        self.unproved: set[str] = set()         # `<folder>/<Class>.<test>` of tests that failed or were skipped
+        self.unproved_modules: set[Path] = set()
+        self.doubles: list[str] = []
+        self.written: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect, in the process that writes (see Note [one writer])."""
+        found = getattr(report, "irtool", None)
+        if found is not None:
+            for path in found["claims"]:
+                if path.endswith(".expect") and self.claims.get(path, report.nodeid) != report.nodeid:
+                    self.doubles.append(f"{path}: compared by {self.claims[path]} and by {report.nodeid}")
+                self.claims[path] = report.nodeid
+            if report.passed:
+                self.accepted += [(path, index, text) for path, index, text in found["accepted"]]
+        if hasattr(report, "irtool_unproved"):
+            self.unproved.add(report.irtool_unproved)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A module that was skipped or failed while it was collected cannot claim its files."""
+        if not report.passed:
+            self.unproved_modules.add(self.config.rootpath / report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write what was accepted; fail a full run for files that no test claims."""
+        if hasattr(self.config, "workerinput"):
+            return
+        by_file: dict[str, list[tuple[int, str]]] = {}
+        for path, index, text in self.accepted:
+            by_file.setdefault(path, []).append((index, text))
+        for path, changes in sorted(by_file.items()):
+            write_accepted(Path(path), changes)
+            self.written.append(_shown(Path(path), self.config))
+        problems = list(self.doubles)
+        if is_full_run(self.config, session):
+            problems += [f"{_shown(path, self.config)}: no test claims this file; delete it" for path in self.orphans()]
+        if problems:
+            report = pytest.CollectReport("expect files", "failed", "\n".join(problems), result=[])
+            self.config.hook.pytest_collectreport(report=report)
+            if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def orphans(self) -> list[Path]:
+        """Files in the `expect` folders below the run's arguments that no test claims (nor might, had it not failed or been skipped)."""
+        arguments = [Path(self.config.invocation_params.dir, argument) for argument in self.config.args]
+        folders = {folder for argument in arguments for folder in expect_folders(argument)}
+        paths = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+        return sorted(path for path in paths if is_expect_file(path) and str(path) not in self.claims and not self.might_claim(path))
+
+    def might_claim(self, path: Path) -> bool:
+        """Was the test that would claim the file not there to do it?"""
+        if path in self.unproved_modules:
+            return True
+        if path.suffix != ".expect":
+            return False
+        stems = [stem for stem in self.unproved if str(path) == f"{stem}.expect" or str(path).startswith(f"{stem}-")]
+        return bool(stems) or any(module.parent == path.parent.parent for module in self.unproved_modules)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the files that were accepted."""
+        for name in self.written:
+            terminalreporter.write_line(f"accepted: {name}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--accept`."""
+    group = parser.getgroup("irtool", "irtool expect tests")
+    group.addoption("--accept", nargs="?", const="all", type=_accept_form, metavar="names",
+                    help="rewrite expected outputs (--accept=names: only where nothing but value names differs)")
+
+
+def _accept_form(text: str) -> str:
+    if text not in ("all", "names"):
+        raise pytest.UsageError(f"--accept: expected 'all' or 'names', not '{text}' (files go in front: pytest {text} --accept)")
+    return text
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Decide once whether this run accepts. Raises UsageError where CI is set: a run that accepts proves nothing."""
+    accept = config.getoption("--accept", default=None) or ""
+    if not accept and os.environ.get("IRTOOL_ACCEPT", "0") not in ("", "0"):
+        value = os.environ["IRTOOL_ACCEPT"]
+        accept = "names" if value == "names" else "all"
+    if accept and os.environ.get("CI", "").lower() not in ("", "0", "false"):
+        raise pytest.UsageError("--accept is refused where CI is set: accept at home, and commit the files")
+    recorder = config.stash[RECORDER] = Recorder(config, accept)
+    config.pluginmanager.register(recorder, "irtool.expect.recorder")
+
+
+# -- case files
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """`*.ir` anywhere under a folder `expect`."""
+    if file_path.suffix == ".ir" and any(folder.name == FOLDER for folder in file_path.parents):
+        return CaseFile.from_parent(parent, path=file_path)
+    return None
+
+
+class CaseFile(pytest.File):
+    """A case file; its cases are the tests."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """One test per case. Raises CollectError for a file that does not follow the format."""
+        try:
+            text = self.path.read_text(encoding="utf-8")
+            found = case_files.read_cases(text, _shown(self.path, self.config))
+        except UnicodeDecodeError as error:
+            raise self.CollectError(f"{_shown(self.path, self.config)}: not UTF-8: {error}") from None
+        except case_files.CaseError as error:
+            raise self.CollectError(str(error)) from None
+        if not found:
+            raise self.CollectError(f"{_shown(self.path, self.config)}: no case in this file")
+        for index, case in enumerate(found):
+            yield CaseItem.from_parent(self, name=case.title, case=case, index=index)
+
+
+class CaseFailure(Exception):
+    """A case that did not come out as its file says."""
+
+
+class CaseItem(pytest.Item):
+    """One case."""
+
+    def __init__(self, *, case: case_files.Case, index: int, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.case = case
+        self.index = index
+
+    def runtest(self) -> None:
+        """Run the command, compare. Raises CaseFailure."""
+        case, recorder = self.case, self.config.stash[RECORDER]
+        shown = _shown(self.path, self.config)
+        result = self.stash.setdefault(RESULT, Result())
+        result.claims.append(str(self.path))
+        with tempfile.TemporaryDirectory(prefix="irtool-expect-") as scratch:
+            words = [word.replace("%S", str(self.path.parent)).replace("%t", scratch) for word in case.command]
+            result.claims += [word for word in words if word.startswith(str(self.path.parent))]
+            code, out, err = run_command(words, case.input, shown, case.input_line, scratch)
+            out, err = (text.replace(scratch, "%t").replace(str(self.path.parent), "%S") for text in (out, err))
+        source = case.source(shown)
+        surprises = unmet(case, source, messages(err, source))
+        if surprises:
+            raise CaseFailure("\n".join(surprise.render() for surprise in surprises) + _stderr(err))
+        sections = actual_sections(case, code, out, err)
+        if sections == case.sections:
+            return
+        expected, actual = case.text(), _with_sections(case, sections).text()
+        names_only = only_names_differ(expected, actual)
+        if recorder.accept == "all" or recorder.accept == "names" and names_only:
+            reread = case_files.read_cases(actual, shown)
+            if len(reread) != 1 or reread[0].sections != sections:
+                raise CaseFailure("the output cannot be written into a case file: it holds lines that look like sections")
+            result.accepted.append((str(self.path), self.index, actual))
+            return
+        reason = _mismatch(expected, actual, names_only, f"pytest '{shown}' --accept")
+        raise CaseFailure(reason if "err" in sections else reason + _stderr(err))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The text of a CaseFailure, without a traceback."""
+        if isinstance(excinfo.value, CaseFailure):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the case stands."""
+        return self.path, self.case.line - 1, self.name
+
+
+def run_command(words: list[str], text: str, filename: str, line: int, folder: str) -> tuple[int, str, str]:
+    """Run an irtool command in this process: (exit code, output, messages). `folder` is the current folder while it runs."""
+    from irtool.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    home, environment = Path.cwd(), dict(os.environ)
+    for name in environment:
+        if name.startswith("IRTOOL_") or name == "FORCE_COLOR":
+            del os.environ[name]
+    os.chdir(folder)
+    try:
+        code = main(words, stdin=io.BytesIO(text.encode()), stdout=out, stderr=err, stdin_name=filename, stdin_line=line)
+    finally:
+        os.chdir(home)
+        os.environ.update(environment)
+    return code, out.getvalue(), err.getvalue()
+
+
+def messages(err: str, source: SourceFile) -> list[Diagnostic]:
+    """The diagnostics of an error stream that point into the case file, and those without a place."""
+    pattern = re.compile(rf"(?m)^(?:{re.escape(source.name)}:(\d+):(?:(\d+):)? )?(error|warning|note|remark): (.*)$")
+    return [Diagnostic(kind, text, source, int(line or 0), int(column or 0)) for line, column, kind, text in pattern.findall(err)]
+
+
+def unmet(case: case_files.Case, source: SourceFile, found: list[Diagnostic]) -> list[Diagnostic]:
+    """What was expected and did not come, and what came and nobody expected."""
+    if case.expectations:
+        return check(source, found)
+    if case.sections.keys() & {"err", "exit"}:
+        return []
+    return [Diagnostic("error", f"unexpected error: {each.message}", each.source, each.line, each.col)
+            for each in found if each.severity == "error"]
+
+
+def actual_sections(case: case_files.Case, code: int, out: str, err: str) -> dict[str, str]:
+    """The sections the case would have if what came out were right."""
+    values = {"out": case_files.without_blank_end(out), "err": case_files.without_blank_end(err), "exit": str(code)}
+    sections = {name: values[name] for name in case.sections}
+    if values["out"] and "out" not in sections:
+        sections = {"out": values["out"], **sections}
+    if code != case.exit_code:
+        sections["exit"] = str(code)
+    return sections
+
+
+def _with_sections(case: case_files.Case, sections: dict[str, str]) -> case_files.Case:
+    return case_files.Case(case.title, case.line, case.command, case.input, case.input_line, case.head, sections, case.expectations)
+
+
+def _mismatch(expected: str, actual: str, names_only: bool, command: str) -> str:
+    lines = [difference(expected, actual)]
+    if names_only:
+        lines.append(f"only names differ; to take them: {command}=names")
+    lines.append(f"to accept: {command}")
+    return "\n".join(lines)
+
+
+def _stderr(err: str) -> str:
+    return f"\nstandard error:\n{err.rstrip()}" if err.strip() else ""
+
+
+# -- the fixture
+@pytest.fixture
+def expect(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`expect(text, subname=None)`: compare `str(text)` with `expect/<Class>.<test>[-<subname>].expect` beside the test's file."""
+    node, recorder = request.node, request.config.stash[RECORDER]
+    result = node.stash.setdefault(RESULT, Result())
+
+    def compare(text: object, subname: str | None = None) -> None:
+        __tracebackhide__ = True
+        stem = expect_stem(node) + (f"-{subname}" if subname else "")
+        path = node.path.parent / FOLDER / f"{stem}.expect"
+        if str(path) in result.claims:
+            pytest.fail(f"{path.name} was compared before in this test: give expect() a subname", pytrace=False)
+        result.claims.append(str(path))
+        actual = normalised(str(text))
+        exists = path.exists()
+        expected = normalised(path.read_text(encoding="utf-8")) if exists else ""
+        if exists and expected == actual:
+            return
+        names_only = exists and only_names_differ(expected, actual)
+        if recorder.accept == "all" or recorder.accept == "names" and names_only:
+            result.accepted.append((str(path), -1, actual))
+            return
+        command = f"pytest '{node.nodeid}' --accept"
+        if not exists:
+            pytest.fail(f"no file {_shown(path, request.config)}; the text is\n{actual}\nto accept: {command}", pytrace=False)
+        pytest.fail(f"{_shown(path, request.config)}:\n{_mismatch(expected, actual, names_only, command)}", pytrace=False)
+
+    return compare
+
+
+def expect_stem(node: pytest.Item) -> str:
+    """`<Class>.<test>` (`<module>.<test>` outside a class), parameters as `-a-b`."""
+    owner = getattr(node, "cls", None)
+    name = re.sub(r"[^\w.-]+", "-", node.name).strip("-")
+    return f"{owner.__name__ if owner is not None else node.path.stem}.{name}"
+
+
+# -- reports
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put what the test found on its report."""
+    report = yield
+    result = item.stash.get(RESULT, None)
+    if result is not None and report.when == "call":
+        report.__dict__["irtool"] = result.as_dict()
+    if not report.passed and "expect" in getattr(item, "fixturenames", ()):
+        report.__dict__["irtool_unproved"] = str(item.path.parent / FOLDER / expect_stem(item))
+    return report
+
+
+def write_accepted(path: Path, changes: list[tuple[int, str]]) -> None:
+    """A whole new text (index -1), or new cases in their places; the file is there whole or not at all."""
+    if changes[0][0] < 0:
+        text = changes[-1][1]
+    else:
+        found = case_files.read_cases(path.read_text(encoding="utf-8"), str(path))
+        texts = [case.text() for case in found]
+        for index, new in changes:
+            texts[index] = new
+        text = f"{case_files.SEPARATOR}\n".join(texts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, path.stat().st_mode & 0o7777 if path.exists() else 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def is_full_run(config: pytest.Config, session: pytest.Session) -> bool:
+    """Did the run reach every test below its arguments?"""
+    narrowing = ("keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "collectonly", "stepwise", "maxfail")
+    if any(config.getoption(name, default=None) for name in narrowing):
+        return False
+    return not session.shouldstop and not any("::" in argument for argument in config.args) \
+        and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+
+
+def expect_folders(argument: Path) -> list[Path]:
+    """Folders named `expect` of which the argument holds all tests: those below it, not itself."""
+    if not argument.is_dir():
+        return []
+    folders = [path for path in argument.rglob(FOLDER) if path.is_dir()]
+    return [path for path in folders if not any(part.startswith(".") for part in path.relative_to(argument).parts)]
+
+
+def is_expect_file(path: Path) -> bool:
+    """Is this a file that a test must claim (not a note, a script or a hidden file)?"""
+    return not path.name.startswith((".", "README")) and path.suffix not in (".py", ".pyc")
+
+
+def _shown(path: Path, config: pytest.Config) -> str:
+    """A path as messages show it: below the root folder, with slashes."""
+    try:
+        return path.relative_to(config.rootpath).as_posix()
+    except ValueError:
+        return str(path)
