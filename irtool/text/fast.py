@@ -1,0 +1,151 @@
+"""The fast path: canonical node lines, a million a second. What does not fit exactly goes to the general reader, line by line.
+
+A line is split on its first two `%`: what stands between the output's name and the operands (`: Float(2, 3) = aten::mul(`) is a key
+into a table of templates that the general reader fills, so that type, kind and attributes cost one look-up and are shared. Nodes are
+made without `__init__` and linked as they come; uses are left for later (Note [lazy uses] in irtool/ir/graph.py).
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irtool.ir.graph import NO_BLOCKS, Block, Node, Value
+
+if TYPE_CHECKING:
+    from irtool.text.parser import Reader
+
+CHUNK = 1 << 16
+"""Characters taken at a time: splitting a whole file into lines would hold it twice."""
+
+
+def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an attribute saved here counts a million times
+    """Read lines from `reader.pos`, which begins a line, to the graph's end."""
+    text = reader.text
+    size = len(text)
+    env = reader.env
+    templates, tails = reader.file.templates, reader.file.tails
+    new = object.__new__
+    block, before, indent = reader.block, reader.before, reader.indent
+    while not reader.done:
+        pos = reader.pos
+        stop = text.find("\n", min(pos + CHUNK, size)) + 1 or size
+        lines = text[pos:stop].split("\n")
+        if not lines[-1] and pos < size:
+            lines.pop()
+        first = last = reader.line      # `pos` is the offset of line number `last`
+        numbered = enumerate(lines, first)
+        for number, line in numbered:
+            parts = line.split("%", 2)
+            try:
+                if len(parts) == 3:
+                    lead, head, rest = parts
+                    if lead != indent:
+                        raise KeyError
+                    name, _, key = head.partition(" ")
+                    operands, _, tail = rest.partition(")")
+                    if tail:
+                        tail = tails[tail]
+                    names = operands.split(", %")
+                    count = len(names)
+                    inputs: tuple[Value, ...]
+                    if count == 2:
+                        inputs = (env[names[0]], env[names[1]])
+                    elif count == 1:
+                        inputs = (env[operands],)
+                    else:
+                        inputs = tuple([env[operand] for operand in names])
+                else:
+                    lead, head = parts
+                    if lead != indent:
+                        raise KeyError
+                    name, _, key = head.partition(" ")
+                    cut = key.rfind("()") + 2
+                    tail = key[cut:]
+                    if tail:
+                        tail = tails[tail]
+                        key = key[:cut]
+                    inputs = ()
+                kind, type, attributes = templates[key]
+                if name in env:
+                    raise KeyError
+            except (KeyError, ValueError):
+                pos += sum(map(len, lines[last - first:number - first])) + number - last
+                last = number
+                reader.pos, reader.line, reader.before = pos, number, before
+                if not block_line(reader, line, number):
+                    reader.statement()
+                    if reader.done:
+                        break
+                    for _ in range(reader.line - number - 1):
+                        next(numbered, None)
+                pos, last = reader.pos, reader.line
+                block, before, indent = reader.block, reader.before, reader.indent
+                continue
+            node: Node = new(Node)
+            node.kind = kind
+            node.inputs = inputs
+            node.attributes = attributes
+            node.blocks = NO_BLOCKS
+            node.tail = tail
+            node.line = number
+            node.owner = block
+            node.prev = before
+            before.next = node
+            before = node
+            value: Value = new(Value)
+            value.name = name
+            value.type = type
+            value.node = node
+            value._uses = None
+            node.outputs = (value,)
+            env[name] = value
+        else:
+            reader.before = before
+            if last - first < len(lines):       # else a statement of the general reader reached beyond the chunk
+                reader.pos, reader.line = stop, first + len(lines)
+
+
+def block_line(reader: Reader, line: str, number: int) -> bool:
+    """Read a canonical `block0(...):` or `-> (...)` of the dialects without braces. False when it is not one."""
+    indent = reader.indent
+    if reader.braces or not line.startswith(indent):
+        return False
+    rest = line[len(indent):]
+    env = reader.env
+    if rest.startswith("-> (") and rest.endswith(")") and reader.stack:
+        values: tuple[Value, ...] = ()
+        if rest != "-> ()":
+            if rest[4] != "%":
+                return False
+            try:
+                values = tuple([env[name] for name in rest[5:-1].split(", %")])
+            except KeyError:
+                return False
+        reader.close_block(values, number)
+    elif rest.startswith("  block") and rest.endswith("):"):
+        head, _, params = rest.partition("(")
+        owner = reader.before
+        if owner is reader.block.return_node or head != f"  block{len(owner.blocks)}":
+            return False
+        declared: list[tuple[str, object]] = []
+        if params != "):":
+            if params[0] != "%":
+                return False
+            types = reader.file.types
+            for param in params[1:-2].split(", %"):
+                name, _, type_text = param.partition(" : ")
+                type = types.get(type_text)
+                if type is None or name in env:
+                    return False
+                declared.append((name, type))
+        if not reader.open_block(number):
+            return False
+        for name, type in declared:
+            reader.declare_input(name, type)  # type: ignore[arg-type]  # a Type, from the table of types
+    else:
+        return False
+    reader.pos += len(line) + 1
+    reader.line += 1
+    return True
+
+
+__all__ = ["Block", "block_line", "read_body"]

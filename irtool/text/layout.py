@@ -1,0 +1,30 @@
+"""What a text spells differently from the canonical form: recorded while parsing, so that untouched lines print as they were.
+
+The printer renders the canonical text of a part; when that still equals the one recorded, it gives the raw text instead. A part is
+known by a node: a node itself, a block's parameter node (its header), a block's return node (its `->` or `return` and what closes it).
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Node, Value
+
+
+class Layout:
+    """The record of one graph."""
+
+    __slots__ = ("entries", "stages", "input_stages", "name_line")
+
+    def __init__(self) -> None:
+        self.entries: dict[Node, tuple[str, str, str]] = {}
+        """Part -> comments and blank lines before it, canonical text, raw text."""
+        self.stages: dict[Node, int] = {}
+        """Top-level nodes that belong to a later stage (`---- stage 1 ----`)."""
+        self.input_stages: dict[Value, int] = {}
+        """Graph inputs that belong to a later stage."""
+        self.name_line: tuple[str, str] | None = None
+        """Canonical and raw text of the `# graph NAME:` line."""
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.stages or self.input_stages or self.name_line)

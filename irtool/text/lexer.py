@@ -1,0 +1,131 @@
+"""Finding where things end in IR text: names, types, attribute lists, operand lists. Positions are offsets into the whole text.
+
+Everything here is linear and keeps no recursion: nesting is counted, and more than `MAX_DEPTH` levels is a `Mistake`.
+"""
+from __future__ import annotations
+
+import re
+
+MAX_DEPTH = 200
+"""Deepest nesting of brackets in a type or an attribute, and of blocks and subgraphs."""
+
+FAR = 20_000
+"""How far over line ends an unquoted string (2018) may reach."""
+
+NAME = re.compile(r'%((?:[^\s,():=;%\[\]{}"#]|::)+)')
+"""A value: `%` and everything up to a blank, a separator or a colon that is not doubled."""
+
+BLANKS = re.compile(r"[ \t\r]*")
+FILLER = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+"""What may stand between the members of a list: blanks, line ends, comments."""
+
+KIND = re.compile(r"[A-Za-z_]\w*(?:::?\w+)*(?:\.\w+)?!?")
+PYTHON_OP = re.compile(r"\^(?:<[^>\n]*>|[^\s\[(%]+)")
+WORDS = re.compile(r"([^%\n]*?)\((?=%|\))")
+"""Scalars of a 2017 Python op, between its name and the operands: `Chunk 4 1(`."""
+
+UNBALANCED = re.compile(r"\(dtype = \w+ , shape = \([^()\n]*\)")
+"""A type of 2019 lacks its last parenthesis: `ProfiledTensor(dtype = Float , shape = (2, 3)`."""
+
+TYPE_MARK = re.compile(r"[()\[\]{}<>,=\n%#]")
+SCALAR_MARK = re.compile(r"""[()\n]""")
+LITERAL = re.compile(r'-?(?:\d[\w.+-]*|inf|nan)|True|False|None|"(?:[^"\\\n]|\\.)*"|\[[^\[\]%()\n]*\]')
+"""A constant in an operand list (a branch of 2018)."""
+
+
+class Mistake(Exception):
+    """What is wrong with the text between two offsets. Becomes a diagnostic."""
+
+    def __init__(self, message: str, start: int, end: int = 0, note: tuple[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.start = start
+        self.end = end or start + 1
+        self.note = note
+        """A message and the line it is about."""
+
+
+def blanks(text: str, pos: int) -> int:
+    """The end of a run of blanks on a line."""
+    return BLANKS.match(text, pos).end()  # type: ignore[union-attr]  # it matches the empty string
+
+
+def filler(text: str, pos: int) -> int:
+    """The end of a run of blanks, line ends and comments."""
+    return FILLER.match(text, pos).end()  # type: ignore[union-attr]
+
+
+def line_end(text: str, pos: int) -> int:
+    """The offset just behind the line's newline, or the end of the text."""
+    return text.find("\n", pos) + 1 or len(text)
+
+
+def shown(text: str, pos: int) -> str:
+    """What stands at `pos`, for "expected ..., found ..."."""
+    if pos >= len(text):
+        return "the end of the text"
+    if text[pos] in "\r\n":
+        return "the end of the line"
+    if text[pos] == "\0":
+        return "a NUL byte"
+    match = NAME.match(text, pos) or re.compile(r"[\w:.]+|\S").match(text, pos)
+    found = match.group() if match else text[pos]
+    return f"'{found[:40]}'" if found.isprintable() else "an unprintable character"
+
+
+def expected(what: str, text: str, pos: int) -> Mistake:
+    """`expected WHAT, found ...` at `pos`."""
+    match = re.compile(r"[\w:.]+").match(text, pos)
+    return Mistake(f"expected {what}, found {shown(text, pos)}", pos, match.end() if match else pos + 1)
+
+
+def end_of_type(text: str, pos: int) -> int:
+    """Where a type that begins at `pos` ends: at a separator outside brackets, or the end of the line."""
+    depth = 0
+    at = pos
+    while True:
+        match = TYPE_MARK.search(text, at)
+        if match is None:
+            return len(text)
+        mark, at = match.group(), match.end()
+        if mark in "([{<":
+            if mark == "(" and (unbalanced := UNBALANCED.match(text, at - 1)):
+                at = unbalanced.end()
+                continue
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise Mistake(f"type nested more than {MAX_DEPTH} levels deep", at - 1)
+        elif mark in ")]}>":
+            if depth == 0:
+                return at - 1
+            depth -= 1
+        elif depth == 0 or mark in "\n%#":
+            return at - 1
+
+
+def end_of_bracket(text: str, pos: int) -> int:
+    """The offset behind the `]` that closes the `[` at `pos` on the same line and has the operands behind it (`CppOp[...](`)."""
+    end = text.find("](", pos, line_end(text, pos))
+    if end < 0:
+        raise Mistake("'[' without a matching ']('", pos)
+    return end + 1
+
+
+def end_of_scalars(text: str, pos: int) -> int:
+    """The offset behind the `)` of a Python op's scalars whose `(` is at `pos`; the operands follow it."""
+    depth = 0
+    at = pos
+    while True:
+        match = SCALAR_MARK.search(text, at)
+        if match is None or match.group() == "\n":
+            break
+        at = match.end()
+        depth += 1 if match.group() == "(" else -1
+        if depth == 0:
+            if text.startswith("(", at):
+                return at
+            break
+    found = text.find(")(", pos, line_end(text, pos))
+    if found < 0:
+        raise Mistake("a Python op needs two lists: ^Name(scalars)(operands)", pos)
+    return found + 1

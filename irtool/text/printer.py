@@ -1,0 +1,343 @@
+"""IR -> text, in the dialect of each graph.
+
+One loop prints plain graphs with an f-string per number of operands (faster than any join); another, for graphs with a layout
+record and for the dialects of 2017, asks for every part whether the text it came from can be given back.
+"""
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.text.layout import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from irtool.ir.attribute import Attribute
+    from irtool.ir.module import Module
+
+STAGE = "---------------- stage {} ----------------"
+INPUT_STAGE = "-------- stage {} --------"
+HIDDEN = ("scalars", "Subgraph")
+"""Attributes that are not written between brackets (`Subgraph` only while it is a Graph)."""
+
+
+def module_text(module: Module) -> str:
+    """The text of a whole file. A parsed module that was not edited gives back what was read, byte for byte."""
+    out: list[str] = []
+    for item in module.items:
+        if isinstance(item, Graph):
+            if out and out[-1] and not out[-1].endswith("\n") and isinstance(module.items[len(out) - 1], Graph):
+                out[-1] += "\n"
+            out.append(name_line(item) + graph_text(item))
+        else:
+            out.append(item)
+    return "".join(out)
+
+
+def name_line(graph: Graph) -> str:
+    """`# graph df: of=f df_input_vjps=[0, 1]`, or nothing for a graph without a name."""
+    if not graph.name and not graph.metadata:
+        return ""
+    text = f"# graph {graph.name or 'graph'}:{''.join(f' {key}={value}' for key, value in graph.metadata.items())}\n"
+    layout = graph.layout
+    if isinstance(layout, Layout) and layout.name_line is not None and layout.name_line[0] == text:
+        return layout.name_line[1]
+    return text
+
+
+def graph_text(graph: Graph) -> str:
+    """A graph and, after it, its `with` sections; without the line that names it."""
+    enabled = gc.isenabled()
+    gc.disable()        # a million strings are made here and no cycle; a collection in between would walk the whole graph
+    try:
+        out: list[str] = []
+        _print_graph(graph, "", out)
+        return "".join(out)
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def node_text(node: Node) -> str:
+    """One node with its blocks, not indented, without a final newline; a subgraph shows as `Subgraph=<Graph>`."""
+    graph = node.graph
+    printer = Printer(graph if graph is not None else Graph(), labels={})
+    out = [printer.line(node, "")]
+    for number, block in enumerate(node.blocks):
+        printer.block(block, number, 0, out)
+    return "".join(out).rstrip("\n")
+
+
+def _print_graph(graph: Graph, label: str, out: list[str]) -> None:
+    printer = Printer(graph)
+    printer.graph_into(label, out)
+    for node, number in (printer.labels or {}).items():
+        subgraph = subgraph_of(node)
+        if subgraph is not None:
+            _print_graph(subgraph, f"with {node.kind}_{number} = ", out)
+
+
+def subgraph_of(node: Node) -> Graph | None:
+    """The graph that the node owns (`prim::FusionGroup`, `prim::DifferentiableGraph`, ...)."""
+    attribute = node.attributes.get("Subgraph")
+    value = attribute.value if attribute is not None else None
+    return value if isinstance(value, Graph) else None
+
+
+def attributes_text(attributes: Mapping[str, Attribute]) -> str:
+    """`[alpha={1}, axis=0]`, without the attributes that are not written there; empty when there are none."""
+    parts = [f"{name}={attribute.text}" for name, attribute in attributes.items()
+             if name not in HIDDEN or (name == "Subgraph" and not isinstance(attribute.value, Graph))]
+    return f"[{', '.join(parts)}]" if parts else ""
+
+
+class Printer:
+    """Renders the parts of one graph."""
+
+    __slots__ = ("graph", "dialect", "layout", "labels", "typed", "open", "uses", "stage", "attribute_texts")
+
+    def __init__(self, graph: Graph, labels: dict[Node, int] | None = None) -> None:
+        self.graph = graph
+        self.dialect = graph.dialect
+        self.layout = graph.layout if isinstance(graph.layout, Layout) else None
+        self.labels = labels
+        """Subgraph owners and their numbers, in text order; None until the first one is met."""
+        self.typed = self.dialect.typed
+        self.open = " {\n" if self.dialect.braces else ":\n"
+        self.uses: dict[Value, list[str]] | None = None
+        self.stage = 0
+        self.attribute_texts: dict[int, str | None] = {}
+
+    # -- the graph
+    def graph_into(self, label: str, out: list[str]) -> None:
+        """Append the text of the graph to `out`."""
+        graph = self.graph
+        block = graph.block
+        dialect = self.dialect
+        if self.layout is not None or dialect.uses_lists or dialect.literal_operands or not dialect.typed:
+            if dialect.uses_lists:
+                self.uses = collect_uses(graph)
+            out.append(self.recorded(block.param_node, self.header(label)))
+            self.nodes_recorded(block, 1, out)
+            self.mark_stage(block.return_node, out)
+            out.append(self.recorded(block.return_node, self.result()))
+        else:
+            out.append(self.header(label))
+            self.nodes(block, 1, out)
+            out.append(self.result())
+
+    def recorded(self, key: Node, text: str) -> str:
+        """`text`, or what the part looked like when it was read if it still is the same."""
+        entry = self.layout.entries.get(key) if self.layout is not None else None
+        if entry is None:
+            return text
+        return entry[0] + (entry[2] if entry[1] == text else text)
+
+    def header(self, label: str) -> str:
+        """`graph(%a : Tensor,` ... `):`"""
+        stages = self.layout.input_stages if self.layout is not None else {}
+        separator = self.dialect.input_separator
+        parts = [label, "graph("]
+        current = 0
+        for position, value in enumerate(self.graph.inputs):
+            if position:
+                parts.append(separator)
+            stage = stages.get(value, current) if stages else 0
+            while current < stage:
+                current += 1
+                parts.append(f"{INPUT_STAGE.format(current)}\n      ")
+            parts.append(self.declared(value))
+        parts += (")", self.open)
+        return "".join(parts)
+
+    def result(self) -> str:
+        """`  return (%a)` and what closes the graph."""
+        refs = self.refs(self.graph.outputs)
+        return f"  return ({refs}){';' if self.dialect.semicolons else ''}\n" + ("}\n" if self.dialect.braces else "")
+
+    # -- nodes
+    def nodes(self, block: Block, level: int, out: list[str]) -> None:  # noqa: C901  the hot loop: one branch per number of operands
+        """The nodes of a block of a plain graph."""
+        indent = "  " * level
+        write = out.append
+        known = self.attribute_texts
+        node = block.param_node
+        end = block.return_node
+        node = end.next
+        while node is not end:
+            outputs = node.outputs
+            if len(outputs) == 1:
+                value = outputs[0]
+                attributes = node.attributes
+                if attributes:
+                    op = self.op_with_attributes(node)
+                else:
+                    op = node.kind
+                inputs = node.inputs
+                count = len(inputs)
+                if count == 2:
+                    a, b = inputs
+                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}){node.tail}\n")
+                elif count == 1:
+                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{inputs[0].name}){node.tail}\n")
+                elif count == 0:
+                    write(f"{indent}%{value.name} : {value.type.text} = {op}(){node.tail}\n")
+                elif count == 3:
+                    a, b, c = inputs
+                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}, %{c.name}){node.tail}\n")
+                else:
+                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{', %'.join([v.name for v in inputs])}){node.tail}\n")
+            else:
+                write(self.line(node, indent))
+            if node.blocks:
+                for number, inner in enumerate(node.blocks):
+                    self.block(inner, number, level, out)
+            node = node.next
+        known.clear()
+
+    def op_with_attributes(self, node: Node) -> str:
+        """Kind, attributes and scalars of a node that has attributes; the text of shared attributes is made once."""
+        attributes = node.attributes
+        key = id(attributes)
+        known = self.attribute_texts
+        text = known.get(key, "?")
+        if text == "?":
+            text = known[key] = None if "scalars" in attributes or "Subgraph" in attributes else attributes_text(attributes)
+        return self.op(node) if text is None else node.kind + text
+
+    def nodes_recorded(self, block: Block, level: int, out: list[str]) -> None:
+        """The nodes of a block, each with what was recorded for it."""
+        indent = "  " * level
+        skip_literals = self.dialect.literal_operands
+        for node in block:
+            if skip_literals and is_literal(node):
+                continue
+            if level == 1:
+                self.mark_stage(node, out)
+            out.append(self.recorded(node, self.line(node, indent)))
+            for number, inner in enumerate(node.blocks):
+                self.block(inner, number, level, out)
+
+    def block(self, block: Block, number: int, level: int, out: list[str]) -> None:
+        """A block of a node of `level`: header, nodes, `->`."""
+        out.append(self.recorded(block.param_node, self.block_header(block, number, level)))
+        if self.layout is not None or not self.typed or self.dialect.uses_lists or self.dialect.literal_operands:
+            self.nodes_recorded(block, level + 2, out)
+        else:
+            self.nodes(block, level + 2, out)
+        out.append(self.recorded(block.return_node, self.block_result(block, level)))
+
+    def block_header(self, block: Block, number: int, level: int) -> str:
+        """`    block0(%i : int):`"""
+        return f"{'  ' * (level + 1)}block{number}({', '.join([self.declared(v) for v in block.inputs])}){self.open}"
+
+    def block_result(self, block: Block, level: int) -> str:
+        """`      -> (%a)` and what closes the block."""
+        indent = "  " * (level + 1)
+        return f"{indent}  -> ({self.refs(block.outputs)})\n" + (f"{indent}}}\n" if self.dialect.braces else "")
+
+    def mark_stage(self, node: Node, out: list[str]) -> None:
+        """The line between two stages, before the first node of the later one."""
+        stages = self.layout.stages if self.layout is not None else None
+        if stages:
+            while self.stage < stages.get(node, 0):
+                self.stage += 1
+                out.append(f"  {STAGE.format(self.stage)}\n")
+
+    def line(self, node: Node, indent: str) -> str:
+        """One node's line in canonical form."""
+        outputs = ", ".join([self.declared(value) for value in node.outputs])
+        uses = end = ""
+        if self.dialect.uses_lists:
+            uses = self.uses_text(node)
+            end = ";"
+        return f"{indent}{outputs} = {self.op(node)}({self.refs(node.inputs)}){uses}{node.tail}{end}\n"
+
+    def op(self, node: Node) -> str:
+        """Kind with subgraph number, attributes and scalars: what stands before the operands."""
+        attributes = node.attributes
+        if not attributes:
+            return node.kind
+        text = node.kind
+        scalars = attributes.get("scalars")
+        if "Subgraph" in attributes and subgraph_of(node) is not None:
+            if self.labels is None:
+                self.labels = number_subgraphs(self.graph)
+            number = self.labels.get(node)
+            shown = attributes_text(attributes)
+            if number is None:
+                return f"{text}{shown[:-1] + ', ' if shown else '['}Subgraph=<Graph>]"
+            text += f"_{number}{shown}"
+        elif len(attributes) > (scalars is not None):
+            text += attributes_text(attributes)
+        if scalars is not None:
+            text += f"({scalars.text})" if node.kind.startswith("^") else f" {scalars.text}"
+        return text
+
+    def declared(self, value: Value) -> str:
+        """`%x : Tensor`"""
+        return f"%{value.name} : {value.type.text}" if self.typed else f"%{value.name}"
+
+    def refs(self, values: tuple[Value, ...]) -> str:
+        """`%a, %b`"""
+        if self.dialect.literal_operands:
+            return ", ".join([f"%{v.name}" if v.name else v.node.attributes["value"].text for v in values])
+        return ", ".join([f"%{v.name}" for v in values])
+
+    def uses_text(self, node: Node) -> str:
+        """`, uses = [[%20.i0], []]`"""
+        uses = self.uses if self.uses is not None else {}
+        lists = ["[" + ", ".join(uses.get(value, ())) + "]" for value in node.outputs]
+        return f", uses = [{', '.join(lists)}]"
+
+
+def is_literal(node: Node) -> bool:
+    """Is this a constant that stands among its user's operands (dialects with `literal_operands`)?"""
+    return node.kind == "prim::Constant" and len(node.outputs) == 1 and not node.outputs[0].name
+
+
+def number_subgraphs(graph: Graph) -> dict[Node, int]:
+    """The nodes that own a graph, in text order, with their numbers: what stands behind `_` in `prim::FusionGroup_0`."""
+    numbers: dict[Node, int] = {}
+    blocks = [iter(graph.block)]
+    while blocks:
+        for node in blocks[-1]:
+            if node.attributes and "Subgraph" in node.attributes and subgraph_of(node) is not None:
+                numbers[node] = len(numbers)
+            if node.blocks:
+                blocks.extend(iter(block) for block in reversed(node.blocks))
+                break
+        else:
+            blocks.pop()
+    return numbers
+
+
+def collect_uses(graph: Graph) -> dict[Value, list[str]]:
+    """For each value, its uses as the dialects of 2017 wrote them: `%20.i0`, the user's id and the operand's position.
+
+    A node's id is that of its only output, the number before the dot (`%4.1`), or one less than its first output's; the return
+    node's is 0.
+    """
+    uses: dict[Value, list[str]] = {}
+    for node in graph.walk():
+        text = node_id(node)
+        for slot, value in enumerate(node.inputs):
+            uses.setdefault(value, []).append(f"%{text}.i{slot}")
+    for slot, value in enumerate(graph.outputs):
+        uses.setdefault(value, []).append(f"%0.i{slot}")
+    return uses
+
+
+def node_id(node: Node) -> str:
+    """The number that a `uses` list calls this node by."""
+    if not node.outputs:
+        return "0"
+    name = node.outputs[0].name
+    number, dot, rest = name.partition(".")
+    if dot and rest.isdecimal():
+        return number
+    if len(node.outputs) > 1 and name.isdecimal() and name.isascii() and len(name) < 19:
+        return str(int(name) - 1)
+    return name
