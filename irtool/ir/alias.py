@@ -1,0 +1,493 @@
+"""Which values may share memory, and who writes into it.
+
+Every value has *roots*: the values that made the memory it may live in. A view has the roots of its operand, the result of an
+`If` those of both branches; anything else is its own root. Roots that went into a container, came out of one, or came in from
+outside are *wild*: wild roots of one kind of type may all be one memory (torch's wildcard sets).
+
+The analysis is conservative and one sweep: nodes whose kind only makes new memory (nearly all) cost one dict lookup. It is a
+snapshot: after edits that add or reroute memory, make a new one.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, has_side_effects, node_may_write
+from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
+from irtool.ir.types import (AwaitType, ClassType, DictType, FutureType, InterfaceType, ListType, OptionalType, RRefType, SimpleType,
+                             TensorType, TupleType, Type, UnionType)
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Block, Graph, Node, Value
+
+ANYTHING = "?"
+"""Memory class of types that may hold anything."""
+NO_ROOTS: frozenset[Value] = frozenset()
+_classes: dict[Type, str] = {}
+_IMMUTABLE = frozenset(("int", "float", "bool", "complex", "str", "Scalar", "None", "Device", "Function", "Layout", "QScheme", "Stream",
+                        "AnyEnumType"))
+
+
+def memory_class(type: Type) -> str:
+    """Coarse name of the memory a value of this type is a handle to; empty for values that cannot be written into."""
+    found = _classes.get(type)
+    if found is None:
+        if len(_classes) > 50_000:
+            _classes.clear()
+        found = _classes[type] = _memory_class(type)
+    return found
+
+
+def _memory_class(type: Type) -> str:
+    if isinstance(type, TensorType):
+        return "T"
+    if isinstance(type, OptionalType):
+        return memory_class(type.element)
+    if isinstance(type, ListType):
+        return (memory_class(type.element) or str(type.element.key)) + "[]"
+    if isinstance(type, DictType):
+        return f"D({type.key_type.key}, {memory_class(type.value_type) or type.value_type.key})"
+    if isinstance(type, TupleType):
+        inner = [memory_class(element) for element in type.elements]
+        return f"({', '.join(inner)})" if any(inner) else ""
+    if isinstance(type, UnionType):
+        return ANYTHING if any(memory_class(element) for element in type.elements) else ""
+    if isinstance(type, SimpleType):
+        return "" if type.key in _IMMUTABLE else "G" if type.key == "Generator" else ANYTHING
+    if isinstance(type, (ClassType, InterfaceType, FutureType, RRefType, AwaitType)):
+        return ANYTHING
+    return "" if type.text.startswith("Enum<") else ANYTHING
+
+
+def is_mutable(type: Type) -> bool:
+    """May a value of this type be written into, or hold something that may?"""
+    return bool(memory_class(type))
+
+
+def contained_classes(type: Type) -> tuple[str, ...]:
+    """Memory classes of what a container of this type holds, at any depth; empty for a tensor or a number."""
+    out: list[str] = []
+    for element in type.elements:
+        inner = memory_class(element)
+        if inner and not isinstance(type, OptionalType):
+            out.append(inner)
+        out.extend(contained_classes(element))
+    if not type.elements and memory_class(type) == ANYTHING:
+        out.append(ANYTHING)
+    return tuple(out)
+
+
+def classes_meet(a: str, b: str) -> bool:
+    """May two wild values of these classes be one memory?"""
+    return a == b or a == ANYTHING or b == ANYTHING
+
+
+class Aliases:
+    """Alias and mutation facts of a graph as it is now."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._points: dict[Value, tuple[Value, ...]] = {}     # a value that is not its own root -> what it may be
+        self._wild_values: list[Value] = []
+        self._writes: dict[Node, list[Value]] = {}            # direct writes, before roots are known
+        self._writes_all: set[Node] = set()                   # nodes that may write into any wild memory
+        self._contents: dict[Value, tuple[Value, ...]] = {}   # lists that never leave: their elements
+        self._lists: dict[Value, Node] = {}
+        self._roots: dict[Value, frozenset[Value]] = {}
+        for value in graph.inputs:
+            self._make_wild(value)
+        self._analyze_block(graph.block)
+        self._settle_lists()
+        self._wild: set[Value] = set()
+        for value in self._wild_values:
+            self._wild.update(self.roots(value))
+        self._written: set[Value] = set()
+        self._written_classes: set[str] = set()
+        for values in self._writes.values():
+            for value in values:
+                self._note_write(value)
+        if self._writes_all:
+            self._written_classes.add(ANYTHING)
+        self._output_roots: set[Value] = set()
+        for value in graph.outputs:
+            if is_mutable(value.type):
+                self._output_roots.update(self.roots(value))
+
+    def _note_write(self, value: Value) -> None:
+        for root in self.roots(value):
+            self._written.add(root)
+            if root in self._wild:
+                self._written_classes.add(memory_class(root.type) or ANYTHING)
+
+    # -- questions about values
+    @property
+    def has_writes(self) -> bool:
+        """Does any node write into memory?"""
+        return bool(self._writes or self._writes_all)
+
+    def roots(self, value: Value) -> frozenset[Value]:
+        """The values that made the memory this one may live in."""
+        found = self._roots.get(value)
+        if found is None:
+            if value not in self._points:
+                return frozenset((value,))
+            found = self._roots[value] = self._find_roots(value)
+        return found
+
+    def _find_roots(self, value: Value) -> frozenset[Value]:
+        seen, stack, out = {value}, [value], []
+        while stack:
+            at = stack.pop()
+            targets = self._points.get(at)
+            if targets is None:
+                out.append(at)
+                continue
+            for target in targets:
+                if target is at:
+                    out.append(at)
+                elif target not in seen:
+                    seen.add(target)
+                    stack.append(target)
+        return frozenset(out)
+
+    def is_wild(self, value: Value) -> bool:
+        """May the value share memory with something outside the graph or in a container?"""
+        if value not in self._points:
+            return value in self._wild
+        return not self._wild.isdisjoint(self.roots(value))
+
+    def may_alias(self, a: Value, b: Value) -> bool:
+        """May the two share memory?"""
+        if not is_mutable(a.type) or not is_mutable(b.type):
+            return False
+        mine, yours = self.roots(a), self.roots(b)
+        if not mine.isdisjoint(yours):
+            return True
+        wild_mine = [root for root in mine if root in self._wild]
+        wild_yours = [root for root in yours if root in self._wild]
+        return any(classes_meet(memory_class(x.type), memory_class(y.type)) for x in wild_mine for y in wild_yours)
+
+    def is_written(self, value: Value) -> bool:
+        """May any node of the graph write into memory this value lives in or holds?"""
+        if not (self._written or self._written_classes):
+            return False
+        own = memory_class(value.type)
+        if not own:
+            return False
+        for root in self.roots(value):
+            if root in self._written:
+                return True
+            if root in self._wild and any(classes_meet(memory_class(root.type), other) for other in self._written_classes):
+                return True
+        if value in self._contents:
+            return any(self.is_written(element) for element in self._contents[value])
+        return any(classes_meet(inner, other) for inner in contained_classes(value.type) for other in self._written_classes)
+
+    is_mutated = is_written
+
+    def escapes(self, value: Value) -> bool:
+        """May memory of this value be seen outside: through a result of the graph, an input, or a container?"""
+        if not is_mutable(value.type):
+            return False
+        if value not in self._points:
+            return value in self._wild or value in self._output_roots
+        roots = self.roots(value)
+        return not (self._wild.isdisjoint(roots) and self._output_roots.isdisjoint(roots))
+
+    # -- questions about nodes
+    def has_writers(self, node: Node) -> bool:
+        """May anything the node reads or makes be written into, anywhere in the graph?"""
+        if not (self._written or self._written_classes):
+            return False
+        return any(map(self.is_written, node.inputs)) or any(map(self.is_written, node.outputs))
+
+    def can_merge(self, kept: Node, dropped: Node) -> bool:
+        """May users of `dropped` read the results of `kept` instead? (equal nodes; neither is written into, not both leave the graph)"""
+        for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
+            if self.is_written(mine) or self.is_written(yours):
+                return False
+        return not (any(map(self.escapes, kept.outputs)) and any(map(self.escapes, dropped.outputs)))
+
+    def can_replace(self, old: Value, new: Value) -> bool:
+        """May users of `old` read `new` instead, when both hold the same numbers? (as `can_merge`, for single values)"""
+        return not (self.is_written(old) or self.is_written(new) or self.escapes(old) and self.escapes(new))
+
+    def writes(self, node: Node) -> frozenset[Value]:
+        """Roots the node, or a node in its blocks, writes into. See `writes_wild` for what cannot be named."""
+        out: set[Value] = set()
+        for each in (node, *(inner for block in node.blocks for inner in block.walk())):
+            for value in self._writes.get(each, ()):
+                out.update(self.roots(value))
+        return frozenset(out)
+
+    def writes_wild(self, node: Node) -> bool:
+        """Does the node, or one in its blocks, write into memory that may be seen outside or through a container?"""
+        for each in (node, *(inner for block in node.blocks for inner in block.walk())):
+            if each in self._writes_all or any(self.is_wild(value) for value in self._writes.get(each, ())):
+                return True
+        return False
+
+    def writes_into(self, node: Node, values: Iterable[Value]) -> bool:
+        """May the node write into memory of one of `values`, or of what they hold?"""
+        written = self.writes(node)
+        if not written and not self.writes_wild(node):
+            return False
+        classes = {memory_class(root.type) for root in written if root in self._wild}
+        if any(each in self._writes_all for each in (node, *(inner for block in node.blocks for inner in block.walk()))):
+            classes.add(ANYTHING)
+        for value in values:
+            for root in self.roots(value):
+                if root in written or root in self._wild and any(classes_meet(memory_class(root.type), c) for c in classes):
+                    return True
+            if value in self._contents:
+                if self.writes_into(node, self._contents[value]):
+                    return True
+            elif any(classes_meet(inner, c) for inner in contained_classes(value.type) for c in classes):
+                return True
+        return False
+
+    def can_swap(self, first: Node, second: Node) -> bool:
+        """May two neighbours change places? (`second` reads no result of `first`, neither writes what the other touches, not both act)"""
+        inside = {value for each in (first, *(n for b in first.blocks for n in b.walk())) for value in each.outputs}
+        reads = list(_all_reads(second))
+        if not inside.isdisjoint(reads):
+            return False
+        if has_side_effects(first) and has_side_effects(second):
+            return False
+        if not self.has_writes:
+            return True
+        touched_first = [*_all_reads(first), *first.outputs]
+        return not (self.writes_into(first, [*reads, *second.outputs]) or self.writes_into(second, touched_first))
+
+    # -- the sweep
+    def _make_wild(self, value: Value) -> None:
+        if is_mutable(value.type):
+            self._wild_values.append(value)
+
+    def _point(self, value: Value, *targets: Value) -> None:
+        if is_mutable(value.type):
+            self._points[value] = (*self._points.get(value, ()), *targets)
+
+    def _write(self, node: Node, value: Value) -> None:
+        if is_mutable(value.type):
+            self._writes.setdefault(node, []).append(value)
+
+    def _analyze_block(self, block: Block) -> None:
+        plain: dict[str, frozenset[int]] = {}     # kinds seen that make new memory only -> arities to look at twice
+        for node in block:
+            arities = plain.get(node.kind)
+            if arities is not None and len(node.inputs) + len(node.attributes) not in arities:
+                continue
+            category = category_of(node)
+            if category == FRESH:
+                plain[node.kind] = facts_of(node.kind).out_arities
+                continue
+            if category == SPECIAL:
+                rule = _RULES.get(node.kind) or _RULES.get("prim::" + node.kind)
+                (rule or Aliases._analyze_conservatively)(self, node)
+            elif category == DECLARED:
+                schema = schema_of(node)
+                if schema is None:
+                    self._analyze_unknown(node, node_may_write(node))
+                else:
+                    self._analyze_declared(node, schema)
+            else:
+                self._analyze_unknown(node, False)
+
+    def _analyze_declared(self, node: Node, schema: Schema) -> None:
+        actual: dict[str, list[Value]] = {}
+        for argument, given in zip(schema.arguments, node_arguments(node, schema), strict=False):
+            alias = argument.alias
+            if alias is None or isinstance(given, Literal):
+                continue
+            for value in given if isinstance(given, list) else (given,):
+                for name in alias.sets:
+                    actual.setdefault(name, []).append(value)
+                if alias.is_write:
+                    if alias.on_elements:
+                        self._writes_all.add(node)
+                    else:
+                        self._write(node, value)
+                if "*" in alias.after:
+                    self._make_wild(value)
+        if schema.is_varret:
+            return self._analyze_extraction(node)
+        for i, value in enumerate(node.outputs):
+            # the results of one `Tensor(a)[]` were written as several until mid-2018
+            declared = schema.returns[i] if i < len(schema.returns) else schema.returns[-1] if schema.returns else None
+            alias = declared.alias if declared is not None else None
+            if alias is None:
+                continue
+            if "*" in alias.sets:
+                self._make_wild(value)
+                continue
+            targets = [target for name in alias.sets for target in actual.get(name, ())]
+            if alias.on_elements and isinstance(value.type, ListType):
+                for target in targets:
+                    self._make_wild(target)
+            elif targets:
+                self._point(value, *targets)
+        return None
+
+    def _analyze_unknown(self, node: Node, writes: bool) -> None:
+        """An operator without a declaration: results may be views; `_` at the end writes; other name spaces may do anything."""
+        if facts_of(node.kind).side_effects:
+            return self._analyze_conservatively(node)
+        if writes or node.kind.endswith(("_", "!")):
+            for value in node.inputs:
+                self._write(node, value)
+        for value in node.outputs:
+            if is_mutable(value.type):
+                self._make_wild(value)
+                self._point(value, value, *[operand for operand in node.inputs if is_mutable(operand.type)])
+        return None
+
+    def _analyze_conservatively(self, node: Node) -> None:
+        self._writes_all.add(node)
+        for value in node.inputs:
+            self._make_wild(value)
+            self._write(node, value)
+        for value in node.outputs:
+            self._make_wild(value)
+        self._analyze_blocks(node)
+
+    def _analyze_blocks(self, node: Node) -> None:
+        for block in node.blocks:
+            for value in block.inputs:
+                self._make_wild(value)
+            self._analyze_block(block)
+            for value in block.outputs:
+                self._make_wild(value)
+
+    def _analyze_if(self, node: Node) -> None:
+        for block in node.blocks:
+            self._analyze_block(block)
+        for i, value in enumerate(node.outputs):
+            self._point(value, *[block.outputs[i] for block in node.blocks if i < len(block.outputs)])
+
+    def _analyze_loop(self, node: Node) -> None:
+        body = node.blocks[0]
+        carried = list(zip(node.outputs, node.inputs[2:], body.inputs[1:], body.outputs[1:], strict=False))
+        for _, given, inner, _ in carried:
+            self._point(inner, given)
+        self._analyze_block(body)
+        for result, given, inner, again in carried:
+            self._point(inner, again)
+            self._point(result, given, again)
+
+    def _analyze_construction(self, node: Node) -> None:
+        held = tuple(value for value in node.inputs if is_mutable(value.type))
+        if held and node.kind.endswith("ListConstruct"):
+            self._lists[node.outputs[0]] = node
+            self._contents[node.outputs[0]] = held
+        else:
+            for value in held:
+                self._make_wild(value)
+
+    def _analyze_extraction(self, node: Node) -> None:
+        for value in node.outputs:
+            self._make_wild(value)
+
+    def _analyze_set_attribute(self, node: Node) -> None:
+        for value in node.inputs:
+            self._make_wild(value)
+        if node.inputs:
+            self._write(node, node.inputs[0])
+
+    def _analyze_views(self, node: Node) -> None:
+        """Result i is operand i, or the first operand."""
+        operands = [value for value in node.inputs if is_mutable(value.type)]
+        if not operands:
+            return self._analyze_extraction(node)
+        for i, value in enumerate(node.outputs):
+            if is_mutable(value.type):
+                self._point(value, node.inputs[i] if len(node.inputs) == len(node.outputs) else operands[0])
+        return None
+
+    def _analyze_selection(self, node: Node) -> None:
+        operands = [value for value in node.inputs if is_mutable(value.type)]
+        for value in node.outputs:
+            if operands:
+                self._point(value, *operands)
+
+    def _analyze_wait(self, node: Node) -> None:
+        self._writes_all.add(node)
+        self._analyze_extraction(node)
+
+    def _analyze_fork(self, node: Node) -> None:
+        for value in node.inputs:
+            self._make_wild(value)
+
+    def _analyze_subgraph(self, node: Node) -> None:
+        """Results of a group may be views of its operands; a group that writes is taken at its worst."""
+        subgraph = node.attributes.get("Subgraph")
+        inner = subgraph.value if subgraph is not None else None
+        if inner is None or not hasattr(inner, "walk") or any(facts_of(n.kind).may_write or facts_of(n.kind).side_effects
+                                                              for n in inner.walk()):
+            return self._analyze_conservatively(node)
+        operands = [value for value in node.inputs if is_mutable(value.type)]
+        for value in node.outputs:
+            if is_mutable(value.type) and operands and any(facts_of(n.kind).category != FRESH for n in inner.walk()):
+                self._point(value, value, *operands)
+                self._make_wild(value)
+        return None
+
+    def _settle_lists(self) -> None:
+        """A list that only goes into operators that make new memory (`cat`, `stack`) does not let its elements escape."""
+        if not self._lists:
+            return
+        escaped: set[Value] = set()
+        for block in self.graph.walk_blocks():
+            for node in block:
+                for value in node.inputs:
+                    if value in self._lists and category_of(node) != FRESH:
+                        escaped.add(value)
+            escaped.update(value for value in block.return_node.inputs if value in self._lists)
+        for value in escaped:
+            for element in self._contents.pop(value):
+                self._make_wild(element)
+
+
+def _all_reads(node: Node) -> Iterable[Value]:
+    yield from node.inputs
+    for block in node.blocks:
+        for inner in block.walk():
+            yield from inner.inputs
+        yield from block.return_node.inputs
+
+
+_RULES = {
+    "prim::If": Aliases._analyze_if,
+    "prim::Loop": Aliases._analyze_loop,
+    "prim::GradOf": Aliases._analyze_if,
+    "prim::ListConstruct": Aliases._analyze_construction,
+    "prim::TupleConstruct": Aliases._analyze_construction,
+    "prim::DictConstruct": Aliases._analyze_construction,
+    "prim::NamedTupleConstruct": Aliases._analyze_construction,
+    "prim::TupleUnpack": Aliases._analyze_extraction,
+    "prim::TupleIndex": Aliases._analyze_extraction,
+    "prim::TupleSlice": Aliases._analyze_extraction,
+    "prim::ListUnpack": Aliases._analyze_extraction,
+    "prim::GetAttr": Aliases._analyze_extraction,
+    "prim::SetAttr": Aliases._analyze_set_attribute,
+    "prim::unchecked_cast": Aliases._analyze_views,
+    "prim::ConstantChunk": Aliases._analyze_selection,
+    "prim::profile": Aliases._analyze_views,
+    "prim::profile_ivalue": Aliases._analyze_views,
+    "prim::TypeCheck": Aliases._analyze_views,
+    "prim::RequiresGradCheck": Aliases._analyze_views,
+    "prim::BailOut": Aliases._analyze_selection,
+    "prim::Guard": Aliases._analyze_views,
+    "prim::ReplaceIfUndef": Aliases._analyze_selection,
+    "prim::BroadcastMKLDNNTensors": Aliases._analyze_selection,
+    "prim::IfThenElse": Aliases._analyze_selection,
+    "prim::tolist": Aliases._analyze_extraction,
+    "prim::fork": Aliases._analyze_fork,
+    "prim::awaitable": Aliases._analyze_fork,
+    "prim::awaitable_nowait": Aliases._analyze_selection,
+    "prim::awaitable_wait": Aliases._analyze_wait,
+    "aten::wait": Aliases._analyze_wait,
+    **{f"prim::{name}": Aliases._analyze_subgraph for name in (
+        "FusionGroup", "DifferentiableGraph", "GraphExecutor", "TensorExprGroup", "TensorExprDynamicGroup", "CudaFusionGroup",
+        "oneDNNFusionGroup", "FunctionalGraph", "FallbackGraph", "StaticSubgraph")},
+}

@@ -1,0 +1,217 @@
+"""Making nodes: what passes and front ends use instead of calling constructors.
+
+    build = Builder(graph).before(node)
+    total = build.call("aten::add", a, b, alpha=1)      # operands or attributes, as the graph's dialect writes it
+    two = build.constant(2)
+
+Nodes go in at the insertion point, one after the other. Values get fresh ids.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.constants import NOT_CONSTANT, constant
+from irtool.ir.errors import Error
+from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
+from irtool.ir.schema import Argument, Schema, fits_value, is_tensor_like, match_types, schemas, substitute
+from irtool.ir.types import ListType, OptionalType, Type
+
+if TYPE_CHECKING:
+    from irtool.ir.dialect import Dialect
+
+
+class Builder:
+    """Makes nodes in a graph at an insertion point, at first the end of the graph."""
+
+    __slots__ = ("graph", "dialect", "_next", "tail")
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.dialect: Dialect = graph.dialect
+        self._next: Node = graph.block.return_node
+        self.tail = ""
+        """Scope and source comment for the nodes made; empty unless set."""
+
+    # -- where
+    def at_end(self, block: Block) -> Builder:
+        """Nodes go to the end of `block`."""
+        self._next = block.return_node
+        return self
+
+    def at_start(self, block: Block) -> Builder:
+        """Nodes go in front of what is in `block` now."""
+        self._next = block.return_node.next
+        return self
+
+    def before(self, node: Node) -> Builder:
+        """Nodes go in front of `node`."""
+        self._next = node
+        return self
+
+    def after(self, node: Node) -> Builder:
+        """Nodes go behind `node`, the first one nearest to it."""
+        self._next = node.next
+        return self
+
+    # -- what
+    def node(self, kind: str, inputs: Iterable[Value] = (), attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+             output_types: Sequence[Type] = ()) -> Node:
+        """A node exactly as said, in place, its results called by fresh ids."""
+        node = Node(kind, inputs, attributes)
+        for type in output_types:
+            node.add_output(self.graph.fresh_id(), type)
+        node.tail = self.tail
+        return node.insert_before(self._next)
+
+    def constant(self, value: object, type: Type | None = None) -> Value:
+        """A `prim::Constant` of a Python value: None, bool, int, float, complex, str, a list or tuple of them, a TensorLiteral.
+
+        `type` is needed where the value does not tell (an empty list, an optional, an int that is a device).
+        """
+        dialect = self.dialect
+        if value is None:
+            if dialect.attribute_arguments:
+                return self.node(dialect.none_kind, (), NO_ATTRIBUTES, (self._spelled(types.TENSOR),)).output
+            kind = dialect.none_kind if type is None or type.key == "None" else "prim::Constant"
+            return self.node(kind, (), NO_ATTRIBUTES, (self._spelled(type or types.NONE),)).output
+        type = type or type_of(value)
+        kind = "prim::Constant" if dialect.qualified_kinds else "Constant"
+        if dialect.attribute_arguments and isinstance(value, (bool, int, float, complex)):
+            return self.node(kind, (), {"value": Attribute.argument(value, types.TENSOR, dialect)}, (self._spelled(types.TENSOR),)).output
+        return self.node(kind, (), {"value": Attribute.of(value, dialect, type)}, (self._spelled(type),)).output
+
+    def call(self, kind: str, *given: object, type: Type | None = None, **named: object) -> Value:
+        """A node of a declared operator with one result; see `call_node`."""
+        node = self.call_node(kind, *given, types=None if type is None else (type,), **named)
+        if len(node.outputs) != 1:
+            raise Error(f"{kind} has {len(node.outputs)} results, expected one")
+        return node.outputs[0]
+
+    def call_node(self, kind: str, *given: object, types: Sequence[Type] | None = None, **named: object) -> Node:
+        """A node of a declared operator; arguments are Values or Python values, by position or name, the rest take their defaults.
+
+        Numbers and lists become constants in front of the node, or attributes where the dialect has that. `types` are the results'
+        types (spelled for the dialect); without it they are what the schema declares. Raises Error when no overload fits.
+        """
+        schema, bound = self._choose(kind, given, named)
+        if not self.dialect.qualified_kinds:
+            kind = kind.partition("::")[2]
+        inputs: list[Value] = []
+        attributes: dict[str, Attribute] = {}
+        for argument, value in zip(schema.arguments, bound, strict=True):
+            if self.dialect.attribute_arguments:
+                self._give_attribute(argument, value, inputs, attributes)
+            else:
+                inputs.append(value if isinstance(value, Value) else self._operand(value, argument))
+        if types is None:
+            operand_types = [value.type if isinstance(value, Value) else None for value in bound]
+            types = [substitute(result.type, match_types(schema, operand_types)) for result in schema.returns]
+        return self.node(kind, inputs, attributes or NO_ATTRIBUTES, [self._spelled(t) for t in types])
+
+    def construct_list(self, values: Sequence[Value], element: Type) -> Value:
+        """`prim::ListConstruct`."""
+        return self.node("prim::ListConstruct", values, NO_ATTRIBUTES, (self._spelled(types.list_of(element)),)).output
+
+    def construct_tuple(self, values: Sequence[Value]) -> Value:
+        """`prim::TupleConstruct`."""
+        return self.node("prim::TupleConstruct", values, NO_ATTRIBUTES, (types.tuple_of([v.type for v in values]),)).output
+
+    # -- how
+    def _spelled(self, type: Type) -> Type:
+        return types.spell(type, self.dialect)
+
+    def _choose(self, kind: str, given: Sequence[object], named: Mapping[str, object]) -> tuple[Schema, list[object]]:
+        candidates = schemas(kind)
+        for lenient in (False, True):
+            for schema in candidates:
+                bound = _bind(schema, given, named, lenient)
+                if bound is not None:
+                    return schema, bound
+        shown = ", ".join([*map(_show, given), *(f"{name}={_show(value)}" for name, value in named.items())])
+        raise Error(f"no overload of {kind} takes ({shown})"
+                    + "".join(f"\n  {schema}" for schema in candidates) if candidates else f"no operator is called {kind}")
+
+    def _operand(self, value: object, argument: Argument) -> Value:
+        type = argument.type
+        if value is None:
+            return self.constant(None)
+        if isinstance(type, OptionalType):
+            type = type.element
+        if isinstance(type, ListType) and isinstance(value, (list, tuple)):
+            if any(isinstance(each, Value) for each in value) or not value:
+                element = type.element.element if isinstance(type.element, OptionalType) else type.element
+                items = [each if isinstance(each, Value) else self.constant(each, element if each is not None else None) for each in value]
+                return self.construct_list(items, type.element)
+            return self.constant(list(value), type)
+        if type.key in ("Scalar", types.ANY.key) or is_tensor_like(type):
+            return self.constant(value)
+        return self.constant(value, type)
+
+    def _give_attribute(self, argument: Argument, value: object, inputs: list[Value], attributes: dict[str, Attribute]) -> None:
+        """The form of 2018: tensors are operands (a list of them one after the other), everything else is an attribute."""
+        type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+        if is_tensor_like(type) or argument.name == "other" and isinstance(value, Value):
+            inputs.append(value if isinstance(value, Value) else self.constant(value))
+            return
+        if isinstance(type, ListType) and isinstance(value, (list, tuple)) and any(isinstance(each, Value) for each in value):
+            inputs.extend(each if isinstance(each, Value) else self.constant(each) for each in value)
+            return
+        if isinstance(value, Value):
+            found = constant(value)
+            if found is NOT_CONSTANT:
+                inputs.append(value)
+                return
+            value = found.item() if isinstance(found, TensorLiteral) else found
+        if value is not None:
+            attributes[argument.name] = Attribute.argument(value, type, self.dialect)
+
+
+def type_of(value: object) -> Type:
+    """The IR type of a Python value. Raises Error for one that has none, or does not tell (an empty list)."""
+    simple = _PYTHON_TYPES.get(value.__class__)
+    if simple is not None:
+        return simple
+    if isinstance(value, list) and value:
+        return types.list_of(type_of(value[0]))
+    if isinstance(value, tuple):
+        return types.tuple_of([type_of(each) for each in value])
+    if isinstance(value, dict) and value:
+        key, held = next(iter(value.items()))
+        return types.dict_of(type_of(key), type_of(held))
+    raise Error(f"the type of the constant {value!r} must be given")
+
+
+_PYTHON_TYPES: dict[type, Type] = {bool: types.BOOL, int: types.INT, float: types.FLOAT, complex: types.COMPLEX, str: types.STR,
+                                   type(None): types.NONE, TensorLiteral: types.TENSOR}
+
+
+def _bind(schema: Schema, given: Sequence[object], named: Mapping[str, object], lenient: bool) -> list[object] | None:
+    """The value of every argument, or None when the schema does not take them."""
+    positional = sum(not argument.keyword_only for argument in schema.arguments)
+    if len(given) > positional and not lenient or len(given) > len(schema.arguments) or any(n not in schema.positions for n in named):
+        return None
+    out: list[object] = []
+    variables: dict[str, Type] = {}
+    for i, argument in enumerate(schema.arguments):
+        if i < len(given):
+            if argument.name in named:
+                return None
+            value = given[i]
+        elif argument.name in named:
+            value = named[argument.name]
+        elif argument.has_default:
+            out.append(argument.default)
+            continue
+        else:
+            return None
+        if not fits_value(argument, value, variables, lenient):
+            return None
+        out.append(value)
+    return out
+
+
+def _show(value: object) -> str:
+    return f"%{value.name} : {value.type}" if isinstance(value, Value) else repr(value)

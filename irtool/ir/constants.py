@@ -1,0 +1,54 @@
+"""Constants in a graph: which values are constant, and what they are."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Node, Value
+
+
+class NotConstant:
+    """The only instance, `NOT_CONSTANT`, is what `constant` gives for a value that is computed."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "NOT_CONSTANT"
+
+
+NOT_CONSTANT: Final = NotConstant()
+
+CONSTANT_KINDS = frozenset({"prim::Constant", "prim::None", "Constant"})
+"""`prim::Constant`, and how 2017 and 2018-11 spelled it."""
+
+
+def is_constant(value: Value) -> bool:
+    """Is the value the result of a constant node?"""
+    return value.node.kind in CONSTANT_KINDS
+
+
+def constant(value: Value) -> object:
+    """The Python value of a constant (a tensor is a `TensorLiteral`), by its type: `value=1` of a float is 1.0. Else NOT_CONSTANT.
+
+    A function (`Function = prim::Constant[name="f"]()`) has no Python value: NOT_CONSTANT.
+    """
+    node = value.node
+    if node.kind not in CONSTANT_KINDS:
+        return NOT_CONSTANT
+    attribute = node.attributes.get("value")
+    if attribute is None:
+        return NOT_CONSTANT if node.attributes else None
+    return attribute.as_type(value.type)
+
+
+def is_none(value: Value) -> bool:
+    """Is the value the constant None?"""
+    return value.node.kind in CONSTANT_KINDS and not value.node.attributes
+
+
+def constant_key(node: Node) -> tuple[object, ...]:
+    """Two constant nodes with equal keys are one constant: type and the exact text of every attribute (`0.0` is not `-0.0`)."""
+    return (node.outputs[0].type.key, *[(name, attribute.text) for name, attribute in node.attributes.items()])

@@ -1,0 +1,186 @@
+"""What a kind does besides computing its results: side effects, chance, writes, views.
+
+Facts per kind come from the schemas' alias annotations and from the tables below (torch's `Node::hasSideEffects`,
+`Node::isNondeterministic` and `AliasDb::analyzeImpl`), cached in one dict. Kinds nobody declares are taken at their worst, except
+in texts of 2017 and in ONNX, where everything is a function of its operands.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irtool.ir.constants import constant
+from irtool.ir.graph import Graph
+from irtool.ir.schema import MISSING, Literal, Schema, node_argument, qualified, schema_of, schemas
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Node
+
+FRESH, DECLARED, SPECIAL, UNKNOWN = range(4)
+"""How results relate to operands: new memory only; as the schema's annotations say; by a rule in `alias.py`; nobody knows."""
+
+IF_KINDS = frozenset(("prim::If", "If"))
+LOOP_KINDS = frozenset(("prim::Loop", "Loop"))
+
+SIDE_EFFECTS = frozenset("""
+prim::PythonOp prim::IgnoredPythonOp prim::Print prim::RaiseException prim::SetAttr prim::AddStatValue prim::TimePoint
+prim::CallFunction prim::CallMethod prim::BailoutTemplate prim::BailOut prim::rpc_async prim::rpc_sync prim::rpc_remote
+prim::Enter prim::Exit prim::fork prim::awaitable prim::profile prim::profile_ivalue prim::StaticRuntimeCopyOuts
+prim::Load prim::Store prim::BreakStmt prim::ContinueStmt prim::ReturnStmt
+aten::warn aten::save aten::manual_seed aten::_assert_async aten::_functional_assert_async aten::wait aten::_print
+""".split())
+"""Kinds that must not be deleted, merged or moved even when nobody reads their results."""
+
+RANDOM = frozenset(f"aten::{name}" for name in """
+_cudnn_init_dropout_state _cudnn_rnn _efficient_attention_forward _flash_attention_forward _fused_dropout _lstm_mps
+_sample_dirichlet _scaled_dot_product_attention_math _scaled_dot_product_cudnn_attention
+_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu
+_standard_gamma alpha_dropout alpha_dropout_ bernoulli bernoulli_ binomial cauchy cauchy_ dropout dropout_ exponential
+exponential_ feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ geometric geometric_ gru log_normal
+log_normal_ lstm miopen_rnn multinomial native_dropout normal normal_ normal_functional poisson rand rand_like randint
+randint_like randn randn_like random random_ randperm rnn_relu rnn_tanh rrelu rrelu_ rrelu_with_noise rrelu_with_noise_
+rrelu_with_noise_functional scaled_dot_product_attention uniform uniform_
+""".split())
+"""Kinds that draw random numbers (torch's tag `nondeterministic_seeded`): two of them with equal operands differ."""
+
+_FRESH_PRIMS = frozenset("""
+prim::Constant prim::None prim::Undefined prim::AutogradZero prim::AutogradAdd prim::AnyDefined prim::AutogradAnyNonZero
+prim::AutogradAllNonZero prim::AutogradAllZero prim::FusedConcat prim::MMTreeReduce prim::MMBatchSide prim::BroadcastSizes
+prim::ChunkSizes prim::ReductionSizes prim::Closure prim::Function prim::CreateObject prim::Print prim::RaiseException
+prim::Uninitialized prim::TensorToNum prim::TensorToBool prim::NumToTensor prim::ImplicitTensorToNum prim::Int prim::Float
+prim::Bool prim::isinstance prim::TupleLen prim::ListLen prim::StringIndex prim::FormatStr prim::LoadWorld prim::StoreWorld
+prim::DummyWorld prim::OneDNNFusionGuard prim::oneDNNFusionGuard prim::TensorExprDynamicGuard prim::range prim::rangelist
+prim::device prim::dtype prim::shape prim::itemsize prim::AddStatValue prim::TimePoint prim::VarConcat prim::VarStack
+prim::BailoutTemplate prim::SumToSize prim::Load prim::Store prim::hasattr prim::id prim::Reverse prim::layout
+""".split())
+
+SPECIAL_PRIMS = frozenset("""
+prim::If prim::Loop prim::GradOf prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::TupleUnpack
+prim::TupleIndex prim::TupleSlice prim::ListUnpack prim::GetAttr prim::SetAttr prim::unchecked_cast
+prim::ConstantChunk prim::profile prim::profile_ivalue prim::TypeCheck prim::RequiresGradCheck prim::BailOut prim::Guard
+prim::tolist prim::ReplaceIfUndef prim::BroadcastMKLDNNTensors prim::IfThenElse prim::fork aten::wait prim::awaitable
+prim::awaitable_wait prim::awaitable_nowait prim::NamedTupleConstruct prim::CallFunction prim::CallMethod prim::PythonOp
+prim::IgnoredPythonOp prim::Enter prim::Exit
+prim::FusionGroup prim::DifferentiableGraph prim::GraphExecutor prim::TensorExprGroup prim::TensorExprDynamicGroup
+prim::CudaFusionGroup prim::oneDNNFusionGroup prim::FunctionalGraph prim::FallbackGraph prim::StaticSubgraph
+""".split())
+"""Kinds with a rule of their own in `alias.py`."""
+
+_WRITING_PRIMS = frozenset("""
+prim::SetAttr prim::CallFunction prim::CallMethod prim::PythonOp prim::Enter prim::Exit prim::IgnoredPythonOp aten::wait
+""".split())
+
+
+class KindFacts:
+    """What is known of a kind without resolving the node's overload."""
+
+    __slots__ = ("side_effects", "is_random", "may_write", "category", "out_arities", "is_plain")
+
+    def __init__(self, side_effects: bool, is_random: bool, may_write: bool, category: int, out_arities: frozenset[int] = frozenset()) -> None:
+        self.side_effects = side_effects
+        self.is_random = is_random
+        self.may_write = may_write
+        """Overloads with `out=` do not count: see `out_arities`."""
+        self.category = category
+        self.out_arities = out_arities
+        """Numbers of arguments with which a node may be an `out=` overload, which writes and gives what it wrote."""
+        self.is_plain = category == FRESH and not (side_effects or is_random or may_write)
+        """Always the same results in new memory, nothing written, no side effect (if the node is no `out=` overload)."""
+
+
+_facts: dict[str, KindFacts] = {}
+
+
+def facts_of(kind: str) -> KindFacts:
+    """The facts of a kind, cached."""
+    found = _facts.get(kind)
+    if found is None:
+        if len(_facts) > 20_000:
+            _facts.clear()
+        found = _facts[kind] = _find_facts(kind)
+    return found
+
+
+def _find_facts(kind: str) -> KindFacts:
+    if kind.startswith("^"):
+        return KindFacts(True, False, True, UNKNOWN)
+    if "::" not in kind and ("prim::" + kind in SPECIAL_PRIMS or "prim::" + kind in _FRESH_PRIMS):
+        return facts_of("prim::" + kind)
+    full = qualified(kind)
+    effects, random = kind in SIDE_EFFECTS, full in RANDOM
+    if kind in SPECIAL_PRIMS:
+        return KindFacts(effects, random, kind in _WRITING_PRIMS, SPECIAL)
+    if kind in _FRESH_PRIMS:
+        return KindFacts(effects, random, False, FRESH)
+    declared = schemas(full)
+    if declared:
+        plain = [schema for schema in declared if not _has_out(schema)]
+        out_arities = frozenset(len(schema.arguments) for schema in declared if _has_out(schema))
+        writes = any(schema.is_mutable for schema in plain)
+        aliases = any(a.alias is not None for schema in plain for a in (*schema.arguments, *schema.returns))
+        category = DECLARED if aliases or any(schema.is_varret for schema in plain) else FRESH
+        return KindFacts(effects, random, writes, category, out_arities)
+    space = full.partition("::")[0]
+    if space in ("onnx", "caffe2") or "::" not in kind and not kind.endswith(("_", "!")):
+        return KindFacts(effects, random, False, FRESH)
+    if space == "aten":         # an operator of another year
+        return KindFacts(effects, random, kind.endswith(("_", "!")), UNKNOWN)
+    return KindFacts(True, random, True, UNKNOWN)
+
+
+def _has_out(schema: Schema) -> bool:
+    return any(a.keyword_only and a.alias is not None and a.alias.is_write for a in schema.arguments)
+
+
+def category_of(node: Node) -> int:
+    """How results relate to operands; for the few nodes that may be `out=` overloads: as declared."""
+    facts = facts_of(node.kind)
+    if facts.out_arities and len(node.inputs) + len(node.attributes) in facts.out_arities:
+        return DECLARED
+    return facts.category
+
+
+def node_may_write(node: Node) -> bool:
+    """May the node itself write into memory it did not make? Judged by kind and number of operands."""
+    facts = facts_of(node.kind)
+    if facts.may_write:
+        return True
+    if facts.out_arities and len(node.inputs) + len(node.attributes) in facts.out_arities:
+        schema = schema_of(node)
+        return schema is None or schema.is_mutable
+    return False
+
+
+def has_side_effects(node: Node) -> bool:
+    """Does the node, or one in its blocks or its subgraph, do something besides computing results and writing into operands?"""
+    if facts_of(node.kind).side_effects:
+        return True
+    subgraph = node.attributes.get("Subgraph")
+    if subgraph is not None and isinstance(subgraph.value, Graph) and any(map(has_side_effects, subgraph.value.block)):
+        return True
+    return any(has_side_effects(inner) for block in node.blocks for inner in block)
+
+
+def is_random(node: Node) -> bool:
+    """Does the node draw random numbers? Not a dropout or recurrent layer that is told not to train."""
+    if not facts_of(node.kind).is_random:
+        return False
+    schema = schema_of(node)
+    for name in ("train", "training"):
+        if schema is not None and name in schema.positions:
+            given = node_argument(node, name)
+            value = given.value if isinstance(given, Literal) else constant(given) if given is not None and not isinstance(given, list) \
+                else MISSING
+            return value is not False and value != 0
+    return True
+
+
+def may_write(node: Node) -> bool:
+    """May the node, or one in its blocks, write into memory it did not make? Without a look at where operands come from."""
+    return node_may_write(node) or any(node_may_write(inner) for block in node.blocks for inner in block.walk())
+
+
+def draws_or_does(node: Node) -> bool:
+    """Side effects or chance, in the node or in its blocks: what keeps a node from being merged with its like."""
+    if has_side_effects(node) or is_random(node):
+        return True
+    return any(is_random(inner) for block in node.blocks for inner in block.walk())

@@ -1,0 +1,135 @@
+"""Bulk edits: copy graphs and nodes, put one graph into another, open blocks, take tuples apart."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+from irtool.ir.attribute import Attribute
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.liveness import remove_dead_nodes
+from irtool.ir.types import NamedTupleType, TupleType, Type
+
+__all__ = ["clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block", "inline_graph", "remove_dead_nodes",
+           "replace_node"]
+
+Mapping = dict[Value, Value]
+"""Value of the original -> value of the copy."""
+
+
+def clone_graph(graph: Graph) -> Graph:
+    """A copy that shares no node, value or block with the original; names, types, tails and subgraphs are copied too."""
+    copy = Graph(graph.dialect, graph.name)
+    copy.metadata = dict(graph.metadata)
+    copy.source = graph.source
+    mapping: Mapping = {}
+    for value in graph.inputs:
+        mapping[value] = copy.block.add_input(value.name, value.type)
+    clone_block(graph.block, copy.block, mapping)
+    return copy
+
+
+def clone_block(block: Block, into: Block, mapping: Mapping, fresh_names: Graph | None = None) -> None:
+    """Copies of a block's nodes at the end of `into`, and its results as results of `into`. Inputs must be in `mapping`."""
+    for node in block:
+        clone_node(node, mapping, into, fresh_names)
+    into.set_outputs(mapping.get(value, value) for value in block.outputs)
+
+
+def clone_node(node: Node, mapping: Mapping, into: Block | None = None, fresh_names: Graph | None = None) -> Node:
+    """A copy of a node with everything in it, reading `mapping`'s values where it has them; `mapping` learns the copies.
+
+    With `into` it stands at that block's end, else nowhere. With `fresh_names`, values are named anew for that graph.
+    """
+    copy = Node(node.kind, [mapping.get(value, value) for value in node.inputs], node.attributes)
+    copy.tail = node.tail
+    copy.line = node.line
+    for name, attribute in node.attributes.items():
+        if attribute.text.startswith(("<Graph", "[<Graph")):
+            copy.set_attribute(name, _clone_subgraphs(attribute))
+    if into is not None:
+        into.append(copy)
+    for value in node.outputs:
+        mapping[value] = copy.add_output(_name(value, fresh_names), value.type)
+    for block in node.blocks:
+        inner = copy.add_block()
+        for value in block.inputs:
+            mapping[value] = inner.add_input(_name(value, fresh_names), value.type)
+        clone_block(block, inner, mapping, fresh_names)
+    return copy
+
+
+def _name(value: Value, graph: Graph | None) -> str:
+    if graph is None:
+        return value.name
+    return graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
+
+
+def _clone_subgraphs(attribute: Attribute) -> Attribute:
+    value = attribute.value
+    if isinstance(value, Graph):
+        return Attribute(attribute.text, clone_graph(value))
+    if isinstance(value, list) and all(isinstance(each, Graph) for each in value):
+        return Attribute(attribute.text, [clone_graph(each) for each in value])
+    return attribute
+
+
+def inline_graph(callee: Graph, before: Node, inputs: Sequence[Value]) -> list[Value]:
+    """Copy the nodes of `callee` in front of `before`, reading `inputs`; gives the values of its results.
+
+    Copies are named anew for the graph they come into. Raises ValueError when the number of inputs differs.
+    """
+    if len(inputs) != len(callee.inputs):
+        raise ValueError(f"{len(inputs)} inputs given, the graph takes {len(callee.inputs)}")
+    graph = before.graph
+    mapping: Mapping = dict(zip(callee.inputs, inputs, strict=True))
+    for node in callee.block:
+        clone_node(node, mapping, None, graph).insert_before(before)
+    return [mapping[value] for value in callee.outputs]
+
+
+def inline_block(block: Block, before: Node, inputs: Sequence[Value] = ()) -> list[Value]:
+    """Move the nodes of a block in front of `before` (usually its owner); gives what the block's results are now.
+
+    The block's inputs are replaced by `inputs`. The block is left empty, its results dropped.
+    """
+    for value, given in zip(block.inputs, inputs, strict=True):
+        value.replace_all_uses_with(given)
+    results = list(block.outputs)
+    block.set_outputs(())
+    for node in block:
+        node.move_before(before)
+    return results
+
+
+def replace_node(node: Node, values: Sequence[Value]) -> None:
+    """Users of the node's results read `values` instead; the node goes."""
+    for old, new in zip(node.outputs, values, strict=True):
+        old.replace_all_uses_with(new)
+    node.destroy()
+
+
+def flatten_type(type: Type) -> list[Type]:
+    """The leaves of a tuple type, in order, nested tuples included; a type that is no tuple is its own leaf."""
+    if not isinstance(type, TupleType):
+        return [type]
+    return [leaf for element in type.elements for leaf in flatten_type(element)]
+
+
+def flatten_values(values: Iterable[Value]) -> list[Value]:
+    """Values made by `prim::TupleConstruct` taken apart, nested ones included."""
+    out: list[Value] = []
+    for value in values:
+        if value.node.kind == "prim::TupleConstruct":
+            out += flatten_values(value.node.inputs)
+        else:
+            out.append(value)
+    return out
+
+
+def element_names(type: Type, base: str) -> list[str]:
+    """Names for the parts of a tuple called `base`: its field names where it has them."""
+    if isinstance(type, NamedTupleType):
+        return [f"{base}.{name}" for name in type.names]
+    return [base for _ in type.elements]
+
+
