@@ -1,0 +1,330 @@
+"""Give arrays of an archive, and literals, to the inputs of a graph: which key is which input, and does the value fit its type?"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.interop.npz import Archive
+from irtool.ir.errors import Error, did_you_mean
+from irtool.ir.graph import Graph, Value
+from irtool.ir.source import Diagnostic
+from irtool.ir.types import (
+    ClassType,
+    DictType,
+    ListType,
+    OptionalType,
+    SimpleType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Parts = dict[str, Any]
+"""What is known of one input: `""` for the value itself, else the rest of the key (`.0`, `.k1`)."""
+
+FORMS: tuple[tuple[str, Callable[[int, Value], str]], ...] = (
+    ("input names", lambda i, value: value.name),
+    ("input0, input1, ...", lambda i, value: f"input{i}"),
+    ("0, 1, ...", lambda i, value: str(i)),
+    ("arr_0, arr_1, ...", lambda i, value: f"arr_{i}"),
+)
+"""The ways keys may be written, all of one form; the first that fits is taken."""
+
+_KINDS = {"int": "iu", "float": "f", "bool": "b", "complex": "c", "str": "U", "Device": "U", "Scalar": "biufc"}
+_PYTHON: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "complex": (complex, float, int),
+                                        "str": (str,), "Device": (str,), "Scalar": (bool, int, float, complex)}
+
+
+class Misfit(Exception):
+    """A value that does not fit its type: what was found, and a remedy where there is one."""
+
+    def __init__(self, found: str, remedy: str = "", expected: str = "") -> None:
+        super().__init__(found)
+        self.found = found
+        self.remedy = remedy
+        self.expected = expected
+
+
+def bind(graph: Graph, archive: Archive, literals: Mapping[str, Any], cast: bool = False) -> list[Any]:
+    """One value per input of the graph. Raises Error with a diagnostic for every key and every value that does not fit."""
+    parts = assign(graph, archive, literals)
+    problems: list[Diagnostic] = []
+    values: list[Any] = []
+    for i, value in enumerate(graph.inputs):
+        try:
+            values.append(fitted(parts[i], value.type, cast))
+        except Misfit as misfit:
+            if misfit.found == "nothing" and not value.has_uses:
+                values.append(None)     # a module object that nothing reads
+                continue
+            notes = [Diagnostic("note", misfit.remedy)] if misfit.remedy else []
+            expected = misfit.expected or str(value.type)
+            problems.append(Diagnostic("error", f"input {i} '%{value.name}': expected {expected}, got {misfit.found}", notes=notes))
+    if problems:
+        raise Error(diagnostics=problems)
+    return values
+
+
+# -- keys
+def assign(graph: Graph, archive: Archive, literals: Mapping[str, Any]) -> list[Parts]:
+    """The parts of each input. Raises Error for keys that fit no input, a mixture of forms, and inputs without a value."""
+    keys = list(archive.arrays)
+    form = choose_form(graph.inputs, keys)
+    owners = owners_of(graph.inputs, form)
+    parts: list[Parts] = [{} for _ in graph.inputs]
+    for key in keys:
+        i, rest = owner(key, owners)
+        parts[i][rest] = archive.get(key)
+    for name, value in literals.items():
+        i, rest = literal_owner(name.removeprefix("%"), graph.inputs, form)
+        if not rest:
+            parts[i].clear()
+        parts[i][rest] = value
+    missing = [i for i, value in enumerate(graph.inputs) if not parts[i] and needs_value(value)]
+    if missing:
+        names = ", ".join(f"'{form(i, graph.inputs[i])}'" for i in missing)
+        raise Error(diagnostics=[Diagnostic("error", f"no value for {names}; expected the inputs {signature(graph)}", notes=[Diagnostic(
+            "note", f"found the keys {listed(keys)}; --input NAME=VALUE adds one" if keys else "give an .npz, or --input NAME=VALUE")])])
+    return parts
+
+
+def choose_form(inputs: Sequence[Value], keys: Sequence[str]) -> Callable[[int, Value], str]:
+    """The first form in which every key belongs to an input. Raises Error."""
+    fitting: list[int] = []
+    for _, form in FORMS:
+        owners = owners_of(inputs, form)
+        known = [key for key in keys if owner(key, owners)[0] >= 0]
+        if len(known) == len(keys):
+            return form
+        fitting.append(len(known))
+    best = fitting.index(max(fitting))
+    owners = owners_of(inputs, FORMS[best][1])
+    surplus = [key for key in keys if owner(key, owners)[0] < 0]
+    mixed = [key for key in surplus if any(owner(key, owners_of(inputs, form))[0] >= 0 for _, form in FORMS)]
+    expected = [FORMS[best][1](i, value) for i, value in enumerate(inputs)]
+    if mixed and fitting[best]:
+        message = f"keys of two forms: {listed(mixed)} beside {listed([key for key in keys if key not in surplus])}"
+    else:
+        message = f"no input is called {listed(surplus)}{did_you_mean(surplus[0], [value.name for value in inputs])}"
+    raise Error(diagnostics=[Diagnostic("error", message, notes=[Diagnostic("note", f"expected {listed(expected)} (or input0, input1, ...; "
+                                                                            f"or 0, 1, ...), found {listed(keys)}")])])
+
+
+def owners_of(inputs: Sequence[Value], form: Callable[[int, Value], str]) -> dict[str, int]:
+    """Key -> position of its input."""
+    return {form(i, value): i for i, value in enumerate(inputs)}
+
+
+def owner(key: str, owners: Mapping[str, int]) -> tuple[int, str]:
+    """The input a key belongs to (-1: none) and what the key says beyond its name: `xs.0.1` is input `xs`, `.0.1`."""
+    if key in owners:
+        return owners[key], ""
+    name = key
+    while "." in name:
+        name = name.rpartition(".")[0]
+        if name in owners:
+            return owners[name], key[len(name):]
+    return -1, ""
+
+
+def literal_owner(name: str, inputs: Sequence[Value], form: Callable[[int, Value], str]) -> tuple[int, str]:
+    """The input a literal names: in the form of the file's keys, else by name, else by position. Raises Error."""
+    for shape in (form, *(other for _, other in FORMS)):
+        i, rest = owner(name, owners_of(inputs, shape))
+        if i >= 0:
+            return i, rest
+    raise Error(f"--input {name}=...: no such input{did_you_mean(name, [value.name for value in inputs])}; "
+                f"the graph has {listed([value.name for value in inputs])}")
+
+
+def needs_value(value: Value) -> bool:
+    """Must a key give it (or is it None without one, or an object nothing reads)?"""
+    type = value.type
+    if isinstance(type, OptionalType) or type.key in ("None", "Generator", "Any"):
+        return False
+    return value.has_uses or not isinstance(type, ClassType)
+
+
+def signature(graph: Graph) -> str:
+    """`%x : Float(2, 3), %n : int`."""
+    return ", ".join(f"%{value.name} : {value.type}" for value in graph.inputs)
+
+
+def listed(words: Iterable[str], most: int = 12) -> str:
+    """The words in quotes, cut where there are many."""
+    words = list(words)
+    return ", ".join(f"'{word}'" for word in words[:most]) + (f", ... ({len(words)} in all)" if len(words) > most else "") or "none"
+
+
+# -- values
+def fitted(parts: Parts, type: Type, cast: bool) -> Any:
+    """The value that `parts` stand for, checked against a type. Raises Misfit."""
+    if isinstance(type, OptionalType):
+        if not parts or parts.get("", 0) is None:
+            return None
+        return fitted(parts, type.element, cast)
+    if not parts:
+        if type.key in ("None", "Generator", "Any"):
+            return None
+        raise Misfit("nothing")
+    if isinstance(type, TensorType):
+        return fitted_tensor(sole(parts), type, cast)
+    if isinstance(type, ListType):
+        return fitted_list(parts, type, cast)
+    if isinstance(type, TupleType):
+        return fitted_tuple(parts, type, cast)
+    if isinstance(type, DictType):
+        return fitted_dict(parts, type, cast)
+    if isinstance(type, UnionType):
+        return fitted_union(parts, type, cast)
+    if isinstance(type, SimpleType) and type.key in _KINDS:
+        return fitted_number(sole(parts), type.key, cast)
+    if type.key in ("None", "Any"):
+        return sole(parts)
+    raise Misfit("an array: no value of this type can be given from outside")
+
+
+def sole(parts: Parts) -> Any:
+    """The value itself. Raises Misfit where there are only elements."""
+    if list(parts) != [""]:
+        raise Misfit(f"elements ({listed(key.lstrip('.') for key in parts if key)})")
+    return parts[""]
+
+
+def fitted_tensor(value: Any, type: TensorType, cast: bool) -> Any:
+    """An array of the declared dtype, rank and sizes."""
+    if value is None:
+        if type.undefined:
+            return None
+        raise Misfit("None")
+    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
+        value = np.array(value, dtype_name(type.dtype) if type.dtype and type.sizes in (None, ()) else None)
+    if not isinstance(value, np.ndarray):
+        raise Misfit(kind_of(value))
+    if value.dtype.kind == "U":
+        raise Misfit("a string")
+    sizes = type.sizes
+    if sizes is not None and (len(sizes) != value.ndim or any(a not in (None, b) for a, b in zip(sizes, value.shape))):
+        raise Misfit(kind_of(value))
+    if type.dtype is None:
+        return value
+    return cast_array(value, type.dtype, cast)
+
+
+def cast_array(value: Array, name: str, cast: bool) -> Array:
+    """The array, in the dtype called `name`. Raises Misfit, with the remedy, where it has another one and `cast` is not set."""
+    dtype = np.dtype(dtype_name(name))
+    if value.dtype == dtype:
+        return value
+    if not cast or value.dtype.kind == "U":
+        raise Misfit(kind_of(value), f"save it as {dtype}, array.astype(\"{dtype}\"), or add --cast")
+    from irtool.ops.arrays import astype, to_bfloat16
+
+    array = astype(value, dtype)
+    return to_bfloat16(array) if name == "bfloat16" else array
+
+
+def dtype_name(name: str) -> str:
+    """The NumPy dtype that stands for torch's."""
+    from irtool.ops.arrays import dtype_named
+
+    return dtype_named(name).name
+
+
+def fitted_number(value: Any, kind: str, cast: bool) -> Any:
+    """A Python int, float, bool, complex or str."""
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise Misfit(kind_of(value))
+        found = value.dtype.kind
+        if found not in _KINDS[kind]:
+            if not cast or "U" in (found, _KINDS[kind]):
+                raise Misfit(kind_of(value), f"save it as a 0-d array of {kind}, or add --cast" if found != "U" else "")
+            return {"int": int, "float": float, "bool": bool, "complex": complex}[kind](value.item())
+        return value.item()
+    if isinstance(value, bool) and kind in ("int", "float", "complex") or not isinstance(value, _PYTHON[kind]):
+        raise Misfit(kind_of(value))
+    return float(value) if kind == "float" else complex(value) if kind == "complex" else value
+
+
+def children(parts: Parts, prefix: str = "") -> dict[str, Parts]:
+    """The parts of each element, by the word after the dot."""
+    out: dict[str, Parts] = {}
+    for key, value in parts.items():
+        word, dot, rest = key.removeprefix(".").partition(".")
+        out.setdefault(word, {})[dot + rest] = value
+    return out
+
+
+def elements_of(parts: Parts) -> list[Parts]:
+    """The elements in order. Raises Misfit where a number is missing."""
+    if list(parts) == [""]:
+        value = parts[""]
+        if isinstance(value, list | tuple):
+            return [{"": element} for element in value]
+        if isinstance(value, np.ndarray) and value.shape == (0,):
+            return []
+        raise Misfit(kind_of(value))
+    if "" in parts:
+        raise Misfit("a value beside elements")
+    found = children(parts)
+    for i in range(len(found)):
+        if str(i) not in found:
+            raise Misfit(f"elements {listed(found)}")
+    return [found[str(i)] for i in range(len(found))]
+
+
+def fitted_list(parts: Parts, type: ListType, cast: bool) -> list[Any]:
+    """A list; of numbers also from one 1-d array."""
+    whole = parts.get("")
+    if isinstance(whole, np.ndarray) and whole.ndim == 1 and not isinstance(type.element, TensorType) and len(parts) == 1:
+        parts = {"": [np.asarray(element) for element in whole]}
+    return [fitted(element, type.element, cast) for element in elements_of(parts)]
+
+
+def fitted_tuple(parts: Parts, type: TupleType, cast: bool) -> tuple[Any, ...]:
+    """A tuple with as many elements as its type."""
+    elements = elements_of(parts)
+    if len(elements) != len(type.elements):
+        raise Misfit(f"{len(elements)} elements")
+    return tuple(fitted(element, wanted, cast) for element, wanted in zip(elements, type.elements))
+
+
+def fitted_dict(parts: Parts, type: DictType, cast: bool) -> dict[Any, Any]:
+    """A dict, from a literal or from keys `.k0`, `.v0`, `.k1`, ..."""
+    whole = parts.get("")
+    if isinstance(whole, np.ndarray) and whole.shape == (0,):
+        return {}
+    if isinstance(whole, dict):
+        pairs = [({"": key}, {"": value}) for key, value in whole.items()]
+    elif "" in parts:
+        raise Misfit(kind_of(whole))
+    else:
+        found = children(parts)
+        count = len(found) // 2
+        if any(f"{side}{i}" not in found for i in range(count) for side in "kv") or len(found) % 2:
+            raise Misfit(f"elements {listed(found)}")
+        pairs = [(found[f"k{i}"], found[f"v{i}"]) for i in range(count)]
+    return {fitted(key, type.key_type, cast): fitted(value, type.value_type, cast) for key, value in pairs}
+
+
+def fitted_union(parts: Parts, type: UnionType, cast: bool) -> Any:
+    """The first alternative that fits."""
+    for alternative in type.elements:
+        try:
+            return fitted(parts, alternative, cast)
+        except Misfit:
+            continue
+    value = parts.get("")
+    raise Misfit(kind_of(value) if "" in parts else f"elements {listed(parts)}")
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, for messages: `float64 (3, 2)`."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape}" if value.dtype.kind != "U" else "a string" if not value.ndim else "strings"
+    return "None" if value is None else f"the {type(value).__name__} {str(value)[:40]}"

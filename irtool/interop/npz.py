@@ -1,0 +1,167 @@
+"""NumPy archives of values: what a graph takes and gives, as members of an `.npz`.
+
+A tensor is an array; a number, bool or string a 0-d array; elements of a list or tuple at K are `K.0, K.1` (a list of numbers may be
+one 1-d array), of a dict `K.k0, K.v0, K.k1, ...`; an empty container is an empty 1-d array at K. The 1-d string arrays `none` and
+`bfloat16` list the keys whose array only stands for None, or was bfloat16 and is stored as float32.
+
+Nothing is unpickled. Members are written with zipfile, not `np.savez(**members)`, which cannot take a value called `file`.
+"""
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import Error
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+NONE = "none"
+BFLOAT16 = "bfloat16"
+
+
+class Archive:
+    """Arrays by key, in the order of the file; which of them stand for None, and which were bfloat16."""
+
+    def __init__(self, arrays: Mapping[str, Array] | None = None, none: Iterable[str] = (), bfloat16: Iterable[str] = ()) -> None:
+        self.arrays: dict[str, Array] = dict(arrays or {})
+        self.none = set(none)
+        self.bfloat16 = set(bfloat16)
+
+    def get(self, key: str) -> Array | None:
+        """The array at `key`, None where it stands for None. Raises KeyError."""
+        array = self.arrays[key]
+        return None if key in self.none else array
+
+    def put(self, key: str, value: Any, *, is_bfloat16: bool = False, shape: tuple[int, ...] = (), dtype: Any = np.float32) -> None:
+        """Add a value at `key`, a container by its elements. None becomes zeros of `shape`. Raises Error for what has no form."""
+        for place, leaf in leaves(key, value):
+            if leaf is None:
+                self.none.add(place)
+                self.arrays[place] = np.zeros(shape if place == key else (), dtype)
+                continue
+            array = as_member(leaf, place)
+            if array.dtype.name == BFLOAT16 or is_bfloat16 and array.dtype == np.float32:
+                self.bfloat16.add(place)
+                array = array.astype(np.float32)
+            self.arrays[place] = array
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+
+def leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The keys and values that stand for one value: itself, or the elements of a container."""
+    if isinstance(value, list | tuple) and value:
+        for i, element in enumerate(value):
+            yield from leaves(f"{key}.{i}", element)
+    elif isinstance(value, Mapping) and value:
+        for i, (name, element) in enumerate(value.items()):
+            yield from leaves(f"{key}.k{i}", name)
+            yield from leaves(f"{key}.v{i}", element)
+    elif isinstance(value, list | tuple | Mapping):
+        yield key, np.empty(0, np.float32)
+    else:
+        yield key, value
+
+
+def as_member(value: Any, key: str) -> Array:
+    """A tensor or number or string as the array that stands for it. Raises Error for anything else."""
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    if isinstance(value, int) and not isinstance(value, bool) and not -2**63 <= value < 2**64:
+        raise Error(f"{key}: the integer {str(value)[:20]}... needs more than 64 bits, which an npz cannot hold")
+    if isinstance(value, bool | int | float | complex | str):
+        return np.array(value)
+    raise Error(f"{key}: a value of type {type(value).__name__} has no form in an npz")
+
+
+# -- reading
+def decode(data: bytes, filename: str) -> Archive:
+    """The content of an `.npz`. Raises Error (naming file and member) for anything damaged, pickled, or no npz at all."""
+    if data[:6] == b"\x93NUMPY":
+        raise Error(f"{filename}: a single array (.npy), not an .npz: give it by name, --input NAME=@{filename}")
+    archive = Archive()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            for info in file.infolist():
+                if not info.filename.endswith(".npy"):
+                    raise Error(f"{filename}: member '{info.filename}' is no array (.npy)")
+                key = info.filename[:-4]
+                if key in archive.arrays:
+                    raise Error(f"{filename}: two members are called '{key}'")
+                archive.arrays[key] = read_array(file.read(info), f"{filename}: '{key}'")
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+        raise Error(f"{filename}: damaged, or not an .npz file: {first_line(error)}") from None
+    for key, array in archive.arrays.items():
+        if array.dtype.str[1:] == "V2":     # what a bfloat16 array of ml_dtypes becomes in a file
+            archive.arrays[key] = (array.view("<u2").astype(np.uint32) << 16).view(np.float32)
+            archive.bfloat16.add(key)
+    archive.none = take_list(archive, NONE, filename)
+    archive.bfloat16 |= take_list(archive, BFLOAT16, filename)
+    return archive
+
+
+def take_list(archive: Archive, name: str, filename: str) -> set[str]:
+    """Remove the member that lists keys, where it is one (a 1-d array of strings), and give its keys. Raises Error."""
+    array = archive.arrays.get(name)
+    if array is None or array.dtype.kind != "U" or array.ndim != 1:
+        return set()
+    del archive.arrays[name]
+    keys = {str(key) for key in array}
+    unknown = sorted(keys - archive.arrays.keys())
+    if unknown:
+        raise Error(f"{filename}: '{name}' lists '{unknown[0]}', which is no key of the file")
+    return keys
+
+
+def read_array(data: bytes, where: str) -> Array:
+    """The array in the bytes of an `.npy`, natively ordered. Raises Error for object arrays, records, and damaged or cut content."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        elif version == (2, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+        else:
+            raise ValueError(f"version {version[0]}.{version[1]} of the .npy format is not known")
+    except (ValueError, SyntaxError, TypeError, EOFError, RecursionError, MemoryError) as error:
+        raise Error(f"{where}: damaged, or not an .npy array: {first_line(error)}") from None
+    if dtype.hasobject:
+        raise Error(f"{where}: an array of Python objects is refused (it would run code); save numbers or strings")
+    if dtype.kind not in "biufcU" and dtype.str[1:] != "V2":
+        raise Error(f"{where}: dtype {dtype} is not supported")
+    size = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or size != len(data) - stream.tell():
+        raise Error(f"{where}: damaged: {len(data) - stream.tell()} bytes where an array of shape {shape} has {size}")
+    array: Array = np.frombuffer(data, dtype, count=math.prod(shape), offset=stream.tell()) if size else np.empty(math.prod(shape), dtype)
+    array = array.reshape(shape, order="F" if fortran else "C")
+    return array.astype(dtype.newbyteorder("="), copy=True, order="K")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text, or its name."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+# -- writing
+def encode(archive: Archive) -> bytes:
+    """The archive as an `.npz`; the same archive gives the same bytes. Raises Error where a key cannot be a member."""
+    members = dict(archive.arrays)
+    for name, keys in ((BFLOAT16, archive.bfloat16), (NONE, archive.none)):     # `none` comes last
+        if keys:
+            if name in members:
+                raise Error(f"a value called '{name}' cannot be stored beside the list of that name")
+            members[name] = np.array([key for key in archive.arrays if key in keys])
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as file:
+        for key, array in members.items():
+            with file.open(zipfile.ZipInfo(f"{key}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+    return stream.getvalue()
