@@ -7,6 +7,8 @@ from irtool.ir.type_model import ClassType, Type, TypeVar
 from irtool.ir.type_parser import TypeSyntaxError, parse_type, read_type
 
 MAX_DEPTH = 100
+MAX_DIGITS = 4000
+"""Longer numbers stay text: Python refuses to read more than 4300 digits."""
 OPENING = "([{"
 CLOSING = ")]}"
 BLANKS = " \t\r\n"
@@ -203,6 +205,8 @@ def parse_value(text: str, depth: int = 0) -> object:
     if stripped in _WORDS:
         return _WORDS[stripped]
     if stripped and all(c in _NUMERIC for c in stripped):
+        if len(stripped) > MAX_DIGITS:
+            return Opaque(text)
         number = parse_number(stripped)
         if number is not None:
             return number
@@ -218,7 +222,7 @@ _NUMERIC = NUMBER_CHARACTERS | {"j"}
 
 
 def parse_number(text: str) -> int | float | complex | None:
-    """An int, float or complex number as torch prints it; None when it is none, or an int of thousands of digits."""
+    """An int, float or complex number as torch prints it; None when it is none."""
     for read in (int, float, complex):
         try:
             found: int | float | complex = read(text)

@@ -37,7 +37,7 @@ def is_subtype(a: Type, b: Type) -> bool:
         return all(is_subtype(element, b) for element in a.elements)
     if isinstance(b, OptionalType):
         if isinstance(a, OptionalType):
-            return is_subtype(a.element, b.element)
+            return is_subtype(a.element, b)
         return a.key == "None" or is_subtype(a, b.element)
     if isinstance(b, UnionType):
         if isinstance(a, OptionalType):

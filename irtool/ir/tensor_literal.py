@@ -195,6 +195,13 @@ def _number(token: str, text: str) -> Number:
     raise Error(f"expected a number in tensor '{_short(text)}', found '{_short(token)}'")
 
 
+def _apart(body: str) -> str:
+    """A negative number that fills its column touches what stands before it: `Columns 1 to 8-1.5e+06`."""
+    if "-" not in body:
+        return body
+    return "".join(" -" if c == "-" and body[i - 1:i].isdecimal() else c for i, c in enumerate(body))
+
+
 class _Dump:
     """The element dump: rows, in blocks of columns where they are wide, in slices `(1,.,.) =` from three dimensions on."""
 
@@ -213,7 +220,7 @@ class _Dump:
 
     def read(self, body: str, text: str) -> list[tuple[Number, float]]:
         """The numbers with their scale, by row-major position."""
-        tokens = body.split()
+        tokens = _apart(body).split()
         i = 0
         while i < len(tokens):
             token = tokens[i]

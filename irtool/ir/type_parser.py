@@ -350,6 +350,7 @@ class _TypeParser:
         sizes: tuple[int | None, ...] | None
         sizes, strides, marks, after_comma = self.dimensions()
         options: dict[str, str] = {}
+        places: dict[str, int] = {}
         while not after_comma and not self.next_is(")") or after_comma:
             after_comma = False
             self.blanks()
@@ -359,6 +360,7 @@ class _TypeParser:
                 self.pos = start
                 raise self.fail(f"expected a size or one of {', '.join(OPTIONS)} in tensor type")
             self.expect("=")
+            places[name] = start
             if name == "strides":
                 strides = self.stride_list()
                 options[name] = ""
@@ -371,10 +373,10 @@ class _TypeParser:
         if not sizes and options and (dtype is None or word in TENSOR_WORDS or (word is not None and word.endswith("Tensor"))):
             sizes = None        # `Tensor(requires_grad=0)`: unranked; `Long(requires_grad=0)`: rank 0
         if strides is not None and (sizes is None or len(strides) != len(sizes)):
-            raise self.fail(f"{len(strides)} strides for {len(sizes or ())} sizes")
+            raise TypeSyntaxError(f"{len(strides)} strides for {len(sizes or ())} sizes", places.get("strides", self.pos))
         grad = options.get("requires_grad")
         if grad not in (None, "0", "1"):
-            raise self.fail(f"requires_grad is 0 or 1, not '{grad}'")
+            raise TypeSyntaxError(f"requires_grad is 0 or 1, not '{grad}'", places["requires_grad"])
         return TensorType(dtype, sizes, strides, None if grad is None else grad == "1", options.get("device"), undefined, marks)
 
     def dimensions(self) -> tuple[tuple[int | None, ...], tuple[int, ...] | None, tuple[bool, ...] | None, bool]:
