@@ -1,10 +1,76 @@
-"""Which dialect a graph is written in."""
+"""Which dialect a graph is written in, from the words that only some dialects have (docs/ir-grammar, section 1)."""
 from __future__ import annotations
 
+import re
 
-def detect(text: str, start: int) -> str:
-    """The name of the dialect of the graph whose text begins at `start`."""
-    end = text.find(")", start)
-    while end >= 0 and text[end + 1:end + 3] != " {" and text[end + 1:end + 2] != ":":
-        end = text.find(")", end + 1)
-    return "C2" if text[end + 1:end + 3] == " {" else "G"
+SAMPLE = 1 << 16
+"""Characters of a graph that are looked at."""
+
+OPEN = re.compile(r"\)[ \t\r]*([{:])[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
+TYPED = re.compile(r"%[^\s,:()=]+ ?: ?[A-Z(a-z]")
+DOTTED = re.compile(r"%\d+\.\d+ : ")
+BARE_SIZES = re.compile(r"%\S+ : \((?:\d|\))")
+LITERAL = re.compile(r'= [a-z]\w*::\w+(?:\[[^\n\]]*\])?\((?:%[^\s,()]+, )*(?:-?\d|True\b|False\b|None\b|"|\[)')
+QUALIFIED = re.compile(r"= \^?[a-z]\w*::?\w")
+UNQUALIFIED = re.compile(r"= [A-Za-z]\w*[(\[]")
+SCALAR_TYPES = re.compile(r" : (?:int|float|bool|string|str|number|Number|Scalar|Tensor|Device|Future|World|Tuple)\b| : \((?!\d)")
+ATTRIBUTE_ARGUMENTS = re.compile(r"= aten::(?!ATen\b)\w+\[")
+COLON_STRIDES = re.compile(r"\w\((?:\d+|\*):\d")
+OPTIONS = re.compile(r"\b(?:requires_grad=[01]|device=\w)")
+PLAIN_SIZES = re.compile(r"\b[A-Z]\w+\(\d+(?:, \d+)*\)")
+UNTYPED = re.compile(r"^[ \t]*%[^\s,:()=]+ = |graph\([^)]*%[^\s,:()]+[,)]", re.M)
+SLASHED = re.compile(r"%[^\s,()=]*(?:::|/)")
+OLD_WORDS = re.compile(r" : (?:string|None|Number)\b|Dict\[|= prim::(?:Float|Int|Bool|None)\(|float = prim::Constant\[value=-?(?:\d+|\d*\.\d{1,6})\]")
+SOURCE = re.compile(r"\) # [^\n]*:\d+:\d+$", re.M)
+MODERN_WORDS = re.compile(r"strides=\[|NoneType|\bstr\b = |value=-?\d+\.\]|\d\.\d{12}")
+SHORT_STRING = re.compile(r" : string\b")
+
+
+def detect(text: str, start: int, fallback: str | None = None) -> str:
+    """The name of the dialect of the graph whose text begins at `start`; `fallback` is that of the graphs before it in the file."""
+    sample = text[start:start + SAMPLE]
+    following = sample.find("\ngraph(")
+    if following > 0:
+        sample = sample[:following]
+    match = OPEN.search(sample)
+    if match is not None and match[1] == "{":
+        found = _with_braces(sample)
+        if found is None:
+            found = fallback if fallback is not None and fallback < "D" else "C1"
+        return found
+    found = _with_colon(sample)
+    if found is None:
+        found = fallback if fallback is not None and "D" <= fallback < "X" else "G"
+    return found
+
+
+def _with_braces(sample: str) -> str | None:
+    if ", uses = [" in sample:
+        if not TYPED.search(sample):
+            return "A0"
+        return "A1" if DOTTED.search(sample) or BARE_SIZES.search(sample) else "A2"
+    if LITERAL.search(sample):
+        return "X1"
+    if QUALIFIED.search(sample):
+        if ATTRIBUTE_ARGUMENTS.search(sample):
+            return "C1"
+        return "C2" if SCALAR_TYPES.search(sample) else None
+    if not UNQUALIFIED.search(sample):
+        return None
+    if "Dynamic" in sample or re.search(r"^ +block\d+\(", sample, re.M):
+        return "B3"
+    return "B2" if ", scope: " in sample else "B1"
+
+
+def _with_colon(sample: str) -> str | None:
+    if COLON_STRIDES.search(sample):
+        return "F2" if OPTIONS.search(sample) else "F1"
+    if SLASHED.search(sample):
+        return "H"
+    if OPTIONS.search(sample) or "strides=[" in sample:
+        return "G"
+    if UNTYPED.search(sample):
+        return "T"
+    if OLD_WORDS.search(sample) and not MODERN_WORDS.search(sample):
+        return "E" if SOURCE.search(sample) or not SHORT_STRING.search(sample) and "] : " in sample else "D"
+    return None

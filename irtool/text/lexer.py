@@ -19,7 +19,7 @@ BLANKS = re.compile(r"[ \t\r]*")
 FILLER = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 """What may stand between the members of a list: blanks, line ends, comments."""
 
-KIND = re.compile(r"[A-Za-z_]\w*(?:::?\w+)*(?:\.\w+)?!?")
+KIND = re.compile(r"[A-Za-z_]\w*(?:::?\w+)*(?:\.\w+)?[!?]*")
 PYTHON_OP = re.compile(r"\^(?:<[^>\n]*>|[^\s\[(%]+)")
 WORDS = re.compile(r"([^%\n]*?)\((?=%|\))")
 """Scalars of a 2017 Python op, between its name and the operands: `Chunk 4 1(`."""
@@ -29,7 +29,7 @@ UNBALANCED = re.compile(r"\(dtype = \w+ , shape = \([^()\n]*\)")
 
 TYPE_MARK = re.compile(r"[()\[\]{}<>,=\n%#]")
 SCALAR_MARK = re.compile(r"""[()\n]""")
-LITERAL = re.compile(r'-?(?:\d[\w.+-]*|inf|nan)|True|False|None|"(?:[^"\\\n]|\\.)*"|\[[^\[\]%()\n]*\]')
+LITERAL = re.compile(r"""-?(?:\d[\w.+-]*|inf|nan)|True|False|None|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\[[^\[\]%()\n]*\]|[A-Za-z_]\w*""")
 """A constant in an operand list (a branch of 2018)."""
 
 

@@ -31,7 +31,7 @@ GRAPH_WORD = re.compile(r"[ \t]*graph[ \t]*\(")
 NAME_LINE = re.compile(r"^# graph ([\w.$-]+)(:?)((?: [\w-]+=(?:[^\s\[\]\"]|\"[^\"\n]*\"|\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\])*)*)\n\Z", re.M)
 METADATA = re.compile(r" ([\w-]+)=((?:[^\s\[\]\"]|\"[^\"\n]*\"|\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\])*)")
 SUBGRAPH_KIND = re.compile(r"(.*[^\d_])_\d+\Z")
-STRAY_NODE = re.compile(r"^[ \t]*%[^\s,():=]+(?:[ \t]*:[^=\n]*)?[ \t]*=[ \t]*\^?[\w:]+[\[(][^\n]*$", re.M)
+STRAY_RESULT = re.compile(r"^[ \t]*(return[ \t]*\([%)])", re.M)
 ELISION = re.compile(r"#[\s-]*(?:\.\.\.|\u2026|.*\bomitted\b)")
 """A comment that says that lines were left out: names that they would define may be used."""
 STATEMENT = re.compile(r"(return)[ \t]*\(|(block)(\d+)[ \t]*\(|(->)|(\})|(-{4,} stage (\d+) -{4,})|((?:with[ \t]+\S+[ \t]*=[ \t]*)?graph[ \t]*\()")
@@ -136,12 +136,11 @@ class GraphFile:
         self.report(Mistake(message, at, at + max(1, len(word))), text.count("\n", 0, at) + self.source.first_line)
 
     def check_free_text(self, start: int, end: int, line: int) -> None:
-        """Nodes must stand in a graph."""
-        match = STRAY_NODE.search(self.text, start, end)
+        """Where a `return` stands outside a graph, its header was misspelt."""
+        match = STRAY_RESULT.search(self.text, start, end)
         if match is not None:
-            at = match.start() + len(match.group()) - len(match.group().lstrip())
-            self.report(Mistake("a node outside a graph: expected 'graph(' before it", at, match.end()),
-                        line + self.text.count("\n", start, at))
+            self.report(Mistake("'return' outside a graph: expected 'graph(' before it", match.start(1), match.end(1)),
+                        line + self.text.count("\n", start, match.start(1)))
 
     def take_name(self, graph: Graph, free: str) -> str:
         """Free text in front of a graph without the line that names it, which goes into the graph."""
@@ -163,7 +162,10 @@ class GraphFile:
 
     def read_graph(self, start: int, line: int) -> tuple[Reader, int, int]:
         """The graph whose text begins at `start`, with its subgraphs; where its text ends, and the number of the line there."""
-        dialect = DIALECTS[detect(self.text, start)]
+        dialect = DIALECTS[detect(self.text, start, self.dialect.name if self.dialect is not None else None)]
+        self.dialect = dialect
+        self.templates.clear()      # they hold the types and attributes of one dialect
+        self.types.clear()
         reader = Reader(self, start, line, dialect)
         reader.read("")
         text = self.text
@@ -226,7 +228,7 @@ class Reader:
     """Reads one graph: its place in the text, the values that are visible, what must be recorded for the layout."""
 
     __slots__ = ("file", "text", "pos", "line", "graph", "block", "before", "indent", "env", "stack", "braces", "done", "lead",
-                 "label", "records", "owners", "elided", "stage", "layout", "waits", "printer", "hidden", "gone")
+                 "label", "records", "owners", "elided", "stage", "layout", "waits", "printer", "hidden", "gone", "stages")
 
     def __init__(self, file: GraphFile, pos: int, line: int, dialect: Dialect) -> None:
         self.file = file
@@ -253,6 +255,8 @@ class Reader:
         self.owners: list[Node] = []
         self.elided = False
         self.stage = 0
+        self.stages: list[tuple[Node, int]] = []
+        """The node before a stage marker, and the number of the stage."""
         self.layout = Layout()
         self.waits: list[Node] = []
         """Nodes whose kind ends in a number and whose `with` section has not come yet."""
@@ -369,12 +373,12 @@ class Reader:
         if match is None:
             raise expected("a value such as %x", text, pos)
         name = match[1]
+        end = blanks(text, match.end())
+        if not text.startswith(":", end):
+            return name, None, match.end()      # written by hand: a second definition hides the first, as in torch's own reader
         if name in self.env:
             first = self.env[name].node
             self.report(Mistake(f"%{name} is defined a second time", pos, match.end(), (f"%{name} is defined here", first.line)))
-        end = blanks(text, match.end())
-        if not text.startswith(":", end):
-            return name, None, match.end()
         begin = blanks(text, end + 1)
         end = lexer.end_of_type(text, begin)
         while end > begin and text[end - 1] in " \t\r":
@@ -457,6 +461,8 @@ class Reader:
         begin = self.pos
         try:
             self.one_statement()
+            while self.lead and not self.done:      # a line that is kept with the statement after it
+                self.one_statement()
         except Mistake as mistake:
             end = line_end(self.text, max(begin, self.pos))
             self.salvage(self.text[self.pos:end])
@@ -501,6 +507,10 @@ class Reader:
             self.block_header(pos, at, match, lead)
         elif match[4]:
             self.block_result(pos, match.end(), lead)
+        elif match[5] and self.before.blocks and not self.braces:       # the documentation forgot to take it out
+            end = self.rest_of_line(at + 1, "'}'")
+            self.lead = lead + text[pos:end]
+            self.move(end)
         elif match[5]:
             raise Mistake("'}' without a block or graph to close", at)
         elif match[6]:
@@ -532,6 +542,7 @@ class Reader:
         line = self.text[pos:end]
         if not lead and not self.stack and number == self.stage + 1 and line == f"  {STAGE.format(number)}\n":
             self.stage = number
+            self.stages.append((self.before, number))
         else:
             self.lead = lead + line
         self.move(end)
@@ -578,7 +589,7 @@ class Reader:
         values, end = self.operands(at + 1)
         end = self.rest_of_line(end, "'-> (...)'")
         close = blanks(text, end)
-        if text.startswith("}", close):
+        if self.braces and text.startswith("}", close):
             end = self.rest_of_line(close + 1, "'}'")
         elif self.braces:
             raise expected("'}' after '-> (...)'", text, close)
@@ -610,14 +621,9 @@ class Reader:
         node.line = self.line
         node.prev = self.before
         self.before.next = node
-        self.mark_stage(node)
         self.records.append((node, 0, lead, pos, end))
         self.done = True
         self.move(end)
-
-    def mark_stage(self, node: Node) -> None:
-        if self.stage:
-            self.layout.stages[node] = self.stage
 
     # -- nodes
     def node(self, pos: int, at: int, lead: str) -> None:
@@ -664,8 +670,6 @@ class Reader:
         node.prev = self.before
         self.before.next = node
         self.before = node
-        if not self.stack:
-            self.mark_stage(node)
         env = self.env
         for value in node.outputs:
             if value.name in env:
@@ -775,9 +779,11 @@ class Reader:
 
     def literal(self, text: str) -> Value:
         """A constant among the operands becomes a node without a name in front of the user."""
-        node = Node("prim::Constant", (), {"value": Attribute(text)})
+        type = literal_type(text)
+        value = Attribute(text, text.strip("'")) if type.text == "string" and text[0] != '"' else Attribute(text)
+        node = Node("prim::Constant", (), {"value": value})
         node.line = self.line
-        node.outputs = (Value("", literal_type(text), node),)
+        node.outputs = (Value("", type, node),)
         node.owner = self.block
         node.prev = self.before
         self.before.next = node
@@ -821,6 +827,13 @@ class Reader:
             from irtool.text.printer import collect_uses
 
             printer.uses = collect_uses(graph)
+        for before, stage in self.stages:
+            node = before.next
+            while True:
+                self.layout.stages[node] = stage
+                if node is graph.block.return_node or any(node is last for last, _ in self.stages):
+                    break
+                node = node.next
         text = self.text
         entries = self.layout.entries
         printer.layout = self.layout
@@ -853,7 +866,7 @@ class Reader:
 
 def literal_type(text: str) -> Type:
     """The type of a constant written among operands."""
-    if text[0] == '"':
+    if text[0] in "\"'" or not (text[0] in "-[" or text[0].isdigit() or text in ("True", "False", "None", "inf", "nan")):
         return parse_type("string")
     if text in ("True", "False"):
         return parse_type("bool")

@@ -116,7 +116,7 @@ class Printer:
         graph = self.graph
         block = graph.block
         dialect = self.dialect
-        if self.layout is not None or dialect.uses_lists or dialect.literal_operands or not dialect.typed:
+        if self.layout or dialect.uses_lists or dialect.literal_operands or not dialect.typed:
             if dialect.uses_lists:
                 self.uses = collect_uses(graph)
             out.append(self.recorded(block.param_node, self.header(label)))
@@ -223,7 +223,7 @@ class Printer:
     def block(self, block: Block, number: int, level: int, out: list[str]) -> None:
         """A block of a node of `level`: header, nodes, `->`."""
         out.append(self.recorded(block.param_node, self.block_header(block, number, level)))
-        if self.layout is not None or not self.typed or self.dialect.uses_lists or self.dialect.literal_operands:
+        if self.layout or not self.typed or self.dialect.uses_lists or self.dialect.literal_operands:
             self.nodes_recorded(block, level + 2, out)
         else:
             self.nodes(block, level + 2, out)
