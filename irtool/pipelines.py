@@ -200,7 +200,8 @@ class Reader:
         return words, False
 
     def _quoted(self) -> str:
-        start, out = self.at, []
+        start = self.at
+        out: list[str] = []
         self.at += 1
         while self.at < len(self.text):
             char = self.text[self.at]

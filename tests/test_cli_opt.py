@@ -185,8 +185,8 @@ def test_json_diagnostics() -> None:
 
 
 def test_only_so_many_errors_are_shown() -> None:
-    text = "graph(%a : Tensor):\n" + "  %x : Tensor = aten::relu(%b)\n".replace("%x", "%x{}") * 9
-    result = irtool_("opt", "--max-errors=3", text="".join(part.replace("{}", str(i)) for i, part in enumerate(text.splitlines(True))) + "  return (%a)\n")
+    lines = "".join(f"  %x{i} : Tensor = aten::relu(%b)\n" for i in range(9))
+    result = irtool_("opt", "--max-errors=3", text=f"graph(%a : Tensor):\n{lines}  return (%a)\n")
     assert result.code == 1
     assert result.err.count(" error: ") == 3
     assert result.err.endswith("... more errors are not shown (--max-errors=3)\n")
@@ -248,7 +248,8 @@ def test_printing_before_and_after() -> None:
 def test_printing_what_changed() -> None:
     result = irtool_("opt", "-q", "--passes=dce,dce", "--print-changed", text=GOOD)
     assert result.err == (
-        "# IR after dce (1 of 2), as a diff\n--- before\n+++ after\n@@ -2,7 +2,6 @@\n       %b : Tensor):\n   %c : int = prim::Constant[value=1]()\n"
+        "# IR after dce (1 of 2), as a diff\n--- before\n+++ after\n@@ -2,7 +2,6 @@\n       %b : Tensor):\n"
+        "   %c : int = prim::Constant[value=1]()\n"
         "   %d : Tensor = aten::add(%a, %b, %c)\n-  %e : Tensor = aten::mul(%a, %b)\n   %f : int = prim::Constant[value=1]()\n"
         "   %g : Tensor = aten::add(%a, %b, %f)\n   %h : Tensor = aten::mul(%d, %g)\n# IR after dce (2 of 2): unchanged\n")
     quiet = irtool_("opt", "-q", "--passes=dce,dce", "--print-changed=quiet", text=GOOD)

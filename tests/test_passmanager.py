@@ -1,7 +1,6 @@
 """Pipelines: how they are read, what their errors point at, and what the pass manager promises."""
 from __future__ import annotations
 
-
 import pytest
 
 import irtool
@@ -63,7 +62,9 @@ def test_options_are_typed_by_the_pass(text: str, options: dict[str, object] | N
     assert [type(value) for value in step.options.values()] == [type(value) for value in options.values()]
 
 
-@pytest.mark.parametrize("text", ["every-option", 'every-option{flag sizes=1,2 text="a b" limit=9}', " dce ,\n cse ", "O1", "", 'every-option{text=""}'])
+@pytest.mark.parametrize("text", [
+    "every-option", 'every-option{flag sizes=1,2 text="a b" limit=9}', " dce ,\n cse ", "O1", "",
+    'every-option{text=""}'])
 def test_a_dumped_pipeline_reads_back_as_itself(text: str) -> None:
     dumped = str(PassManager(text))
     again = PassManager(dumped)

@@ -51,13 +51,45 @@ def formatted(source: SourceFile, arguments: Arguments, console: Console) -> str
     from irtool.text.parser import parse
 
     module = parse(source.text, source.name, first_line=source.first_line)
+    if arguments.constants:
+        take_constants(module, arguments.constants, console)
     if arguments.syntax:
         from irtool.text.convert import convert
 
         convert(module, arguments.syntax)
     if arguments.renumber:
         renumber(module)
+    if arguments.constants and not arguments.check:
+        keep_constants(module, arguments.constants)
     return str(module)
+
+
+def take_constants(module: Module, path: str, console: Console) -> None:
+    """Attach the arrays of an npz, where there is one; say which constants stay without."""
+    import os
+
+    from irtool.interop.constants import attach, missing
+    from irtool.interop.npz import decode
+
+    if os.path.exists(path):
+        unused = attach(module, decode(console.read_bytes(path), path))
+        if unused:
+            raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'")
+    lost = missing(module)
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        console.err(f"warning: {module.filename}: nobody has the numbers of constant %{lost[0]}{more}")
+
+
+def keep_constants(module: Module, path: str) -> None:
+    """Write the arrays back under the names that the values have now."""
+    from irtool.cli.console import write_whole
+    from irtool.interop.constants import collect
+    from irtool.interop.npz import encode
+
+    archive = collect(module)
+    if len(archive):
+        write_whole(path, encode(archive))
 
 
 def renumber(module: Module) -> None:

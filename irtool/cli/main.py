@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
-    from irtool.cli.command import Arguments, Command
+    from irtool.cli.command import Command
     from irtool.cli.console import Console
 
 COMMANDS = {    # name: (group of the help text, module, one line)
@@ -137,7 +137,8 @@ def overview() -> str:
         groups.setdefault(group, []).append(two_columns(name, summary, 14))
     for group, lines in groups.items():
         out += [f"{group}:", *lines, ""]
-    out += ["Options:", two_columns("--version", "print the version (--version --json: of everything it uses)", 14), two_columns("-h, --help", "this text", 14), "",
+    out += ["Options:", two_columns("--version", "print the version (--version --json: of everything it uses)", 14),
+            two_columns("-h, --help", "this text", 14), "",
             "  irtool opt --passes=dce,cse graph.ir", "  irtool run graph.ir inputs.npz", "  irtool COMMAND --help", ""]
     return "\n".join(out)
 
@@ -158,7 +159,8 @@ def version(words: list[str], console: Console) -> int:
             except metadata.PackageNotFoundError:
                 versions[name] = None
         plugins = sorted(point.name for point in metadata.entry_points(group="irtool.passes"))
-        console.out(json.dumps({"schema": 1, "irtool": __version__, "python": sys.version.split()[0], **versions, "plugins": plugins}) + "\n")
+        console.out(json.dumps({"schema": 1, "irtool": __version__, "python": sys.version.split()[0], **versions, "plugins": plugins}))
+        console.out("\n")
         return 0
     if words:
         console.report(UsageError(f"unexpected argument '{words[0]}'"))

@@ -150,7 +150,7 @@ class Job:
         arguments = self.arguments
         words = ["opt", f"--passes={self.manager}"]
         for option in COMMAND.options:
-            if option.dest in ("syntax", "graph", "split_input_file", "opt_bisect_limit", "verify_roundtrip") and option.dest in arguments.given:
+            if option.dest in RECORDED and option.dest in arguments.given:
                 value = getattr(arguments, option.dest)
                 words.append(option.flags[-1] + (f"={value}" if option.value else ""))
         if not arguments.verify_each:
@@ -173,6 +173,8 @@ class Job:
 
 
 HEADER = "# irtool: "
+RECORDED = ("syntax", "graph", "split_input_file", "opt_bisect_limit", "verify_roundtrip")
+"""Flags that decide what happens, so that a reproducer has them."""
 
 
 def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
@@ -263,36 +265,39 @@ def check_roundtrip(module: Module, what: str) -> None:
     line = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new)))
     source = SourceFile(f"<printed {module.filename}>", text)
     found = new[line] if line < len(new) else "(nothing)"
-    raise Error(diagnostics=[Diagnostic("error", f"{what} does not survive printing: the line comes back as '{found}'", source, line + 1, 1)])
+    message = f"{what} does not survive printing: the line comes back as '{found}'"
+    raise Error(diagnostics=[Diagnostic("error", message, source, line + 1, 1)])
 
+
+DO, SEE, FAULTS = "What to do", "What to see (all on standard error)", "Finding faults"
 
 COMMAND = Command(
     run, usage="[FILE]",
     positionals=[Positional("file", "?", default="-", help="IR text (-: standard input, the default)")],
     options=[
-        Option("-p --passes", "passes in order, or a preset (O1); @FILE reads them; repeat to add", value="PIPELINE", many=True, group="What to do"),
-        Option("--graph", "take this graph alone", value="NAME", group="What to do"),
+        Option("-p --passes", "passes in order, or a preset (O1); @FILE reads them; repeat to add", value="PIPELINE", many=True, group=DO),
+        Option("--graph", "take this graph alone", value="NAME", group=DO),
         Option("--syntax", "print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)", value="DIALECT",
-               group="What to do"),
-        Option("--split-input-file", f"the file holds independent inputs, separated by lines '{SPLIT}'", group="What to do"),
-        Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-", group="What to do"),
-        Option("-q --quiet", "no summary line per pass", group="What to see (all on standard error)"),
-        Option("--print-before", "IR before each run of this pass", value="PASS", many=True, group="What to see (all on standard error)"),
-        Option("--print-after", "IR after each run of this pass", value="PASS", many=True, group="What to see (all on standard error)"),
-        Option("--print-before-all", "IR before each pass", group="What to see (all on standard error)"),
-        Option("--print-after-all", "IR after each pass", group="What to see (all on standard error)"),
+               group=DO),
+        Option("--split-input-file", f"the file holds independent inputs, separated by lines '{SPLIT}'", group=DO),
+        Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-", group=DO),
+        Option("-q --quiet", "no summary line per pass", group=SEE),
+        Option("--print-before", "IR before each run of this pass", value="PASS", many=True, group=SEE),
+        Option("--print-after", "IR after each run of this pass", value="PASS", many=True, group=SEE),
+        Option("--print-before-all", "IR before each pass", group=SEE),
+        Option("--print-after-all", "IR after each pass", group=SEE),
         Option("--print-changed", "what each pass changed; quiet: a diff, nothing for passes without effect", value="FORM",
-               choices=("diff", "full", "quiet"), bare="diff", group="What to see (all on standard error)"),
-        Option("--dump-dir", "a folder for the IR after each pass and index.json", value="DIR", group="What to see (all on standard error)"),
+               choices=("diff", "full", "quiet"), bare="diff", group=SEE),
+        Option("--dump-dir", "a folder for the IR after each pass and index.json", value="DIR", group=SEE),
         Option("--time-passes", "time and size per pass", value="FORM", choices=("text", "json"), bare="text",
-               group="What to see (all on standard error)"),
-        Option("--dump-pipeline", "the pipeline with every option written out", group="What to see (all on standard error)"),
-        Option("--verify-each", "verify the input, and the graphs after each pass", negatable=True, group="Finding faults"),
-        Option("--verify-roundtrip", "check that what is printed parses and prints as the same text", group="Finding faults"),
-        Option("--verify-diagnostics", "the errors must be those of '# expected-error@+1 {{text}}' comments", group="Finding faults"),
-        Option("--opt-bisect-limit", "run only the first N (pass, graph) pairs", value="N", convert=at_least(0), group="Finding faults"),
-        Option("--write-reproducer", "save the input with this command line in it", value="FILE", group="Finding faults"),
-        Option("--run-reproducer", "FILE carries its command line (irtool-crash-*.ir)", group="Finding faults"),
+               group=SEE),
+        Option("--dump-pipeline", "the pipeline with every option written out", group=SEE),
+        Option("--verify-each", "verify the input, and the graphs after each pass", negatable=True, group=FAULTS),
+        Option("--verify-roundtrip", "check that what is printed parses and prints as the same text", group=FAULTS),
+        Option("--verify-diagnostics", "the errors must be those of '# expected-error@+1 {{text}}' comments", group=FAULTS),
+        Option("--opt-bisect-limit", "run only the first N (pass, graph) pairs", value="N", convert=at_least(0), group=FAULTS),
+        Option("--write-reproducer", "save the input with this command line in it", value="FILE", group=FAULTS),
+        Option("--run-reproducer", "FILE carries its command line (irtool-crash-*.ir)", group=FAULTS),
     ],
     details="""
   irtool opt --passes='lower-tuples{all},cse,dce' graph.ir

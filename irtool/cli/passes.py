@@ -29,7 +29,8 @@ def run(arguments: Arguments, console: Console) -> int:
         return 0
     if name is None:
         console.out("".join(two_columns(entry.name, entry.summary, 24) + "\n" for entry in chosen))
-        console.out("\nPresets:\n" + "".join(two_columns(key, ",".join(line for line, _ in lines), 24) + "\n" for key, lines in presets.items()))
+        console.out("\nPresets:\n")
+        console.out("".join(two_columns(key, ",".join(line for line, _ in lines), 24) + "\n" for key, lines in presets.items()))
     elif chosen:
         console.out(explained(chosen[0]))
     else:
@@ -42,7 +43,8 @@ def explained(entry: Pass) -> str:
     out = [entry.name, "", dedented(entry.function.__doc__ or ""), ""]
     if entry.options:
         out.append("Options:")
-        out += [two_columns(f"{option.name}: {option.type} = {shown_default(option)}", example(entry, option), 40) for option in entry.options]
+        out += [two_columns(f"{option.name}: {option.type} = {shown_default(option)}", example(entry, option), 40)
+                for option in entry.options]
     else:
         out += ["No options.", "", f"  irtool opt --passes={entry.name} graph.ir"]
     if entry.takes_module:

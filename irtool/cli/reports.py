@@ -140,7 +140,8 @@ def timing(records: list[PassRecord], form: str) -> str:
     for record in records:
         ops = f"{record.ops_before} -> {record.ops_after}"
         rows.append(f"{record.self_ns / 1e6:10.3f} {record.total_ns / 1e6:10.3f} {ops:>17}  {record.index:02d} {record.step.name}")
-    rows.append(f"{sum(r.self_ns for r in records) / 1e6:10.3f} {sum(r.total_ns for r in records) / 1e6:10.3f} {'':>17}  all")
+    self_ns, total_ns = sum(record.self_ns for record in records), sum(record.total_ns for record in records)
+    rows.append(f"{self_ns / 1e6:10.3f} {total_ns / 1e6:10.3f} {'':>17}  all")
     return "\n".join(rows)
 
 

@@ -1,0 +1,95 @@
+"""Large tensor constants beside the text: `<Tensor>` says nothing, an npz holds the array.
+
+The key of a constant is its value's name without `%` (`weight`), with the attribute behind it unless that is `value`
+(`weight[values]`); in a file of several graphs the graph's name and a slash stand in front (`graph0/weight`), in a subgraph the key of
+its owner. So print -> parse loses nothing as long as the two files stay together:
+
+    archive = collect(module);  save str(module) and encode(archive)
+    module = parse(text);  attach(module, archive)
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.interop.npz import Archive
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph, Node
+from irtool.ir.module import Module
+from irtool.ir.source import Diagnostic
+from irtool.ir.types import TensorType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.interop.npz import Array
+
+
+def attach(module: Module, archive: Archive) -> list[str]:
+    """Give each `<Tensor>` its array, where the archive has one; gives the keys that nothing asked for.
+
+    Raises Error at the constant whose declared dtype or shape differs from its array's.
+    """
+    unused = dict.fromkeys(archive.arrays)
+    for key, node, name in places(module):
+        if key not in archive.arrays:
+            continue
+        unused.pop(key, None)
+        array = archive.arrays[key]
+        dtype = "bfloat16" if key in archive.bfloat16 else array.dtype.name
+        declared = node.outputs[0].type if name == "value" else None
+        if isinstance(declared, TensorType):
+            check(declared, dtype, array, key, node)
+        text = node.attributes[name].text
+        node.set_attribute(name, Attribute(text, TensorLiteral(text, dtype, array.shape, array)))
+    return list(unused)
+
+
+def check(declared: TensorType, dtype: str, array: Array, key: str, node: Node) -> None:
+    """Raises Error where the array is not what the constant's type says."""
+    sizes = declared.sizes
+    fits = sizes is None or len(sizes) == array.ndim and all(size in (None, have) for size, have in zip(sizes, array.shape, strict=True))
+    if fits and declared.dtype in (None, dtype.replace("bool_", "bool")):
+        return
+    graph = node.graph
+    raise Error(diagnostics=[Diagnostic("error", f"constant '{key}': expected {declared}, the npz has {dtype} {array.shape}",
+                                        graph.source if graph is not None else None, node.line)])
+
+
+def collect(module: Module) -> Archive:
+    """The arrays of all constants whose text does not show them."""
+    archive = Archive()
+    for key, node, name in places(module):
+        literal = node.attributes[name].value
+        if isinstance(literal, TensorLiteral) and literal.data is not None:
+            archive.put(key, literal.data, is_bfloat16=literal.dtype == "bfloat16")
+    return archive
+
+
+def missing(module: Module) -> list[str]:
+    """Keys of the constants that have no array."""
+    found = []
+    for key, node, name in places(module):
+        literal = node.attributes[name].value
+        if not isinstance(literal, TensorLiteral) or not literal.has_data:
+            found.append(key)
+    return found
+
+
+def places(module: Module) -> Iterator[tuple[str, Node, str]]:
+    """Every constant whose text is `<Tensor>`: its key, its node, the name of the attribute."""
+    graphs = module.graphs
+    for name, graph in zip(module.names(), graphs, strict=True):
+        yield from places_in(graph, f"{name}/" if len(graphs) > 1 else "")
+
+
+def places_in(graph: Graph, prefix: str) -> Iterator[tuple[str, Node, str]]:
+    """The same for one graph and the subgraphs of its nodes."""
+    for node in graph.walk():
+        if not node.attributes or not node.outputs:
+            continue
+        key = prefix + node.outputs[0].name
+        for name, attribute in node.attributes.items():
+            if attribute.text == "<Tensor>":
+                yield (key if name == "value" else f"{key}[{name}]"), node, name
+            elif name == "Subgraph" and isinstance(attribute.value, Graph):
+                yield from places_in(attribute.value, f"{key}/")
