@@ -91,7 +91,7 @@ class TestCaseFiles:
 
     def test_an_error_that_does_not_come_fails(self, project: Project) -> None:
         project.write("tests/expect/fmt/bad.ir", CASE.replace("neg(%0)\n", "neg(%0)  # expected-error {{nope}}\n", 1))
-        assert 'tests/expect/fmt/bad.ir:4:35: error: expected error "nope" was not produced' in project.run(code=1)
+        assert 'tests/expect/fmt/bad.ir:4:34: error: expected error "nope" was not produced' in project.run(code=1)
 
     def test_an_error_nobody_expects_fails_and_names_the_file_and_its_line(self, project: Project) -> None:
         project.write("tests/expect/fmt/bad.ir", CASE.replace("neg(%0)", "neg(%7)", 1))

@@ -246,9 +246,11 @@ def fitted_number(value: Any, kind: str, cast: bool) -> Any:
                 raise Misfit(kind_of(value), f"save it as a 0-d array of {kind}, or add --cast" if found != "U" else "")
             return {"int": int, "float": float, "bool": bool, "complex": complex}[kind](value.item())
         return value.item()
-    if isinstance(value, bool) and kind in ("int", "float", "complex") or not isinstance(value, _PYTHON[kind]):
+    is_number = not (isinstance(value, bool) and kind in ("int", "float", "complex"))
+    if not is_number or not isinstance(value, _PYTHON[kind]):
         raise Misfit(kind_of(value))
-    return float(value) if kind == "float" else complex(value) if kind == "complex" else value
+    converted: Any = {"float": float, "complex": complex}.get(kind, lambda given: given)(value)
+    return converted
 
 
 def children(parts: Parts, prefix: str = "") -> dict[str, Parts]:

@@ -132,7 +132,7 @@ class Reader:
 
     def string(self, quote: str) -> str:
         """Text up to the closing quote, with the usual escapes."""
-        out = []
+        out: list[str] = []
         while self.at < len(self.text):
             c = self.text[self.at]
             self.at += 1
@@ -225,12 +225,12 @@ def flatten(value: list[Any]) -> list[Any]:
 def drawn(word: str, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Array:
     """A random tensor: standard normal, or uniform in [0, 1); integers 0 to 9."""
     random = generator()
-    values = random.standard_normal(shape) if word == "randn" else random.random(shape)
+    values: Array = np.asarray(random.standard_normal(shape) if word == "randn" else random.random(shape))
     if dtype.kind in "iu":
-        values = random.integers(0, 10, shape).astype(np.float64)
+        values = np.asarray(random.integers(0, 10, shape))
     elif dtype.kind == "b":
         values = values > (0 if word == "randn" else 0.5)
-    array = np.asarray(values).astype(dtype)
+    array = values.astype(dtype)
     return to_bfloat16(array) if name == "bfloat16" else array
 
 
