@@ -83,7 +83,8 @@ class Reports(Observer):
         if self.folder:
             import json
 
-            rows = [{**record.as_dict(), "pipeline": str(record.step), "file": dump_name(record)} for record in self.records]
+            rows = [{**record.as_dict(), "pipeline": str(record.step), "file": dump_name(record)}
+                    for record in self.records]
             self._write("index.json", json.dumps({"schema": 1, "input": "00_input.ir", "passes": rows}, indent=1) + "\n")
 
     def _print_ir(self, when: str, record: PassRecord, text: str) -> None:
@@ -100,7 +101,8 @@ class Reports(Observer):
             from difflib import unified_diff
 
             lines = unified_diff(old.split("\n"), self.text.split("\n"), "before", "after", lineterm="")
-            self.console.err(f"# IR after {record.step.name} ({record.index} of {self.total}), as a diff\n{self.console.painted_diff(lines)}")
+            self.console.err(f"# IR after {record.step.name} ({record.index} of {self.total}), as a diff")
+            self.console.err(self.console.painted_diff(lines))
 
     def _dump(self, name: str) -> None:
         self._write(name, self.text)
@@ -140,7 +142,8 @@ def timing(records: list[PassRecord], form: str) -> str:
     for record in records:
         ops = f"{record.ops_before} -> {record.ops_after}"
         rows.append(f"{record.self_ns / 1e6:10.3f} {record.total_ns / 1e6:10.3f} {ops:>17}  {record.index:02d} {record.step.name}")
-    self_ns, total_ns = sum(record.self_ns for record in records), sum(record.total_ns for record in records)
+    self_ns = sum(record.self_ns for record in records)
+    total_ns = sum(record.total_ns for record in records)
     rows.append(f"{self_ns / 1e6:10.3f} {total_ns / 1e6:10.3f} {'':>17}  all")
     return "\n".join(rows)
 

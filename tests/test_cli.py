@@ -1,0 +1,256 @@
+"""The command line beside `opt` and `run`: help, version, fmt, passes, ops, completion."""
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least
+from irtool.cli.console import Console
+from irtool.cli.main import COMMANDS, load, main
+from irtool.passes import PASSES
+
+OLD = """graph(%0 : Float(2, 3)
+      %1 : Float(2, 3)) {
+  %2 : Float(2, 3) = aten::mul(%0, %1)
+  %3 : Float(2, 3) = aten::add[alpha={1}](%2, %1)
+  return (%3);
+}
+"""
+NEW = """graph(%x : Float(2, 3),
+      %y.1 : Float(2, 3)):
+  %7 : Float(2, 3) = aten::mul(%x, %y.1)
+  return (%7)
+"""
+
+
+def irtool_(*words: str, text: str = "") -> tuple[int, str, str]:
+    """Run the command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    code = main(list(words), io.BytesIO(text.encode()), out, err)
+    return code, out.getvalue(), err.getvalue()
+
+
+# -- help and version
+def test_help_lists_every_command_in_groups() -> None:
+    code, out, err = irtool_("--help")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line.split()[0] in COMMANDS] == list(COMMANDS)
+    assert irtool_()[0] == 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_of_one_screen(name: str) -> None:
+    for flag in ("-h", "--help"):
+        code, out, err = irtool_(name, flag, "nonsense")
+        assert (code, err) == (0, "")
+        assert out.startswith(f"usage: irtool {name} [options]")
+        assert len(out.splitlines()) < 60
+    for option in load(name).options:
+        assert option.help and option.flags[-1].startswith("--")
+
+
+def test_versions() -> None:
+    assert irtool_("--version") == (0, f"irtool {irtool.__version__}\n", "")
+    report = json.loads(irtool_("--version", "--json")[1])
+    assert report["schema"] == 1
+    assert set(report) == {"schema", "irtool", "python", "numpy", "scipy", "rich", "plugins"}
+
+
+# -- the option parser
+COMMAND = Command(
+    lambda arguments, console: 0, positionals=[Positional("first"), Positional("second", "?", default="-"), Positional("rest", "*")],
+    options=[Option("-o --output", "", value="FILE", default="-"), Option("--switch", ""), Option("--on", "", negatable=True),
+             Option("--form", "", value="FORM", choices=("text", "json"), bare="text"), Option("--count", "", value="N", convert=at_least(0)),
+             Option("--name", "", value="NAME", many=True)])
+
+
+@pytest.mark.parametrize("line, expected", [
+    ("a", {"first": "a", "second": "-", "rest": (), "output": "-", "switch": False, "on": True, "form": None, "count": None, "name": ()}),
+    ("a b c d", {"first": "a", "second": "b", "rest": ["c", "d"]}),
+    ("a -o x --switch", {"output": "x", "switch": True}),
+    ("-ox a", {"output": "x", "first": "a"}),
+    ("-o=x a", {"output": "x"}),
+    ("--output=x=y a", {"output": "x=y"}),
+    ("--no-on a", {"on": False}),
+    ("--no-on --on a", {"on": True}),
+    ("--form a", {"form": "text", "first": "a"}),
+    ("--form=json a", {"form": "json"}),
+    ("--count 3 a", {"count": 3}),
+    ("--name x --name=y a", {"name": ["x", "y"]}),
+    ("- -- --switch", {"first": "-", "second": "--switch", "switch": False}),
+])
+def test_what_the_option_parser_reads(line: str, expected: dict[str, object]) -> None:
+    arguments: Arguments = COMMAND.parse(line.split())
+    assert {name: getattr(arguments, name) for name in expected} == expected
+    assert COMMAND.parse(["a"]).name == ()
+
+
+@pytest.mark.parametrize("line, message", [
+    ("", "missing argument FIRST"),
+    ("a --swich", "no such option: --swich (did you mean '--switch'?)"),
+    ("a -x", "no such option: -x"),
+    ("a --no-switch", "no such option: --no-switch (did you mean '--switch'?)"),
+    ("a --switch=1", "--switch takes no value"),
+    ("a --output", "--output needs a value: --output=FILE"),
+    ("a --count=-1", "--count: expected at least 0, not -1"),
+    ("a --count=1.5", "--count: expected an integer, not '1.5'"),
+    ("a --form=jsn", "--form: expected text or json, not 'jsn' (did you mean 'json'?)"),
+])
+def test_what_the_option_parser_refuses(line: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        COMMAND.parse(line.split())
+    assert str(raised.value) == message
+
+
+# -- fmt
+def test_fmt_gives_machine_printed_text_back() -> None:
+    assert irtool_("fmt", text=OLD) == (0, OLD, "")
+    assert irtool_("fmt", "--check", text=NEW) == (0, "", "")
+
+
+def test_fmt_changes_the_dialect_and_back() -> None:
+    code, out, err = irtool_("fmt", "--syntax=2.13", text=OLD)
+    assert (code, err) == (0, "")
+    assert "prim::Constant[value=1]()" in out and "aten::add(%2, %1, %" in out
+    assert irtool_("fmt", "--syntax=2018-06", text=out)[1].count("aten::add[alpha={1}](%2, %1)") == 1
+    code, out, err = irtool_("fmt", "--syntax=2.14", text=OLD)
+    assert (code, out) == (1, "")
+    assert "2.14" in err
+
+
+def test_fmt_renumbers() -> None:
+    assert irtool_("fmt", "--renumber", text=NEW)[1] == NEW.replace("%x", "%0").replace("%y.1", "%1").replace("%7", "%2")
+
+
+def test_fmt_checks_and_rewrites_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.ir"
+    path.write_text(NEW)
+    code, out, err = irtool_("fmt", "--check", "--renumber", str(path))
+    assert (code, out) == (1, "")
+    assert err.startswith(f"{path}: would be reformatted\n---")
+    assert path.read_text() == NEW
+    assert irtool_("fmt", "--in-place", "--renumber", str(path)) == (0, "", "")
+    assert irtool_("fmt", "--check", "--renumber", str(path)) == (0, "", "")
+    assert irtool_("fmt", str(path), str(path))[1] == path.read_text() * 2
+    assert irtool_("fmt", "-i")[0] == 2
+    assert irtool_("fmt", "-i", "--check", str(path))[0] == 2
+
+
+def test_fmt_keeps_large_constants_beside_the_text(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    text = ("graph(%x : Float(3, 4)):\n  %w : Float(4, 5) = prim::Constant[value=<Tensor>]()\n"
+            "  %y : Float(3, 5) = aten::matmul(%x, %w)\n  return (%y)\n")
+    path, archive = tmp_path / "g.ir", tmp_path / "g.npz"
+    path.write_text(text)
+    weight = np.arange(20, dtype=np.float32).reshape(4, 5) / 3
+    np.savez(archive, w=weight)
+    code, out, err = irtool_("fmt", "--renumber", f"--constants={archive}", "-o", str(path), str(path))
+    assert (code, out, err) == (0, "", "")
+    with np.load(archive) as file:
+        assert file.files == ["1"]
+        assert (file["1"] == weight).all()
+    assert "%1 : Float(4, 5) = prim::Constant[value=<Tensor>]()" in path.read_text()
+    code, out, err = irtool_("fmt", f"--constants={tmp_path / 'none.npz'}", str(path))
+    assert code == 0 and "nobody has the numbers of constant %1" in err
+    np.savez(archive, **{"1": weight.astype(np.float64)})
+    code, out, err = irtool_("fmt", f"--constants={archive}", str(path))
+    assert (code, out) == (1, "")
+    assert f"{path}:2:" in err and "expected Float(4, 5), the npz has float64 (4, 5)" in err
+    np.savez(archive, other=weight)
+    code, out, err = irtool_("fmt", f"--constants={archive}", str(path))
+    assert (code, out) == (1, "") and "no constant of" in err
+
+
+# -- passes and ops
+def test_passes_are_listed_and_explained() -> None:
+    code, out, err = irtool_("passes")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.split("\n\n")[0].splitlines() if not line.startswith("   ")] == [entry.name for entry in PASSES]
+    assert "Presets:\n  O1 " in out
+    for entry in PASSES:
+        code, out, _ = irtool_("passes", entry.name)
+        assert code == 0
+        assert "before" in out and "after" in out
+        for option in entry.options:
+            assert f"{option.name}: {option.type} = " in out
+            assert f"--passes='{entry.name}{{{option.name}" in out
+    assert "last: each pass before leaves nodes" in irtool_("passes", "O1")[1]
+    code, out, err = irtool_("passes", "dcee")
+    assert (code, out) == (2, "")
+    assert "unknown pass 'dcee' (did you mean 'dce'?)" in err
+
+
+def test_passes_as_json() -> None:
+    report = json.loads(irtool_("passes", "--json")[1])
+    assert report["schema"] == 1
+    assert [row["name"] for row in report["passes"]] == [entry.name for entry in PASSES]
+    assert set(report["passes"][0]) == {"name", "summary", "on", "options", "repeats"}
+    for row in report["passes"]:
+        for option in row["options"]:
+            assert set(option) == {"name", "type", "default", "required", "example"}
+            pipeline = option["example"].removeprefix("--passes='").removesuffix("'")
+            if "..." not in pipeline:
+                irtool.PassManager(pipeline)
+    assert [row["name"] for row in json.loads(irtool_("passes", "--json", "dce")[1])["passes"]] == ["dce"]
+
+
+def test_ops_are_listed_and_explained() -> None:
+    code, out, err = irtool_("ops")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].split() == ["operator", "family", "kernel", "promotion", "types", "gradient", "batch", "samples"]
+    assert irtool_("ops", "--matrix")[1] == out
+    assert any(line.startswith("aten::add.Tensor ") for line in out.splitlines())
+    code, out, _ = irtool_("ops", "relu")
+    assert code == 0 and "aten::relu(Tensor self) -> Tensor" in out
+    code, _, err = irtool_("ops", "aten::rleu")
+    assert code == 2 and "did you mean 'aten::relu'?" in err
+    report = json.loads(irtool_("ops", "--json", "aten::relu")[1])
+    assert report["ops"][0]["name"] == "aten::relu"
+    assert report["ops"][0]["kernel"] is True
+
+
+# -- completion
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_shell(shell: str, tmp_path: Path) -> None:
+    code, out, err = irtool_("completion", shell)
+    assert (code, err) == (0, "")
+    assert "constant-pooling" in out and "verify-diagnostics" in out
+    assert "irtool opt" not in out, "a TAB must start no Python"
+    if shutil.which(shell):
+        (tmp_path / "script").write_text(out)
+        subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
+
+
+def test_completion_of_an_unknown_shell() -> None:
+    assert irtool_("completion", "bsh")[0] == 2
+    assert irtool_("completion")[0] == 2
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("line, words", [
+    ("irtool o", ["opt", "ops"]),
+    ("irtool opt --verify-", ["--verify-each", "--verify-roundtrip", "--verify-diagnostics"]),
+    ("irtool opt --passes=constant-p", ["constant-pooling", "constant-propagation"]),
+    ("irtool opt --passes=dce,cs", ["dce,cse"]),
+    ("irtool opt --print-changed=", ["diff", "full", "quiet"]),
+])
+def test_completion_in_bash(line: str, words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(irtool_("completion", "bash")[1])
+    shell = (f"compopt() {{ :; }}; source ./script; COMP_LINE='{line}' COMP_POINT={len(line)} COMP_WORDS=({line}) "
+             f"COMP_CWORD={len(line.split()) - 1}; _irtool; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == sorted(words)
+
+
+# -- streams
+def test_colours() -> None:
+    console = Console(io.BytesIO(), io.StringIO(), io.StringIO())
+    console.color = True
+    assert console.painted("a.ir:1:2: error: x") == "\x1b[1ma.ir:1:2: \x1b[31merror: \x1b[0mx"
+    assert console.painted("  %3 = error: y") == "  %3 = error: y"
