@@ -208,6 +208,12 @@ class Aliases:
                 return False
         return not (any(map(self.escapes, kept.outputs)) and any(map(self.escapes, dropped.outputs)))
 
+    def note_merge(self, kept: Node, dropped: Node) -> None:
+        """The merge was done: what left the graph through `dropped` now leaves through `kept`."""
+        for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
+            if self.escapes(yours):
+                self._output_roots.update(self.roots(mine))
+
     def can_replace(self, old: Value, new: Value) -> bool:
         """May users of `old` read `new` instead, when both hold the same numbers? (as `can_merge`, for single values)"""
         return not (self.is_written(old) or self.is_written(new) or self.escapes(old) and self.escapes(new))

@@ -170,30 +170,31 @@ def _sweep(block: Block, live: Liveness) -> bool:
             node.remove()
             changed = True
             continue
+        dead = _drop_dead_results(node, live) if node.blocks else []
         for inner in node.blocks:
             changed = _sweep(inner, live) or changed
-        if node.blocks:
-            changed = _drop_dead_results(node, live) or changed
+        if dead and node.kind in LOOP_KINDS:
+            for i in reversed(dead):        # now that nothing in the body reads them
+                node.blocks[0].remove_input(i + 1)
+        changed = changed or bool(dead)
     return changed
 
 
-def _drop_dead_results(node: Node, live: Liveness) -> bool:
-    """Results of `If` and `Loop` nobody needs, with what the blocks gave for them."""
+def _drop_dead_results(node: Node, live: Liveness) -> list[int]:
+    """Drop results of `If` and `Loop` nobody needs and what the blocks give for them; says which. A loop's block inputs stay."""
     dead = [i for i, value in enumerate(node.outputs) if value not in live.values]
     if node.kind in IF_KINDS or node.kind == "prim::GradOf" and not live.keeps_gradients_whole:
         for i in reversed(dead):
             node.remove_output(i)
             for block in node.blocks:
                 block.remove_output(i)
-        return bool(dead)
+        return dead
     if node.kind not in LOOP_KINDS:
-        return False
+        return []
     body = node.blocks[0]
     dead = [i for i in dead if body.inputs[i + 1] not in live.values]
     for i in reversed(dead):
         node.remove_input(i + 2)
         node.remove_output(i)
         body.remove_output(i + 1)
-    for i in reversed(dead):
-        body.remove_input(i + 1)
-    return bool(dead)
+    return dead

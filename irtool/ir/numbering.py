@@ -1,0 +1,127 @@
+"""Value numbering: find nodes that compute the same thing, let users read the first, drop the others. One forward sweep."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irtool.ir.attribute import Attribute
+    from irtool.ir.graph import Block, Graph, Node, Value
+
+Key = tuple[object, ...]
+
+
+def attribute_keys(node: Node) -> tuple[object, ...]:
+    """Attributes so that equal keys mean equal values: by exact text (`0.0` is not `-0.0`), what the text hides by identity."""
+    return tuple([(name, _attribute_key(attribute)) for name, attribute in node.attributes.items()])
+
+
+def _attribute_key(attribute: Attribute) -> object:
+    text = attribute.text
+    if text.startswith(("<", "[<", "object(")):
+        return _Hidden(attribute)
+    return text
+
+
+class _Hidden:
+    """Compares what stands behind `<Tensor>`: an array somebody put there, or nothing but itself."""
+
+    __slots__ = ("attribute",)
+
+    def __init__(self, attribute: Attribute) -> None:
+        self.attribute = attribute
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Hidden):
+            return False
+        return self.attribute is other.attribute or self.attribute.value is other.attribute.value
+
+    def __hash__(self) -> int:
+        return id(self.attribute.value)
+
+
+def node_key(node: Node) -> Key:
+    """Two nodes with equal keys compute the same: kind, operands, attributes, result types."""
+    outputs = node.outputs
+    if not node.attributes and len(outputs) == 1:
+        return (node.kind, node.inputs, outputs[0].type)
+    return (node.kind, node.inputs, tuple([value.type for value in outputs]), attribute_keys(node))
+
+
+def merge_equal_nodes(graph: Graph, is_candidate: Callable[[str], bool], can_merge: Callable[[Node, Node], bool]) -> bool:
+    """Drop every node that repeats one above it, in its block or an outer one; says whether any was dropped.
+
+    `is_candidate` is asked once per kind, `can_merge(kept, dropped)` for each pair found. Linear; uses are kept when they are built.
+    """
+    sweep = _Sweep(graph.has_uses_built, is_candidate, can_merge)
+    sweep.block(graph.block)
+    return bool(sweep.replaced) or sweep.dropped
+
+
+class _Sweep:
+    __slots__ = ("has_uses", "is_candidate", "can_merge", "candidates", "replaced", "table", "dropped")
+
+    def __init__(self, has_uses: bool, is_candidate: Callable[[str], bool], can_merge: Callable[[Node, Node], bool]) -> None:
+        self.has_uses = has_uses
+        self.is_candidate = is_candidate
+        self.can_merge = can_merge
+        self.candidates: dict[str, bool] = {}
+        self.replaced: dict[Value, Value] = {}
+        self.table: dict[Key, Node] = {}
+        self.dropped = False
+
+    def block(self, block: Block) -> None:
+        table, replaced, candidates = self.table, self.replaced, self.candidates
+        nothing_replaced = replaced.keys().isdisjoint
+        entered: list[Key] = []
+        end = block.return_node
+        node = end.next
+        while node is not end:
+            after = node.next
+            if replaced and not nothing_replaced(node.inputs):
+                self.reroute(node)
+            if node.blocks:
+                for inner in node.blocks:
+                    self.block(inner)
+                node = after
+                continue
+            kind = node.kind
+            is_candidate = candidates.get(kind)
+            if is_candidate is None:
+                is_candidate = candidates[kind] = self.is_candidate(kind)
+            if is_candidate:
+                outputs = node.outputs
+                if not node.attributes and len(outputs) == 1:       # node_key, in line: this loop is what cse costs
+                    key: Key = (kind, node.inputs, outputs[0].type)
+                else:
+                    key = node_key(node)
+                kept = table.setdefault(key, node)
+                if kept is node:
+                    entered.append(key)
+                elif self.can_merge(kept, node):
+                    self.drop(node, kept)
+            node = after
+        if replaced and not nothing_replaced(end.inputs):
+            self.reroute(end)
+        if block.owning_node is not None:
+            for key in entered:
+                del table[key]
+
+    def reroute(self, node: Node) -> None:
+        replaced = self.replaced
+        values = [replaced.get(value, value) for value in node.inputs]
+        if self.has_uses:
+            node.set_inputs(values)
+        else:
+            node.inputs = tuple(values)
+
+    def drop(self, node: Node, kept: Node) -> None:
+        self.dropped = True
+        for old, new in zip(node.outputs, kept.outputs, strict=True):
+            self.replaced[old] = new
+        if self.has_uses:
+            node.remove()       # its users follow and are rerouted when the sweep comes to them
+        else:
+            node.prev.next = node.next
+            node.next.prev = node.prev
+            node.owner = None

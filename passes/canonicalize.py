@@ -1,0 +1,42 @@
+"""Canonical names."""
+from __future__ import annotations
+
+from irtool.ir.graph import Graph
+
+
+def canonicalize(graph: Graph) -> bool:
+    """Name every value by a number, from 0 on in order of definition: two equal graphs then have equal texts.
+
+    before:
+        graph(%x : Tensor, %c : bool):
+          %7 : Tensor = prim::If(%c)
+            block0():
+              %y.1 : Tensor = aten::neg(%x)
+              -> (%y.1)
+            block1():
+              -> (%x)
+          return (%7)
+
+    after:
+        graph(%0 : Tensor, %1 : bool):
+          %2 : Tensor = prim::If(%1)
+            block0():
+              %3 : Tensor = aten::neg(%0)
+              -> (%3)
+            block1():
+              -> (%0)
+          return (%2)
+    """
+    changed = False
+    for number, value in enumerate(graph.values()):
+        name = str(number)
+        if value.name != name:
+            value.name = name
+            changed = True
+    for node in graph.walk():
+        subgraph = node.attributes.get("Subgraph")
+        if subgraph is not None and isinstance(subgraph.value, Graph):
+            changed = canonicalize(subgraph.value) or changed
+    if changed:
+        graph.forget_names()
+    return changed

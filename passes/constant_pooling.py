@@ -1,0 +1,56 @@
+"""Constant pooling."""
+from __future__ import annotations
+
+from irtool.ir.alias import Aliases, is_mutable
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.graph import Graph, Node
+from irtool.ir.numbering import node_key
+
+
+def constant_pooling(graph: Graph) -> bool:
+    """Put every constant at the top of the graph, each once, in order of first appearance.
+
+    Constants that may be written into, or that leave the graph twice, stay apart.
+
+    before:
+        graph(%x : Tensor):
+          %1 : int = prim::Constant[value=1]()
+          %2 : Tensor = aten::add(%x, %x, %1)
+          %3 : int = prim::Constant[value=1]()
+          %4 : float = prim::Constant[value=0.5]()
+          %5 : Tensor = aten::add(%2, %4, %3)
+          return (%5)
+
+    after:
+        graph(%x : Tensor):
+          %1 : int = prim::Constant[value=1]()
+          %4 : float = prim::Constant[value=0.5]()
+          %2 : Tensor = aten::add(%x, %x, %1)
+          %5 : Tensor = aten::add(%2, %4, %1)
+          return (%5)
+    """
+    constants = [node for node in graph.walk() if node.kind in CONSTANT_KINDS]
+    first: dict[tuple[object, ...], Node] = {}
+    aliases: Aliases | None = None
+    changed = False
+    top = graph.block.param_node
+    for node in constants:
+        kept = first.setdefault(node_key(node), node)
+        if kept is not node:
+            if is_mutable(node.output.type):
+                aliases = aliases or Aliases(graph)
+                if not aliases.can_merge(kept, node):
+                    kept = node
+                else:
+                    aliases.note_merge(kept, node)
+        if kept is not node:
+            node.output.replace_all_uses_with(kept.output)
+            node.destroy()
+            changed = True
+            continue
+        below = graph.block.return_node.next if top is graph.block.param_node else top.next
+        if below is not node:
+            node.move_before(below)
+            changed = True
+        top = node
+    return changed

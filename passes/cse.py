@@ -1,0 +1,48 @@
+"""Common subexpression elimination."""
+from __future__ import annotations
+
+from irtool.ir.alias import Aliases
+from irtool.ir.effects import facts_of, is_random
+from irtool.ir.graph import Graph, Node
+from irtool.ir.numbering import merge_equal_nodes
+
+
+def cse(graph: Graph) -> bool:
+    """Compute equal expressions once: same operator, operands, attributes and result types.
+
+    What is written into, draws random numbers or has side effects is left alone, and so are two results that both leave the graph
+    (they must not become one memory).
+
+    before:
+        graph(%x : Tensor, %y : Tensor):
+          %1 : Tensor = aten::mul(%x, %y)
+          %2 : Tensor = aten::mul(%x, %y)
+          %3 : Tensor = aten::div(%1, %2)
+          return (%3)
+
+    after:
+        graph(%x : Tensor, %y : Tensor):
+          %1 : Tensor = aten::mul(%x, %y)
+          %3 : Tensor = aten::div(%1, %1)
+          return (%3)
+    """
+    aliases: Aliases | None = None
+
+    def can_merge(kept: Node, dropped: Node) -> bool:
+        nonlocal aliases
+        if is_random(kept):
+            return False
+        if aliases is None:
+            aliases = Aliases(graph)
+        if aliases.has_writers(kept) or aliases.has_writers(dropped) or not aliases.can_merge(kept, dropped):
+            return False
+        aliases.note_merge(kept, dropped)
+        return True
+
+    return merge_equal_nodes(graph, is_mergeable, can_merge)
+
+
+def is_mergeable(kind: str) -> bool:
+    """May two equal nodes of this kind be one, as far as the kind alone tells?"""
+    facts = facts_of(kind)
+    return not (facts.side_effects or facts.may_write)

@@ -1,0 +1,36 @@
+"""Dead code elimination."""
+from __future__ import annotations
+
+from irtool.ir.graph import Graph
+from irtool.ir.liveness import remove_dead_nodes
+
+
+def dce(graph: Graph, allow_side_effects: bool = False) -> bool:
+    """Delete nodes that no result, side effect or write into live memory depends on.
+
+    Unused results of `prim::If` and carried values of `prim::Loop` go too. `allow-side-effects` deletes unused nodes even if they
+    print, raise or write.
+
+    before:
+        graph(%x : Tensor, %c : bool):
+          %1 : Tensor = aten::tanh(%x)
+          %2 : Tensor, %3 : Tensor = prim::If(%c)
+            block0():
+              %4 : Tensor = aten::neg(%x)
+              %5 : Tensor = aten::exp(%x)
+              -> (%4, %5)
+            block1():
+              -> (%x, %1)
+          return (%2)
+
+    after:
+        graph(%x : Tensor, %c : bool):
+          %2 : Tensor = prim::If(%c)
+            block0():
+              %4 : Tensor = aten::neg(%x)
+              -> (%4)
+            block1():
+              -> (%x)
+          return (%2)
+    """
+    return remove_dead_nodes(graph, allow_side_effects)
