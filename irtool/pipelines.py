@@ -42,6 +42,8 @@ ORDER = (       # (earlier, later, reason): in a preset that has both, `earlier`
 COMBINATORS = ("fixpoint", "repeat")
 ATOM = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-")
 SPACE = " \t\r\n"
+MAX_DIGITS = 4000
+"""Longer numbers are refused, because Python itself refuses to read more than 4300 digits."""
 SHELL_HINT = "did the shell expand the braces? quote the pipeline"
 
 
@@ -266,7 +268,8 @@ def scalar(word: str, type: str) -> Any:
             raise ValueError(f"expected true or false, not '{word}'")
         return word in ("true", "1")
     if type == "int":
-        if not word.lstrip("+-").isdecimal() or len(word) > 4000:
+        digits = word[1:] if word[:1] in ("+", "-") else word
+        if not digits.isdecimal() or len(word) > MAX_DIGITS:
             raise ValueError(f"expected an integer, not '{word[:40]}'")
         return int(word)
     if type == "float":

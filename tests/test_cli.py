@@ -66,7 +66,8 @@ def test_versions() -> None:
 COMMAND = Command(
     lambda arguments, console: 0, positionals=[Positional("first"), Positional("second", "?", default="-"), Positional("rest", "*")],
     options=[Option("-o --output", "", value="FILE", default="-"), Option("--switch", ""), Option("--on", "", negatable=True),
-             Option("--form", "", value="FORM", choices=("text", "json"), bare="text"), Option("--count", "", value="N", convert=at_least(0)),
+             Option("--form", "", value="FORM", choices=("text", "json"), bare="text"),
+             Option("--count", "", value="N", convert=at_least(0)),
              Option("--name", "", value="NAME", many=True)])
 
 

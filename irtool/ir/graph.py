@@ -28,6 +28,8 @@ PARAM = "prim::Param"
 RETURN = "prim::Return"
 NO_ATTRIBUTES: Mapping[str, Attribute] = {}
 NO_BLOCKS: tuple[Block, ...] = ()
+MAX_DIGITS = 4000
+"""A name of more digits is no id that others are counted from: Python refuses to read numbers of more than 4300 digits."""
 
 
 class Use(NamedTuple):
@@ -547,7 +549,7 @@ class Graph:
             largest = -1
             for value in self.values():
                 name = value.name
-                if name.isdecimal() and name.isascii():
+                if name.isdecimal() and name.isascii() and len(name) <= MAX_DIGITS:
                     largest = max(largest, int(name))
             self._next_id = largest + 1
         self._next_id += 1
