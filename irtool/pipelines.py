@@ -132,6 +132,8 @@ class Reader:
         word = self._word()
         if not word:
             self._unexpected("the name of a pass")
+        if self.text[self.at: self.at + 1].strip(SPACE + "{,(="):
+            self._unexpected("',' or the end")
         if word in COMBINATORS:
             self._fail(f"'{word}' is reserved for a later version; write its passes out", start)
         if self.text[self.at: self.at + 1] == "=":

@@ -41,6 +41,13 @@ def body(text: str) -> str:
     return textwrap.dedent(text).strip("\n") + "\n"
 
 
+def canonical(module: irtool.Module) -> str:
+    """The text without the freedoms of layout that a docstring takes (all inputs on one line)."""
+    for graph in module.graphs:
+        graph.layout = None
+    return str(module)
+
+
 EXAMPLES = [example for entry in PASSES for example in examples(entry)]
 NAMES = [f"{example.pipeline}-{i}" for i, example in enumerate(EXAMPLES)]
 
@@ -57,7 +64,7 @@ def test_before_becomes_after(example: Example) -> None:
     (step,) = PassManager(example.pipeline).steps
     subjects = [module] if step.entry.takes_module else module.graphs
     changed = any([step.entry.function(subject, **step.options) for subject in subjects])
-    assert str(module) == example.after
+    assert canonical(module) == canonical(irtool.parse(example.after))
     assert changed == (example.before != example.after)
     for graph in module.graphs:
         irtool.verify(graph)
@@ -71,4 +78,4 @@ def test_a_second_run_changes_nothing(example: Example) -> None:
     module = irtool.parse(example.after)
     subjects = [module] if step.entry.takes_module else module.graphs
     assert not any([step.entry.function(subject, **step.options) for subject in subjects])
-    assert str(module) == example.after
+    assert canonical(module) == canonical(irtool.parse(example.after))
