@@ -92,12 +92,11 @@ class Aliases:
         self._writes: dict[Node, list[Value]] = {}            # direct writes, before roots are known
         self._writes_all: set[Node] = set()                   # nodes that may write into any wild memory
         self._contents: dict[Value, tuple[Value, ...]] = {}   # lists that never leave: their elements
-        self._lists: dict[Value, Node] = {}
         self._roots: dict[Value, frozenset[Value]] = {}
         for value in graph.inputs:
             self._make_wild(value)
         self._analyze_block(graph.block)
-        self._settle_lists()
+        self._settle_containers()
         self._wild: set[Value] = set()
         for value in self._wild_values:
             self._wild.update(self.roots(value))
@@ -112,6 +111,8 @@ class Aliases:
         for value in graph.outputs:
             if is_mutable(value.type):
                 self._output_roots.update(self.roots(value))
+                for element in self._contents.get(value, ()):
+                    self._output_roots.update(self.roots(element))
 
     def _note_write(self, value: Value) -> None:
         for root in self.roots(value):
@@ -171,19 +172,21 @@ class Aliases:
         """May any node of the graph write into memory this value lives in or holds?"""
         if not (self._written or self._written_classes):
             return False
-        own = memory_class(value.type)
-        if not own:
+        if not memory_class(value.type):
             return False
+        if self._is_written_itself(value):
+            return True
+        if value in self._contents:
+            return any(self.is_written(element) for element in self._contents[value])
+        return any(classes_meet(inner, other) for inner in contained_classes(value.type) for other in self._written_classes)
+
+    def _is_written_itself(self, value: Value) -> bool:
         for root in self.roots(value):
             if root in self._written:
                 return True
             if root in self._wild and any(classes_meet(memory_class(root.type), other) for other in self._written_classes):
                 return True
-        if value in self._contents:
-            return any(self.is_written(element) for element in self._contents[value])
-        return any(classes_meet(inner, other) for inner in contained_classes(value.type) for other in self._written_classes)
-
-    is_mutated = is_written
+        return False
 
     def escapes(self, value: Value) -> bool:
         """May memory of this value be seen outside: through a result of the graph, an input, or a container?"""
@@ -199,14 +202,23 @@ class Aliases:
         """May anything the node reads or makes be written into, anywhere in the graph?"""
         if not (self._written or self._written_classes):
             return False
+        if node.kind == "aten::len":        # what the elements hold is nothing to it
+            return any(map(self._is_written_itself, node.inputs))
         return any(map(self.is_written, node.inputs)) or any(map(self.is_written, node.outputs))
 
     def can_merge(self, kept: Node, dropped: Node) -> bool:
-        """May users of `dropped` read the results of `kept` instead? (equal nodes; neither is written into, not both leave the graph)"""
+        """May users of `dropped` read the results of `kept` instead, when the nodes are equal?
+
+        Neither may be written into, and not both may leave the graph, unless they are views of one memory anyway.
+        """
+        if kept.kind == "prim::Uninitialized":
+            return True
         for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
             if self.is_written(mine) or self.is_written(yours):
                 return False
-        return not (any(map(self.escapes, kept.outputs)) and any(map(self.escapes, dropped.outputs)))
+        escaping = [self.escapes(mine) and self.roots(mine) != self.roots(yours)
+                    for mine, yours in zip(kept.outputs, dropped.outputs, strict=True)]
+        return not (any(escaping) and any(map(self.escapes, dropped.outputs)))
 
     def note_merge(self, kept: Node, dropped: Node) -> None:
         """The merge was done: what left the graph through `dropped` now leaves through `kept`."""
@@ -383,8 +395,7 @@ class Aliases:
 
     def _analyze_construction(self, node: Node) -> None:
         held = tuple(value for value in node.inputs if is_mutable(value.type))
-        if held and node.kind.endswith("ListConstruct"):
-            self._lists[node.outputs[0]] = node
+        if held and not node.kind.endswith("DictConstruct"):
             self._contents[node.outputs[0]] = held
         else:
             for value in held:
@@ -403,12 +414,9 @@ class Aliases:
     def _analyze_views(self, node: Node) -> None:
         """Result i is operand i, or the first operand."""
         operands = [value for value in node.inputs if is_mutable(value.type)]
-        if not operands:
-            return self._analyze_extraction(node)
         for i, value in enumerate(node.outputs):
-            if is_mutable(value.type):
+            if operands and is_mutable(value.type):     # no operands: None taken for a tensor, on a path that is never run
                 self._point(value, node.inputs[i] if len(node.inputs) == len(node.outputs) else operands[0])
-        return None
 
     def _analyze_selection(self, node: Node) -> None:
         operands = [value for value in node.inputs if is_mutable(value.type)]
@@ -438,19 +446,24 @@ class Aliases:
                 self._make_wild(value)
         return None
 
-    def _settle_lists(self) -> None:
-        """A list that only goes into operators that make new memory (`cat`, `stack`) does not let its elements escape."""
-        if not self._lists:
+    def _settle_containers(self) -> None:
+        """Elements of a list or tuple are wild, unless it only goes into operators that make new memory (`cat`, `stack`) or is a
+        tuple that the graph returns."""
+        held = self._contents
+        if not held:
             return
-        escaped: set[Value] = set()
+        leaving: set[Value] = set()
         for block in self.graph.walk_blocks():
             for node in block:
                 for value in node.inputs:
-                    if value in self._lists and category_of(node) != FRESH:
-                        escaped.add(value)
-            escaped.update(value for value in block.return_node.inputs if value in self._lists)
-        for value in escaped:
-            for element in self._contents.pop(value):
+                    if value in held and category_of(node) != FRESH:
+                        leaving.add(value)
+            if block is self.graph.block:
+                leaving.update(value for value in block.outputs if value in held and not isinstance(value.type, TupleType))
+            else:
+                leaving.update(value for value in block.outputs if value in held)
+        for value in leaving:
+            for element in held.pop(value):
                 self._make_wild(element)
 
 
