@@ -1,0 +1,146 @@
+"""Counting: bincount, histc, histogram, histogramdd."""
+from __future__ import annotations
+
+import math
+
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import add_at, astype
+from irtool.ops.checks import only, refuse
+from irtool.ops.op import OpTable
+
+table = OpTable("histogram")
+
+
+@table.op("aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor")
+def bincount(xp, self, weights, minlength):
+    """How often each of 0, 1, 2, ... occurs (int64), or the sum of its weights (float32 for float32, else float64)."""
+    if minlength < 0:
+        raise RunError("minlength should be >= 0")
+    if self.dtype.kind not in "iu":
+        refuse("bincount_cpu", self)
+    if self.ndim == 1 and self.size == 0:
+        return xp.zeros(minlength, xp.int64)
+    if self.ndim != 1 or (self < 0).any():
+        raise RunError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and (weights.ndim != 1 or weights.shape != self.shape):
+        raise RunError("weights should be 1-d and have the same length as input")
+    if weights is None:
+        return xp.bincount(self, minlength=minlength).astype(xp.int64)
+    dtype = xp.float32 if weights.dtype == xp.float32 else xp.float64
+    return xp.bincount(self, weights.astype(xp.float64), minlength).astype(dtype)
+
+
+def _span(xp, name, x, low, high):
+    """The range counted over: the data's own when low equals high, widened when it is one point."""
+    if low == high and x.size:
+        low, high = float(x.min()), float(x.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RunError(f"{name}: range of [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RunError(f"{name}: max must be larger than min")
+    return low, high
+
+
+@table.op("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor")
+def histc(xp, self, bins, min, max):
+    """Counts, as floats, in `bins` equal bins over [min, max] (the data's own range when those are equal); what lies outside is left out."""
+    if bins <= 0:
+        raise RunError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    only("histogram_cpu", "f", self)
+    low, high = _span(xp, "torch.histc", self, float(min), float(max))
+    x = self.reshape(-1)
+    x = x[(x >= low) & (x <= high)]
+    kind = x.dtype.type
+    places = xp.minimum(((x - kind(low)) * kind(bins) / (kind(high) - kind(low))).astype(xp.int64), bins - 1)
+    return xp.bincount(places, minlength=bins).astype(self.dtype)
+
+
+def _bin_edges(xp, x, bins, bounds):
+    """bins + 1 equally spaced edges; bounds None: the data's range, [0, 1] without data."""
+    if bounds is None:
+        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
+    else:
+        low, high = bounds
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RunError(f"torch.histogramdd(): dimension 0's range [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RunError(f"torch.histogramdd(): min should not exceed max, but got min {low:g} max {high:g} for dimension 0")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    step = (high - low) / bins
+    return xp.asarray([low + step * place if place < (bins + 1) // 2 else high - step * (bins - place) for place in range(bins + 1)], x.dtype)
+
+
+def _counted(xp, points, edges, weight, density, equal_bins):
+    """N-dimensional histogram of `points` (count, dimensions) over a list of edges; bins are half open but for the last."""
+    inside = xp.ones(len(points), bool)
+    places = []
+    for column, own in zip(points.T, edges, strict=True):
+        inside &= (column >= own[0]) & (column <= own[-1])
+        if equal_bins:
+            place = ((column - own[0]) * (len(own) - 1) / (own[-1] - own[0])).astype(xp.int64)
+            place = xp.clip(place, 0, len(own) - 2)
+            # rounding may land one bin off: look at the edges themselves, as torch does
+            place = xp.where(column < own[place], place - 1, xp.where((column >= own[place + 1]) & (place < len(own) - 2), place + 1, place))
+        else:
+            place = xp.searchsorted(own, column, side="right") - 1
+        places.append(xp.clip(place, 0, len(own) - 2))
+    result = xp.zeros([len(own) - 1 for own in edges], points.dtype)
+    chosen = tuple(place[inside] for place in places)
+    add_at(result, chosen, points.dtype.type(1) if weight is None else weight.reshape(-1)[inside])
+    if density:
+        total = result.sum()
+        result = result / total
+        for place, own in enumerate(edges):
+            result = result / xp.diff(own).reshape([-1 if axis == place else 1 for axis in range(len(edges))])
+    return astype(result, points.dtype)
+
+
+def _check(self, weight):
+    only("histogramdd", "f", self)
+    if self.dtype == "float16":
+        refuse("histogramdd", self)
+    if weight is not None and weight.dtype != self.dtype:
+        raise RunError("torch.histogramdd(): if weight tensor is provided, input tensor and weight tensor should have the same dtype")
+
+
+@table.op("aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False)"
+          " -> (Tensor hist, Tensor bin_edges)")
+def histogram(xp, self, bins, range, weight, density):
+    """Counts (sums of weights, or a density) in equal bins over a range, and the bins' edges."""
+    _check(self, weight)
+    edges = _bin_edges(xp, self, bins, range)
+    return _counted(xp, self.reshape(-1, 1), [edges], weight, density, True), edges
+
+
+@table.op("aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False)"
+          " -> (Tensor hist, Tensor bin_edges)")
+def histogram_of_edges(xp, self, bins, weight, density):
+    """Counts between given edges, and those edges."""
+    _check(self, weight)
+    return _counted(xp, self.reshape(-1, 1), [bins], weight, density, False), bins.copy()
+
+
+def _histogramdd(xp, self, bins, range, weight, density):
+    _check(self, weight)
+    if self.ndim < 2:
+        raise RunError(f"torch.histogramdd(): input tensor should have at least 2 dimensions, but got {self.ndim}")
+    points = self.reshape(-1, self.shape[-1])
+    if isinstance(bins, int):
+        bins = [bins] * points.shape[1]
+    if len(bins) != points.shape[1]:
+        raise RunError(f"torch.histogramdd(): expected {points.shape[1]} sequences of bin edges for a {points.shape[1]}-dimensional "
+                       f"histogram but got {len(bins)}")
+    equal = not hasattr(bins[0], "dtype")
+    edges = list(bins)
+    if equal:
+        bounds = [None if range is None else range[2 * place:2 * place + 2] for place, _ in enumerate(bins)]
+        edges = [_bin_edges(xp, column, own, bound) for column, own, bound in zip(points.T, bins, bounds, strict=True)]
+    return _counted(xp, points, edges, weight, density, equal), [own.copy() for own in edges]
+
+
+for _overload, _bins in (("", "int[] bins"), (".int_bins", "int bins"), (".TensorList_bins", "Tensor[] bins")):
+    table.define(f"aten::histogramdd{_overload}(Tensor self, {_bins}, float[]? range=None, Tensor? weight=None, bool density=False)"
+                 " -> (Tensor hist, Tensor[] bin_edges)", _histogramdd, doc="Histogram of points in several dimensions, and the edges.")
