@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irtool.ir.graph import NO_BLOCKS, Block, Node, Value
+from irtool.ir.graph import NO_BLOCKS, Node, Value
+from irtool.text.lexer import MAX_DEPTH
 
 if TYPE_CHECKING:
-    from irtool.text.parser import Reader
+    from irtool.text.reader import Reader
 
 CHUNK = 1 << 16
 """Characters taken at a time: splitting a whole file into lines would hold it twice."""
@@ -41,9 +42,11 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
                     if lead != indent:
                         raise KeyError
                     name, _, key = head.partition(" ")
-                    operands, _, tail = rest.partition(")")
+                    operands, close, tail = rest.partition(")")
                     if tail:
                         tail = tails[tail]
+                    elif not close:
+                        raise KeyError
                     names = operands.split(", %")
                     count = len(names)
                     inputs: tuple[Value, ...]
@@ -107,7 +110,7 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
 def block_line(reader: Reader, line: str, number: int) -> bool:
     """Read a canonical `block0(...):` or `-> (...)` of the dialects without braces. False when it is not one."""
     indent = reader.indent
-    if reader.braces or not line.startswith(indent):
+    if reader.braces or reader.lead or not line.startswith(indent):
         return False
     rest = line[len(indent):]
     env = reader.env
@@ -124,7 +127,7 @@ def block_line(reader: Reader, line: str, number: int) -> bool:
     elif rest.startswith("  block") and rest.endswith("):"):
         head, _, params = rest.partition("(")
         owner = reader.before
-        if owner is reader.block.return_node or head != f"  block{len(owner.blocks)}":
+        if owner is reader.block.return_node or len(reader.stack) >= MAX_DEPTH or head != f"  block{len(owner.blocks)}":
             return False
         declared: list[tuple[str, object]] = []
         if params != "):":
@@ -137,8 +140,7 @@ def block_line(reader: Reader, line: str, number: int) -> bool:
                 if type is None or name in env:
                     return False
                 declared.append((name, type))
-        if not reader.open_block(number):
-            return False
+        reader.open_block(number)
         for name, type in declared:
             reader.declare_input(name, type)  # type: ignore[arg-type]  # a Type, from the table of types
     else:
@@ -147,5 +149,3 @@ def block_line(reader: Reader, line: str, number: int) -> bool:
     reader.line += 1
     return True
 
-
-__all__ = ["Block", "block_line", "read_body"]

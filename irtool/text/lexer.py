@@ -5,6 +5,7 @@ Everything here is linear and keeps no recursion: nesting is counted, and more t
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 MAX_DEPTH = 200
 """Deepest nesting of brackets in a type or an attribute, and of blocks and subgraphs."""
@@ -19,6 +20,7 @@ BLANKS = re.compile(r"[ \t\r]*")
 FILLER = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 """What may stand between the members of a list: blanks, line ends, comments."""
 
+WORD = re.compile(r"%?[\w:.]+")
 KIND = re.compile(r"[A-Za-z_]\w*(?:::?\w+)*(?:\.\w+)?[!?]*")
 PYTHON_OP = re.compile(r"\^(?:<[^>\n]*>|[^\s\[(%]+)")
 WORDS = re.compile(r"([^%\n]*?)\((?=%|\))")
@@ -26,6 +28,26 @@ WORDS = re.compile(r"([^%\n]*?)\((?=%|\))")
 
 UNBALANCED = re.compile(r"\(dtype = \w+ , shape = \([^()\n]*\)")
 """A type of 2019 lacks its last parenthesis: `ProfiledTensor(dtype = Float , shape = (2, 3)`."""
+
+NO_NAME = ",()=;[]{}\"# \t\r"
+"""No name holds any of these."""
+
+HEADER = re.compile(r"^(?:(?:[^\n%#(]*: )?[ \t]*(?=graph[ \t]*\([ \t\r\n]*[%)#\-])|[ \t]*(?=graph[ \t]*\())(?P<graph>graph)[ \t]*\(", re.M)
+GRAPH = re.compile(r"[ \t]*graph[ \t]*\(")
+WITH = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*(?P<with>[ \t]*with[ \t]+)(?P<label>\S+)[ \t]*=(?P<graph>[ \t]*graph)[ \t]*\(")
+SUBGRAPH_KIND = re.compile(r"(.+)_\d+\Z")
+STATEMENT = re.compile(r"(?P<return>return)[ \t]*\(|(?P<block>block)(?P<number>\d+)[ \t]*\(|(?P<arrow>->)|(?P<close>\})|(?P<stage>----)"
+                       r"|(?:with[ \t]+\S+[ \t]*=[ \t]*)?graph[ \t]*\(")
+STAGE_MARK = re.compile(r"-{4,} stage (\d+) -{4,}")
+USES = re.compile(r", uses = \[[^#;]*\](?=;|, scope: |$)")
+ELISION = re.compile(r"#[\s-]*(?:\.\.\.|\u2026|[^\n]*\bomitted\b)")
+"""A comment that says that lines were left out."""
+
+STRAY_RESULT = re.compile(r"^[ \t]*(return[ \t]*\([%)])", re.M)
+FIRST_WORD = re.compile(r"^[ \t]*([^\s#(][^\s(]*)", re.M)
+VALUE = r"(?:[^\s\[\]\"]|\"[^\"\n]*\"|\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\])*"
+NAME_LINE = re.compile(rf"# graph (?P<name>[\w.$-]+):?(?P<metadata>(?: [\w-]+={VALUE})*)\n\Z")
+METADATA = re.compile(rf" ([\w-]+)=({VALUE})")
 
 TYPE_MARK = re.compile(r"[()\[\]{}<>,=\n%#]")
 SCALAR_MARK = re.compile(r"""[()\n]""")
@@ -36,13 +58,13 @@ LITERAL = re.compile(r"""-?(?:\d[\w.+-]*|inf|nan)|True|False|None|"(?:[^"\\\n]|\
 class Mistake(Exception):
     """What is wrong with the text between two offsets. Becomes a diagnostic."""
 
-    def __init__(self, message: str, start: int, end: int = 0, note: tuple[str, int] | None = None) -> None:
+    def __init__(self, message: str, start: int, end: int = 0, note: tuple[str, int, str] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.start = start
         self.end = end or start + 1
         self.note = note
-        """A message and the line it is about."""
+        """A message, the line it is about, and the text on it."""
 
 
 def blanks(text: str, pos: int) -> int:
@@ -68,15 +90,29 @@ def shown(text: str, pos: int) -> str:
         return "the end of the line"
     if text[pos] == "\0":
         return "a NUL byte"
-    match = NAME.match(text, pos) or re.compile(r"[\w:.]+|\S").match(text, pos)
+    match = NAME.match(text, pos) or WORD.match(text, pos)
     found = match.group() if match else text[pos]
     return f"'{found[:40]}'" if found.isprintable() else "an unprintable character"
 
 
+def word_end(text: str, pos: int) -> int:
+    """The end of the word at `pos`, or one character on."""
+    match = WORD.match(text, pos)
+    return match.end() if match else pos + 1
+
+
+def nearest(name: str, known: Mapping[str, object] | list[str]) -> str:
+    """The name among the (latest) known ones that is most like this one; empty when none is."""
+    import difflib
+    from itertools import islice
+
+    found = difflib.get_close_matches(name[:100], [k for k in islice(reversed(known), 2000) if len(k) < 100], 1, 0.6)  # type: ignore[call-overload]
+    return found[0] if found else ""
+
+
 def expected(what: str, text: str, pos: int) -> Mistake:
     """`expected WHAT, found ...` at `pos`."""
-    match = re.compile(r"[\w:.]+").match(text, pos)
-    return Mistake(f"expected {what}, found {shown(text, pos)}", pos, match.end() if match else pos + 1)
+    return Mistake(f"expected {what}, found {shown(text, pos)}", pos, word_end(text, pos))
 
 
 def end_of_type(text: str, pos: int) -> int:

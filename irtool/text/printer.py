@@ -25,15 +25,24 @@ HIDDEN = ("scalars", "Subgraph")
 
 def module_text(module: Module) -> str:
     """The text of a whole file. A parsed module that was not edited gives back what was read, byte for byte."""
-    out: list[str] = []
-    for item in module.items:
-        if isinstance(item, Graph):
-            if out and out[-1] and not out[-1].endswith("\n") and isinstance(module.items[len(out) - 1], Graph):
-                out[-1] += "\n"
-            out.append(name_line(item) + graph_text(item))
-        else:
-            out.append(item)
-    return "".join(out)
+    enabled = gc.isenabled()
+    gc.disable()        # a million strings are made here and no cycle; a collection in between would walk the whole graph
+    try:
+        out: list[str] = []
+        after_graph = False
+        for item in module.items:
+            if isinstance(item, Graph):
+                if after_graph and not out[-1].endswith("\n"):
+                    out.append("\n")
+                out.append(name_line(item))
+                _print_graph(item, "", out)
+            else:
+                out.append(item)
+            after_graph = isinstance(item, Graph)
+        return "".join(out)
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def name_line(graph: Graph) -> str:
@@ -50,7 +59,7 @@ def name_line(graph: Graph) -> str:
 def graph_text(graph: Graph) -> str:
     """A graph and, after it, its `with` sections; without the line that names it."""
     enabled = gc.isenabled()
-    gc.disable()        # a million strings are made here and no cycle; a collection in between would walk the whole graph
+    gc.disable()
     try:
         out: list[str] = []
         _print_graph(graph, "", out)

@@ -1,0 +1,300 @@
+"""Conversion between dialects: the same graphs as another period would have printed them.
+
+Kinds, types and attribute values are respelled; arguments change between attributes and operands (`argument_form.py`). What the
+target has no words for is left out of types (`device=cpu` in 2018), and kept as it is in values, so that no number is lost.
+"""
+from __future__ import annotations
+
+from irtool.ir.attribute import Attribute, Opaque, TensorLiteral
+from irtool.ir.attribute_reader import split_attributes
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.dialect import DIALECTS, Dialect, dialect
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.ir.types import NONE, Type, parse_type, same, spell
+from irtool.text.argument_form import arguments_to_attributes, arguments_to_operands
+from irtool.text.layout import Layout
+
+PRIM_WORDS = frozenset((
+    "Constant", "If", "Loop", "Undefined", "FusionGroup", "GraphExecutor", "Eval", "ReplaceIfUndef", "TupleConstruct", "TupleUnpack",
+    "ListConstruct", "ListUnpack", "Print", "NumToTensor", "TensorToNum", "AutogradAdd", "GradOf", "AnyDefined", "Drop", "Load", "Store",
+    "FusedConcat", "ConstantChunk", "DifferentiableGraph", "Starred", "MemoryFence", "Select"))
+"""Unqualified kinds of 2017 that became `prim::`; other capitalized ones became `onnx::`, the rest `aten::`."""
+
+KEPT_WHOLE = ("^", "CppOp[")
+"""Kinds that never had a namespace."""
+
+ONNX_FLOATS = frozenset((
+    "alpha", "beta", "gamma", "epsilon", "momentum", "ratio", "bias", "lambd", "spatial_scale", "height_scale", "width_scale", "scale",
+    "mean", "high", "low", "scales", "extrapolation_value", "cubic_coeff_a", "norm_coefficient", "decay_factor", "value_float", "seed"))
+"""ONNX attributes that are floats though `1` is printed for them before 2020."""
+
+CASTS = ("Int", "Float", "Bool")
+
+
+def convert(module: Module, name: str) -> Module:
+    """Make every graph of the module one of dialect `name` (or alias: `2.13`), in place; gives the module.
+
+    Raises Error for an unknown dialect.
+    """
+    target = dialect(name)
+    for graph in module.graphs:
+        convert_graph(graph, target)
+    return module
+
+
+def convert_graph(graph: Graph, target: Dialect) -> bool:
+    """Make a graph, and the graphs its nodes own, one of the dialect. Did anything have to change?"""
+    if graph.dialect is target:
+        return False
+    graphs = [graph]
+    while graphs:
+        one = graphs.pop()
+        for node in one.walk():
+            owned = node.attributes.get("Subgraph")
+            if owned is not None and isinstance(owned.value, Graph):
+                graphs.append(owned.value)
+        _Conversion(one, target).run()
+    return True
+
+
+def renumber(graph: Graph) -> bool:
+    """Unnamed values become 0, 1, ... in order of definition; given names stay. Subgraphs too. Did any change?"""
+    changed = False
+    graphs = [graph]
+    while graphs:
+        one = graphs.pop()
+        count = 0
+        for value in one.values():
+            if value.has_id_name:
+                changed |= value.name != str(count)
+                value.name = str(count)
+                count += 1
+        one.forget_names()
+        for node in one.walk():
+            owned = node.attributes.get("Subgraph")
+            if owned is not None and isinstance(owned.value, Graph):
+                graphs.append(owned.value)
+    return changed
+
+
+class _Conversion:
+    """One graph on its way to another dialect."""
+
+    __slots__ = ("graph", "source", "target", "types")
+
+    def __init__(self, graph: Graph, target: Dialect) -> None:
+        self.graph = graph
+        self.source = graph.dialect
+        self.target = target
+        self.types: dict[Type, Type] = {}
+
+    def run(self) -> None:
+        graph, source, target = self.graph, self.source, self.target
+        self.name_literals()
+        if target.attribute_arguments and not source.attribute_arguments:
+            for node in list(graph.walk()):
+                arguments_to_attributes(graph, node, target)
+        for node in list(graph.walk()):
+            if node.owner is not None:
+                self.rename(node)
+                self.respell(node)
+                self.cut_tail(node)
+        for value in graph.values():
+            value.type = self.spelled(value.type)
+        graph.dialect = target
+        if source.attribute_arguments and not target.attribute_arguments:
+            for node in list(graph.walk()):
+                arguments_to_operands(graph, node)
+        self.keep_comments()
+
+    def spelled(self, type: Type) -> Type:
+        found = self.types.get(type)
+        if found is None:
+            found = self.types[type] = spell(type, self.target)
+        return found
+
+    def name_literals(self) -> None:
+        """Constants that stood among the operands become nodes like others."""
+        if self.source.literal_operands and not self.target.literal_operands:
+            for value in self.graph.values():
+                if not value.name:
+                    value.name = self.graph.fresh_id()
+
+    # -- kinds
+    def rename(self, node: Node) -> None:
+        """The kind as the target calls it."""
+        if node.kind.startswith(KEPT_WHOLE):
+            return
+        if self.target.qualified_kinds:
+            node.kind = qualified(node.kind)
+        self.rename_none(node)
+        self.rename_cast(node)
+        if node.kind in ("prim::AnyDefined", "prim::AutogradAnyNonZero"):
+            node.kind = self.target.any_defined_kind
+        if not self.target.qualified_kinds and node.kind not in ("prim::Param", "prim::Return"):
+            node.kind = node.kind.rpartition("::")[2]
+
+    def rename_none(self, node: Node) -> None:
+        """None and undefined tensors had other makers."""
+        source, target = self.source, self.target
+        if len(node.outputs) != 1:
+            return
+        value = node.outputs[0]
+        is_none = node.kind in CONSTANT_KINDS and not node.attributes
+        if node.kind in ("prim::Undefined", "prim::AutogradZero"):
+            # before 2019 an absent argument was an undefined tensor
+            is_none = source.none_kind != "prim::Constant" and target.none_kind == "prim::Constant" and _is_absent_argument(value)
+            if not is_none:
+                node.kind = target.undefined_kind
+                return
+            value.type = NONE
+        if is_none:
+            node.kind = target.none_kind if target.none_kind != "prim::None" or value.type.key == "None" else "prim::Constant"
+            if target.attribute_arguments:
+                value.type = parse_type(target.tensor_word)
+
+    def rename_cast(self, node: Node) -> None:
+        """`prim::TensorToNum`, `prim::Int`, `aten::Int`: a tensor as a number."""
+        namespace, _, word = node.kind.partition("::")
+        if len(node.outputs) != 1 or len(node.inputs) != 1:
+            return
+        style = self.target.cast_namespace
+        if word in CASTS and namespace in ("prim", "aten"):
+            if style:
+                node.kind = f"{style}::{word}"
+            elif parse_type("Tensor").key == node.inputs[0].type.key:
+                node.kind = "prim::TensorToBool" if word == "Bool" else "prim::TensorToNum"
+        elif word in ("TensorToNum", "TensorToBool") and style:
+            made = {"float": "Float", "bool": "Bool"}.get(node.outputs[0].type.key, "Int" if word == "TensorToNum" else "Bool")
+            node.kind = f"{style}::{made}"
+
+    # -- values
+    def respell(self, node: Node) -> None:
+        """Attribute texts as the target spells them."""
+        if not node.attributes:
+            return
+        changed: dict[str, Attribute] = {}
+        for name, attribute in node.attributes.items():
+            if name == "scalars" or attribute.text.startswith(("<", "[<")):
+                continue
+            type = node.outputs[0].type if name == "value" and node.kind in CONSTANT_KINDS and len(node.outputs) == 1 else None
+            text = self.value_text(node, name, attribute, type)
+            if text != attribute.text:
+                changed[name] = Attribute(text)
+        if changed:
+            node.attributes = {name: changed.get(name, attribute) for name, attribute in node.attributes.items()}
+
+    def value_text(self, node: Node, name: str, attribute: Attribute, type: Type | None) -> str:
+        source, target = self.source, self.target
+        value = attribute.value if type is None else attribute.as_type(type)
+        if isinstance(value, TensorLiteral):
+            return _retagged(attribute.text, source, target)
+        if isinstance(value, Opaque):
+            return attribute.text
+        if type is not None and type.key == "Device" and isinstance(value, str) and target.device_constants == "list":
+            return attribute.text       # no words for it in a constant: only an argument's list has them
+        if type is None and node.kind.startswith("onnx::") and name in ONNX_FLOATS and target.float_style != source.float_style:
+            value = _as_floats(value)
+        if _same_spelling(value, source, target) and (type is None or not _is_loosely_written(value)):
+            return attribute.text
+        if not _can_say(value, target):
+            return attribute.text
+        try:
+            text = Attribute.of(value, target, type).text
+        except Error:
+            return attribute.text
+        if isinstance(value, str) and not _reads_back(text, value):
+            return Attribute.of(value, DIALECTS["G"], type).text      # a bare string that would be taken for something else
+        return text
+
+    # -- the rest of the line
+    def cut_tail(self, node: Node) -> None:
+        """Scopes go where there were none; source comments stay, they are comments."""
+        if node.tail and not self.target.scopes and ", scope: " in node.tail:
+            node.tail = f" # {node.source}" if node.source else ""
+
+    def keep_comments(self) -> None:
+        """Of how the text looked, comments and blank lines stay, and stages where the target has them."""
+        layout = self.graph.layout
+        if not isinstance(layout, Layout):
+            return
+        layout.entries = {part: (lead, "", "") for part, (lead, _, _) in layout.entries.items() if lead.strip()}
+        if not self.target.stages:
+            layout.stages = {}
+            layout.input_stages = {}
+        if not layout:
+            self.graph.layout = None
+
+
+def qualified(kind: str) -> str:
+    """The kind with its namespace: `mul` is `aten::mul`, `If` is `prim::If`, `Conv` is `onnx::Conv`."""
+    if "::" in kind or kind.startswith(KEPT_WHOLE):
+        return kind
+    if kind in PRIM_WORDS:
+        return "prim::" + kind
+    return ("onnx::" if kind[:1].isupper() else "aten::") + kind
+
+
+def _is_absent_argument(value: Value) -> bool:
+    """Is the undefined tensor given to operators only, as an argument that is not there?"""
+    return value.has_uses and all(qualified(use.user.kind).startswith("aten::") for use in value.uses)
+
+
+def _retagged(text: str, source: Dialect, target: Dialect) -> str:
+    """A small tensor's text with the target's type tag: `CPUFloatTensor{2}` is `CPUFloatType{2}` from 2018-07 on."""
+    opening = text.find("[ ")
+    brace = text.find("{", opening)
+    if source.tensor_tag == target.tensor_tag or opening < 0 or brace < 0 or "qscheme" in text or "indices:" in text:
+        return text
+    word = text[opening + 2:brace].removeprefix("Variable[").removesuffix("]").removesuffix("Type").removesuffix("Tensor")
+    if word in ("CPU", "CUDA"):     # 1.1 printed `Variable[CPUType]`: it does not say of what
+        return text
+    return text[:opening + 2] + target.tensor_tag.replace("CPU{}", word) + text[brace:]
+
+
+def _as_floats(value: object) -> object:
+    if isinstance(value, list):
+        return [_as_floats(each) for each in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300 else value
+
+
+def _same_spelling(value: object, source: Dialect, target: Dialect) -> bool:
+    """Do the two dialects write this value alike? Then its text is kept, with all its digits."""
+    if isinstance(value, bool):
+        return True
+    if isinstance(value, (float, complex)):
+        return source.float_style == target.float_style
+    if isinstance(value, int):
+        return True
+    if isinstance(value, str):
+        return source.string_style == target.string_style
+    if isinstance(value, (list, tuple)):
+        return all(_same_spelling(each, source, target) for each in value) and (
+            source.structured_values == target.structured_values or not any(isinstance(each, bool) for each in value))
+    if isinstance(value, dict):
+        return all(_same_spelling(each, source, target) for pair in value.items() for each in pair)
+    return not isinstance(value, Type)
+
+
+def _can_say(value: object, target: Dialect) -> bool:
+    """Has the target words for the types in a value? A check against `Tensor(requires_grad=0)` must not become one against `Tensor`."""
+    if isinstance(value, list):
+        return all(_can_say(each, target) for each in value)
+    return not isinstance(value, Type) or same(spell(value, target), value)
+
+
+def _is_loosely_written(value: object) -> bool:
+    """Do neighbouring periods, whose texts look the same otherwise, write this differently (`1` and `1.`, `[]`)?"""
+    if isinstance(value, list):
+        return not value or any(map(_is_loosely_written, value))
+    return isinstance(value, (float, complex))
+
+
+def _reads_back(text: str, value: str) -> bool:
+    """Does the text, in an attribute list, say this string and nothing else?"""
+    try:
+        return split_attributes(f"value={text}, n=1") == [("value", text), ("n", "1")] and Attribute(text).value == value
+    except Error:
+        return False

@@ -1,0 +1,317 @@
+"""Reading one node's line in its general form: outputs, operator, attributes, operands, what follows. Raises `Mistake`."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from irtool.ir.attribute import Attribute, AttributeSyntaxError, read_attributes
+from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
+from irtool.ir.types import Type, TypeSyntaxError, parse_type
+from irtool.text import lexer
+from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
+from irtool.text.printer import Printer
+
+if TYPE_CHECKING:
+    from irtool.text.parser import GraphFile
+
+
+class NodeReader:
+    """A place in a graph's text, the values that are visible there, and how to read a node at it."""
+
+    def __init__(self, file: GraphFile, pos: int, line: int, graph: Graph) -> None:
+        self.file = file
+        self.text = file.text
+        self.pos = pos
+        self.line = line
+        self.graph = graph
+        self.block = graph.block
+        self.before = graph.block.return_node
+        self.indent = "  "
+        self.env: dict[str, Value] = {}
+        self.gone: dict[str, Value] = {}
+        """Values of blocks that are closed. torch itself prints uses of them after some passes: the verifier's business, not syntax."""
+        self.hidden: list[tuple[Block, str, Value]] = []
+        """Outer values that a name of an inner block hides."""
+        self.elided = False
+        """A comment said that lines were left out: names that those would define may be used."""
+        self.waits: dict[str, list[Node]] = {}
+        """Nodes whose kind ends in a number and whose `with` section has not come yet, the last one first."""
+        self.records: list[tuple[Node, int, str, int, int]] = []
+        """Parts that may not be canonical: key, number of the block, text before it, offsets of its text."""
+        self.printer = Printer(graph, {})
+
+    def report(self, mistake: Mistake) -> None:
+        """Record a mistake at or behind the current line."""
+        self.file.report(mistake, self.line + self.text.count("\n", self.pos, max(self.pos, mistake.start)))
+
+    def move(self, end: int) -> None:
+        """Go on at `end`, the beginning of a line or the end of the text."""
+        self.line += self.text.count("\n", self.pos, end)
+        self.pos = end
+
+    # -- names and types
+    def declaration(self, pos: int) -> tuple[str, Type | None, int]:
+        """`%x : Tensor` or `%x`: name, type if given, offset behind it. Reports a second definition of the name."""
+        text = self.text
+        match = lexer.NAME.match(text, pos)
+        if match is None:
+            raise expected("a value such as %x", text, pos)
+        name = match[1]
+        end = blanks(text, match.end())
+        if not text.startswith(":", end):
+            return name, None, match.end()      # written by hand: a second definition hides the first, as in torch's own reader
+        if name in self.env:
+            self.report(Mistake(f"%{name} is defined a second time", pos, match.end(), self.defined_at(name)))
+        begin = blanks(text, end + 1)
+        end = lexer.end_of_type(text, begin)
+        while end > begin and text[end - 1] in " \t\r":
+            end -= 1
+        return name, self.type(begin, end), end
+
+    def defined_at(self, name: str) -> tuple[str, int, str]:
+        """The note that points at the first definition."""
+        return f"%{name} is first defined here", self.env[name].node.line, f"%{name}"
+
+    def type(self, begin: int, end: int) -> Type:
+        """The type that stands between two offsets."""
+        text = self.text[begin:end]
+        found = self.file.types.get(text)
+        if found is None:
+            if not text:
+                raise expected("a type", self.text, begin)
+            try:
+                found = parse_type(text, self.graph.dialect)
+            except TypeSyntaxError as error:
+                at = begin + min(error.offset, len(text) - 1)
+                raise Mistake(error.message, at, max(at + 1, end)) from None
+            self.file.types[text] = found
+        return found
+
+    def untyped(self, node: Node | None = None) -> Type:
+        """What a value without a type is: a tensor, as in torch's own reader, unless it is a constant that shows what it is."""
+        if node is not None and node.kind == "prim::Constant":
+            attribute = node.attributes.get("value")
+            text = attribute.text if attribute is not None else "None"
+            if lexer.LITERAL.fullmatch(text) and text[:1] not in "<{":
+                return literal_type(text)
+        return parse_type(self.graph.dialect.tensor_word)
+
+    # -- nodes
+    def node(self, pos: int, at: int, lead: str) -> None:
+        """A node: its first line begins at `pos` and its text at `at`. An operand list may go on over lines."""
+        text = self.text
+        declared: list[tuple[str, Type | None]] = []
+        start = at
+        if text[at] == "%":
+            declared, at = self.outputs(at)
+        elif text[at] == "=":
+            at = blanks(text, at + 1)
+        node, after = self.operation(at)
+        node.line = self.line
+        node.outputs = tuple([Value(name, type if type is not None else self.untyped(node), node) for name, type in declared])
+        end, node.tail = self.tail(after)
+        self.place(node)
+        waits = lexer.SUBGRAPH_KIND.match(node.kind)
+        if waits:
+            self.waits.setdefault(node.kind, []).insert(0, node)
+        if lead or waits or self.graph.dialect.uses_lists or self.printer.line(node, self.indent) != text[pos:end]:
+            self.records.append((node, 0, lead, pos, end))
+        elif len(node.outputs) == 1:
+            head = text[start:after].partition(" ")[2]
+            self.file.templates[head.partition("%")[0]] = (node.kind, node.outputs[0].type, node.attributes)
+        self.move(end)
+
+    def outputs(self, at: int) -> tuple[list[tuple[str, Type | None]], int]:
+        """`%a : Tensor, %b : int =`: names and types, and the offset of the operator."""
+        text = self.text
+        declared: list[tuple[str, Type | None]] = []
+        while True:
+            name, type, end = self.declaration(at)
+            if any(name == other for other, _ in declared):
+                raise Mistake(f"%{name} is defined a second time", at, end)
+            declared.append((name, type))
+            end = blanks(text, end)
+            if not text.startswith(",", end):
+                break
+            at = filler(text, end + 1)
+        if not text.startswith("=", end):
+            raise expected("':' and a type, ',' or '='" if type is None else "',' or '='", text, end)
+        return declared, blanks(text, end + 1)
+
+    def place(self, node: Node) -> None:
+        """Link a node behind the last one, and make its outputs visible."""
+        node.owner = self.block
+        node.prev = self.before
+        self.before.next = node
+        self.before = node
+        env = self.env
+        for value in node.outputs:
+            if value.name in env:
+                self.hidden.append((self.block, value.name, env[value.name]))
+            env[value.name] = value
+
+    def operation(self, at: int) -> tuple[Node, int]:
+        """`aten::add[alpha={1}](%a, %b)`: the node, and the offset behind it."""
+        text = self.text
+        if text.startswith("^", at):
+            kind, attributes, end = self.python_op(at)
+        elif text.startswith("CppOp[", at):
+            end = lexer.end_of_bracket(text, at + 5)
+            kind, attributes = text[at:end], NO_ATTRIBUTES
+        else:
+            kind, attributes, end = self.plain_op(at)
+        if not text.startswith("(", end):
+            raise expected("'(' and the operands" if attributes else "'(' and the operands, or '[' and attributes", text, end)
+        values, end = self.operands(end + 1)
+        node = Node(kind, (), attributes)
+        node.inputs = values
+        return node, end
+
+    def plain_op(self, at: int) -> tuple[str, Mapping[str, Attribute], int]:
+        """`aten::add[alpha={1}]`, or `Chunk 4 1` as of 2017."""
+        text = self.text
+        match = lexer.KIND.match(text, at)
+        if match is None:
+            raise expected("an operator such as aten::add", text, at)
+        kind, end = match.group(), match.end()
+        if ":" in kind:
+            kind = kind.replace("::", ":").replace(":", "::")
+        if text.startswith("[", end):
+            return kind, *self.attributes(end)
+        if text.startswith((" ", "\t"), end):
+            words = lexer.WORDS.match(text, end)
+            scalars = words[1].strip() if words is not None else "?"
+            if words is None or (scalars and self.graph.dialect.typed):
+                raise expected("'(' and the operands", text, blanks(text, end))
+            return kind, {"scalars": Attribute(scalars)} if scalars else NO_ATTRIBUTES, words.end(1)
+        return kind, NO_ATTRIBUTES, end
+
+    def python_op(self, at: int) -> tuple[str, Mapping[str, Attribute], int]:
+        """`^Dropout[inplace=0](0.5, True)`"""
+        text = self.text
+        match = lexer.PYTHON_OP.match(text, at)
+        if match is None:
+            raise expected("the name of a Python op after '^'", text, at + 1)
+        kind, end = match.group(), match.end()
+        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
+        if text.startswith("[", end):
+            attributes, end = self.attributes(end)
+        if not text.startswith("(", end):
+            raise expected("'(' and the Python op's scalars", text, end)
+        close = lexer.end_of_scalars(text, end)
+        return kind, {**attributes, "scalars": Attribute(text[end + 1:close - 1])}, close
+
+    def attributes(self, at: int) -> tuple[Mapping[str, Attribute], int]:
+        """`[alpha={1}, axis=0]`: the attributes, shared between equal texts, and the offset behind them."""
+        text = self.text
+        try:
+            try:
+                pairs, end = read_attributes(text, at + 1, line_end(text, at))
+            except AttributeSyntaxError:        # an unquoted string of 2018 may hold line ends
+                pairs, end = read_attributes(text, at + 1, min(len(text), at + lexer.FAR))
+        except AttributeSyntaxError as error:
+            stop = line_end(text, at)
+            start = min(error.offset, stop - 1)
+            raise Mistake(error.message, start, lexer.word_end(text, start)) from None
+        inside = text[at + 1:end]
+        found = self.file.attributes.get(inside)
+        if found is None:
+            found = {}
+            for name, value in pairs:
+                if name in found:
+                    raise Mistake(f"attribute '{name}' is given twice", at, end + 1)
+                found[name] = Attribute(value)
+            self.file.attributes[inside] = found
+        return found, end + 1
+
+    def operands(self, pos: int) -> tuple[tuple[Value, ...], int]:
+        """Values up to a `)`; gives the offset behind it."""
+        text = self.text
+        values: list[Value] = []
+        pos = filler(text, pos)
+        if text.startswith(")", pos):
+            return (), pos + 1
+        while True:
+            match = lexer.NAME.match(text, pos)
+            if match is not None:
+                values.append(self.value(match[1], pos, match.end()))
+            else:
+                match = lexer.LITERAL.match(text, pos) if self.graph.dialect.literal_operands else None
+                if match is None:
+                    raise expected("a value such as %x" if pos < len(text) else "')' after the operands", text, pos)
+                values.append(self.literal(match.group()))
+            pos = filler(text, match.end())
+            if text.startswith(")", pos):
+                return tuple(values), pos + 1
+            if not text.startswith(",", pos):
+                raise expected("',' or ')'", text, pos if "\n" not in text[match.end():pos] else match.end())
+            pos = filler(text, pos + 1)
+
+    def value(self, name: str, start: int, end: int) -> Value:
+        """The visible value of this name."""
+        found = self.env.get(name) or self.gone.get(name)
+        if found is not None:
+            return found
+        if name.endswith(".0") and name[:-2] in self.env and not self.graph.dialect.typed:
+            return self.env[name[:-2]]      # 2017-09: a fusion group is defined as %15 and used as %15.0
+        if self.elided:
+            node = Node("prim::Omitted")
+            node.line = self.line
+            return node.add_output(name, self.untyped())
+        hint = lexer.nearest(name, self.env)
+        raise Mistake(f"%{name} is not defined before this use" + (f"; did you mean '%{hint}'?" if hint else ""), start, end)
+
+    def literal(self, text: str) -> Value:
+        """A constant among the operands becomes a node, whose value has no name, in front of the user."""
+        type = literal_type(text)
+        bare = type.text == "string" and text[0] != '"'
+        node = Node("prim::Constant", (), {"value": Attribute(text, text.strip("'")) if bare else Attribute(text)})
+        node.line = self.line
+        node.outputs = (Value("", type, node),)
+        node.owner = self.block
+        node.prev = self.before
+        self.before.next = node
+        self.before = node
+        return node.outputs[0]
+
+    def tail(self, pos: int) -> tuple[int, str]:
+        """What stands behind the operands, without uses and `;`: offset of the next line, text."""
+        text = self.text
+        end = line_end(text, pos)
+        rest = text[pos:end].removesuffix("\n").removesuffix("\r")
+        if not rest:
+            return end, ""
+        if rest.startswith(", uses = ["):
+            uses = lexer.USES.match(rest)
+            if uses is None:
+                raise expected("a list such as uses = [[%5.i0], []]", text, pos + 10)
+            rest = rest[uses.end():]
+        if rest.endswith(";") and "#" not in rest:
+            rest = rest[:-1]
+        if rest.startswith((", scope: ", " # ")):
+            return end, self.file.tails.setdefault(rest, rest)
+        stripped = rest.lstrip()
+        if not stripped:
+            return end, ""
+        if stripped.startswith("#"):
+            return end, rest if rest[0] in " \t" and stripped.startswith("# ") else " # " + stripped[1:].lstrip()
+        if stripped.startswith(", scope:"):
+            return end, ", scope: " + stripped[8:].lstrip()
+        at = blanks(text, pos)
+        if text.startswith(")", at):        # the documentation has doubled ones
+            return self.tail(at + 1)
+        raise expected("the end of the line after the operands", text, at)
+
+
+def literal_type(text: str) -> Type:
+    """The type of a constant that is written among operands or has no type."""
+    if text in ("True", "False"):
+        return parse_type("bool")
+    if text == "None":
+        return parse_type("None")
+    if text[0] == "[":
+        inner = text[1:-1].split(", ")[0]
+        return parse_type(f"{literal_type(inner).text}[]" if inner else "int[]")
+    if text[0] in "-0123456789" or text in ("inf", "nan"):
+        return parse_type("int" if text.removeprefix("-").isdecimal() else "float")
+    return parse_type("string")

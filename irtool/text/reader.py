@@ -1,0 +1,422 @@
+"""Reading one graph: header, blocks, statements, stages; mistakes are reported and reading goes on at the next line."""
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NoReturn
+
+from irtool.ir.graph import PARAM, Block, Graph, Node, Value
+from irtool.ir.types import Type
+from irtool.text import lexer
+from irtool.text.fast import read_body
+from irtool.text.layout import Layout
+from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
+from irtool.text.nodes import NodeReader
+from irtool.text.printer import STAGE, collect_uses, number_subgraphs
+
+if TYPE_CHECKING:
+    from irtool.ir.dialect import Dialect
+    from irtool.text.parser import GraphFile
+
+MOST_STAGES = 1000
+"""Larger stage numbers are a mistake: the printer writes a line for every stage on the way."""
+
+
+class Reader(NodeReader):
+    """Reads one graph from `graph(` to its `return`."""
+
+    def __init__(self, file: GraphFile, pos: int, line: int, dialect: Dialect, label: tuple[int, Reader | None, Node | None],
+                 lead: str) -> None:
+        super().__init__(file, pos, line, Graph(dialect))
+        self.graph.source = file.source
+        self.braces = dialect.braces
+        self.done = False
+        self.lead = lead
+        """Comments and blank lines before the next part."""
+        self.label = label
+        """Where the header begins; for a subgraph also who reads the graph around it, and the node that owns it."""
+        self.stack: list[tuple[Block, Node]] = []
+        """Enclosing blocks, and the node in each that owns the next one."""
+        self.owners: list[Node] = []
+        self.stages: list[tuple[Node, int]] = []
+        """The node before a stage marker, and the number of the stage."""
+        self.layout = Layout()
+
+    # -- the graph
+    def read(self) -> None:
+        """Header, body and return."""
+        start, line, lead, problems = self.pos, self.line, self.lead, len(self.file.problems)
+        self.read_header()
+        body = (self.pos, self.line, len(self.records))
+        read_body(self)
+        if len(self.file.problems) == problems and not self.names_are_good():
+            self.__init__(self.file, start, line, self.graph.dialect, self.label, lead)  # type: ignore[misc]
+            self.read_header()
+            while not self.done:
+                self.statement()
+        del body
+        for node in self.owners:
+            node.blocks = tuple(node.blocks)
+
+    def names_are_good(self) -> bool:
+        """Are all names what the general reader takes for names? The fast path does not look at single characters."""
+        return not any(mark in names for names in ("".join(self.env), "".join(self.gone)) for mark in lexer.NO_NAME) and \
+            not any(lexer.NAME.fullmatch("%" + name) is None for names in (self.env, self.gone) if ":" in "".join(names)
+                    for name in names)
+
+    def read_header(self) -> None:
+        self.graph.block.param_node.line = self.line
+        try:
+            self.header()
+        except Mistake as mistake:
+            self.report(mistake)
+            self.skip_header()
+
+    def report(self, mistake: Mistake) -> None:
+        super().report(mistake)
+        if self.file.is_full:
+            self.done = True
+
+    def skip_header(self) -> None:
+        """Go to the line after a header that could not be read."""
+        text = self.text
+        end = self.pos
+        while end < len(text):
+            start, end = end, line_end(text, end)
+            line = text[start:end]
+            self.salvage(line)
+            following = text[end:line_end(text, end)]
+            if line.rstrip().endswith(("):", ") {")) or " = " in following or not following.lstrip().startswith(("%", "#")):
+                break
+        self.move(end)
+
+    def salvage(self, line: str) -> None:
+        """Define the names on a line that could not be read, so that their uses are not reported too."""
+        for match in lexer.NAME.finditer(line.partition("=")[0]):
+            if match[1] not in self.env:
+                node = Node(PARAM)
+                node.line = self.line
+                self.env[match[1]] = node.add_output(match[1], self.untyped())
+
+    def header(self) -> None:
+        """`graph(%a : Tensor, ...):`"""
+        text = self.text
+        match = lexer.GRAPH.match(text, self.pos)
+        if match is None:
+            raise expected("'graph('", text, self.pos)
+        param = self.graph.block.param_node
+        pos = blanks(text, self.params(match.end(), self.graph.block))
+        mark = text[pos:pos + 1]
+        if mark not in (":", "{") or not mark:
+            raise expected("':' or '{' after the graph's inputs", text, pos)
+        self.braces = mark == "{"
+        end = self.rest_of_line(pos + 1, "the graph's header")
+        self.records.append((param, 0, self.lead, self.label[0], end))
+        self.lead = ""
+        self.move(end)
+
+    def params(self, pos: int, block: Block) -> int:
+        """Inputs up to their `)`; gives the offset behind it."""
+        text = self.text
+        stage = 0
+        while True:
+            begin = pos
+            pos = filler(text, pos)
+            if "#" in text[begin:pos] and lexer.ELISION.search(text, begin, pos):
+                self.elided = True
+            if text.startswith(")", pos):
+                return pos + 1
+            if text.startswith("----", pos):
+                stage, pos = self.stage_number(pos)
+                continue
+            name, type, pos = self.declaration(pos)
+            self.declare_input(name, type, block)
+            if stage:
+                self.layout.input_stages[block.param_node.outputs[-1]] = stage
+            pos = blanks(text, pos)
+            if text.startswith(",", pos):
+                pos += 1
+            elif not text.startswith((")", "\n", "#"), pos):
+                raise expected("',' or ')'" if type is not None else "':' and a type, ',' or ')'", text, pos)
+
+    def stage_number(self, at: int) -> tuple[int, int]:
+        """`-------- stage 1 --------`: the number, and the offset behind it."""
+        match = lexer.STAGE_MARK.match(self.text, at)
+        if match is None or len(match[1]) > 4 or int(match[1]) > MOST_STAGES:
+            raise Mistake(f"expected '-------- stage N --------' with N up to {MOST_STAGES}", at, lexer.word_end(self.text, at))
+        return int(match[1]), match.end()
+
+    # -- blocks
+    def open_block(self, number: int) -> bool:
+        """Begin a block of the node before; False when there is none."""
+        owner = self.before
+        if owner is self.block.return_node:
+            return False
+        block = Block(self.graph, owner)
+        block.param_node.line = number
+        if not owner.blocks:
+            owner.blocks = []  # type: ignore[assignment]  # made a tuple when the graph is complete
+            self.owners.append(owner)
+        owner.blocks.append(block)  # type: ignore[attr-defined]
+        self.stack.append((self.block, owner))
+        self.block = block
+        self.before = block.return_node
+        self.indent = "  " * (2 * len(self.stack) + 1)
+        return True
+
+    def declare_input(self, name: str, type: Type | None, block: Block | None = None) -> None:
+        """A new input of the block that is being read."""
+        block = block or self.block
+        node = block.param_node
+        value = Value(name, type if type is not None else self.untyped(), node)
+        if name in self.env:
+            self.hidden.append((block, name, self.env[name]))
+        node.outputs = (*node.outputs, value)
+        self.env[name] = value
+
+    def close_block(self, values: tuple[Value, ...], number: int) -> None:
+        """End the block that is being read."""
+        block = self.block
+        end = block.return_node
+        end.inputs = values
+        end.line = number
+        end.prev = self.before
+        self.before.next = end
+        env, gone = self.env, self.gone
+        for value in block.param_node.outputs:
+            if env.pop(value.name, None) is not None:
+                gone[value.name] = value
+        for node in block:
+            for value in node.outputs:
+                if env.pop(value.name, None) is not None:
+                    gone[value.name] = value
+        while self.hidden and self.hidden[-1][0] is block:
+            _, name, value = self.hidden.pop()
+            env[name] = value
+        self.block, self.before = self.stack.pop()
+        self.indent = "  " * (2 * len(self.stack) + 1)
+
+    # -- statements
+    def statement(self) -> None:
+        """Read one statement, with the blank lines and comments before it, from the beginning of a line."""
+        try:
+            self.one_statement()
+            while self.lead and not self.done:      # a line that is kept with the statement after it
+                self.one_statement()
+        except Mistake as mistake:
+            start = self.pos
+            self.salvage(self.text[start:line_end(self.text, start)])
+            self.report(mistake)
+            self.move(max(line_end(self.text, start), self.pos))
+            self.lead = ""
+            if self.pos >= len(self.text):
+                self.done = True
+
+    def one_statement(self) -> None:
+        text = self.text
+        pos = self.pos
+        while True:
+            at = blanks(text, pos)
+            mark = text[at:at + 1]
+            if mark == "#":
+                if lexer.ELISION.match(text, at):
+                    self.elided = True
+                pos = line_end(text, at)
+            elif mark == "\n":
+                pos = at + 1
+            else:
+                break
+        lead = self.lead + text[self.pos:pos]
+        self.lead = ""
+        self.move(pos)
+        if not mark:
+            self.unfinished(at)
+        match = lexer.STATEMENT.match(text, at) if mark not in "%=^" else None
+        if match is None:
+            self.node(pos, at, lead)
+        elif match["return"]:
+            self.result(pos, at, match.end(), lead)
+        elif match["block"]:
+            self.block_header(pos, at, match, lead)
+        elif match["arrow"]:
+            self.block_result(pos, match.end(), lead)
+        elif match["close"]:
+            self.stray_brace(pos, at, lead)
+        elif match["stage"]:
+            self.stage_line(pos, at, lead)
+        else:
+            self.report(expected("'return (...)' before the next graph", text, at))
+            self.done = True
+
+    def unfinished(self, at: int) -> NoReturn:
+        """The text ends inside the graph."""
+        end = len(self.text[:at].rstrip())
+        self.done = True
+        self.pos = self.text.rfind("\n", 0, end) + 1
+        self.line = self.text.count("\n", 0, end) + 1
+        where = f"block{len(self.stack[-1][1].blocks) - 1}, whose end '-> (...)' is missing" if self.stack else "a graph: expected 'return (...)'"
+        raise Mistake(f"the text ends inside {where}", end)
+
+    def stray_brace(self, pos: int, at: int, lead: str) -> None:
+        """A `}` where none is expected; kept where the documentation forgot to take it out."""
+        if self.braces or not self.before.blocks:
+            raise Mistake("'}' without a block or graph to close", at)
+        end = self.rest_of_line(at + 1, "'}'")
+        self.lead = lead + self.text[pos:end]
+        self.move(end)
+
+    def stage_line(self, pos: int, at: int, lead: str) -> None:
+        """`  ---------------- stage 1 ----------------`"""
+        end = line_end(self.text, at)
+        number, _ = self.stage_number(at)
+        line = self.text[pos:end]
+        if not lead and not self.stack and number == len(self.stages) + 1 and line == f"  {STAGE.format(number)}\n":
+            self.stages.append((self.before, number))
+        else:
+            self.lead = lead + line
+        self.move(end)
+
+    def block_header(self, pos: int, at: int, match: re.Match[str], lead: str) -> None:
+        """`    block0(%i : int):`"""
+        text = self.text
+        owner = self.before
+        if len(self.stack) >= lexer.MAX_DEPTH:
+            self.report(Mistake(f"blocks nested more than {lexer.MAX_DEPTH} levels deep", at, match.end() - 1))
+            self.done = True
+            self.move(len(text))
+            return
+        if not self.open_block(self.line):
+            raise Mistake("a block without a node before it", at, match.end() - 1)
+        block = self.block
+        number = len(owner.blocks) - 1
+        if match["number"] != str(number):
+            self.report(Mistake(f"expected 'block{number}', found 'block{match['number'][:20]}'", at, match.end() - 1))
+        end = blanks(text, self.params(match.end(), block))
+        mark = text[end:end + 1]
+        if mark not in (":", "{") or not mark:
+            raise expected("':' or '{' after the block's inputs", text, end)
+        end = self.rest_of_line(end + 1, "the block's header")
+        self.records.append((block.param_node, number, lead, pos, end))
+        self.move(end)
+
+    def rest_of_line(self, pos: int, what: str) -> int:
+        """Nothing but a comment may follow on the line; gives the offset of the next line."""
+        text = self.text
+        pos = blanks(text, pos)
+        if pos < len(text) and text[pos] not in "\n#":
+            raise expected(f"the end of the line after {what}", text, pos)
+        return line_end(text, pos)
+
+    def block_result(self, pos: int, at: int, lead: str) -> None:
+        """`      -> (%a)`, and the `}` after it where there is one."""
+        text = self.text
+        if not self.stack:
+            raise Mistake("'->' outside a block; a graph ends with 'return (...)'", at - 2, at)
+        at = blanks(text, at)
+        if not text.startswith("(", at):
+            raise expected("'(' after '->'", text, at)
+        mistake = None
+        try:
+            values, end = self.operands(at + 1)
+            end = self.rest_of_line(end, "'-> (...)'")
+            if self.braces:
+                close = filler(text, end)
+                if not text.startswith("}", close):
+                    raise expected("'}' after '-> (...)'", text, close)
+                end = self.rest_of_line(close + 1, "'}'")
+        except Mistake as caught:       # the block ends here all the same
+            mistake, values, end = caught, (), line_end(text, at)
+        if mistake is not None:
+            self.report(mistake)
+        else:
+            self.records.append((self.block.return_node, 0, lead, pos, end))
+        self.close_block(values, self.line)
+        self.move(end)
+        if mistake is not None and self.braces and text.startswith("}", close := filler(text, end)):
+            self.move(line_end(text, close))
+
+    def result(self, pos: int, at: int, after: int, lead: str) -> None:
+        """`  return (%a)`, with `;` and `}` where the dialect has them."""
+        text = self.text
+        if self.stack:
+            mistake = Mistake("'return' inside a block: expected '-> (...)'", at, after - 1)
+            self.done = not text.startswith(("  ", "\t"), at - 2)
+            raise mistake
+        self.done = True
+        values, end = self.operands(after)
+        end = blanks(text, end)
+        if text.startswith(")", end):       # the documentation has doubled ones
+            end = blanks(text, end + 1)
+        if text.startswith(";", end):
+            end += 1
+        end = self.rest_of_line(end, "'return (...)'")
+        if self.braces:
+            close = filler(text, end)
+            if not text.startswith("}", close):
+                raise expected("'}' after 'return (...)'", text, close)
+            end = blanks(text, close + 1)
+            end = end + 1 if text.startswith("\n", end) else close + 1
+        node = self.graph.block.return_node
+        node.inputs = values
+        node.line = self.line
+        node.prev = self.before
+        self.before.next = node
+        self.records.append((node, 0, lead, pos, end))
+        self.move(end)
+
+    # -- the layout
+    def finish(self) -> None:
+        """Record what differs from the canonical text, now that the graph is complete."""
+        graph, printer, text = self.graph, self.printer, self.text
+        printer.labels = number_subgraphs(graph)
+        printer.layout = self.layout
+        if graph.dialect.uses_lists:
+            printer.uses = collect_uses(graph)
+        self.mark_stages()
+        entries = self.layout.entries
+        levels: dict[Block, int] = {}
+        for key, number, lead, start, end in self.records:
+            block = key.owner_block
+            level = levels.get(block)
+            if level is None:
+                level = levels[block] = self.level(block)
+            if key is block.param_node:
+                canonical = printer.header(self.label_text()) if level == 1 else printer.block_header(block, number, level - 2)
+            elif key is block.return_node:
+                canonical = printer.result() if level == 1 else printer.block_result(block, level - 2)
+            else:
+                canonical = printer.line(key, "  " * level)
+            raw = text[start:end]
+            if lead or canonical != raw:
+                entries[key] = (lead, canonical, raw)
+        if self.layout:
+            graph.layout = self.layout
+
+    def label_text(self) -> str:
+        """What stands before `graph(`: `with prim::FusionGroup_0 = `."""
+        _, around, owner = self.label
+        if around is None or owner is None or around.printer.labels is None:
+            return ""
+        return f"with {owner.kind}_{around.printer.labels.get(owner, 0)} = "
+
+    def mark_stages(self) -> None:
+        """Say for each node behind the first stage marker which stage it belongs to."""
+        if self.stages:
+            starts = dict(self.stages)
+            end = self.graph.block.return_node
+            stage = starts.get(end, 0)      # a marker before the first node: the return node closes the circle
+            node = end
+            while True:
+                node = node.next
+                if stage:
+                    self.layout.stages[node] = stage
+                if node is end:
+                    break
+                stage = starts.get(node, stage)
+
+    def level(self, block: Block) -> int:
+        """Indentation of a block's nodes."""
+        level = 1
+        while block.owning_node is not None:
+            block = block.owning_node.owner_block
+            level += 2
+        return level
