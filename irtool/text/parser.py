@@ -26,15 +26,16 @@ MAX_ERRORS = 20
 Template = tuple[str, Type, Mapping[str, Attribute]]
 
 
-def parse(text: str, filename: str | None = None) -> Module:
+def parse(text: str, filename: str | None = None, *, first_line: int = 1) -> Module:
     """Read a file of IR, in any dialect. `str(parse(text)) == text`.
 
+    first_line: the number of the text's first line, for a text that is a piece of the file `filename`.
     Raises ParseError with up to 20 diagnostics. Garbage collection pauses while the objects are made.
     """
     enabled = gc.isenabled()
     gc.disable()        # nothing made here is garbage: collections would only walk the growing graph, again and again
     try:
-        return GraphFile(text, filename or "<string>").read()
+        return GraphFile(text, filename or "<string>", first_line).read()
     finally:
         if gc.get_freeze_count() == 0:
             # Hand the new objects to the oldest generation. Otherwise the next allocation anywhere would walk all of them.
@@ -58,9 +59,9 @@ class Tails(dict[str, str]):
 class GraphFile:
     """One text: finds its graphs, and holds what they share."""
 
-    def __init__(self, text: str, filename: str) -> None:
+    def __init__(self, text: str, filename: str, first_line: int = 1) -> None:
         self.text = text
-        self.source = SourceFile(filename, text)
+        self.source = SourceFile(filename, text, first_line)
         self.problems: list[Diagnostic] = []
         self.dialect: Dialect | None = None
         self.templates: dict[str, Template] = {}
@@ -78,7 +79,7 @@ class GraphFile:
         """The module. Raises ParseError."""
         text = self.text
         items: list[str | Graph] = []
-        pos, line = 0, 1
+        pos, line = 0, self.source.first_line
         while not self.is_full:
             match = lexer.HEADER.search(text, pos)
             if match is None:
@@ -116,7 +117,7 @@ class GraphFile:
                 message += f", found '{match[1][:40]}'" if match[1].isprintable() else ""
                 if lexer.nearest(match[1], ["graph"]):
                     message += "; did you mean 'graph'?"
-            self.report(Mistake(message, at, end), self.text.count("\n", 0, at) + 1)
+            self.report(Mistake(message, at, end), self.text.count("\n", 0, at) + self.source.first_line)
         return graph if graph is not None else ""
 
     def check_free_text(self, start: int, end: int, line: int) -> None:

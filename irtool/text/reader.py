@@ -252,7 +252,7 @@ class Reader(NodeReader):
         end = len(self.text[:at].rstrip())
         self.done = True
         self.pos = self.text.rfind("\n", 0, end) + 1
-        self.line = self.text.count("\n", 0, end) + 1
+        self.line = self.text.count("\n", 0, end) + self.file.source.first_line
         where = f"block{len(self.stack[-1][1].blocks) - 1}, whose end '-> (...)' is missing" if self.stack else "a graph: expected 'return (...)'"
         raise Mistake(f"the text ends inside {where}", end)
 
