@@ -13,7 +13,9 @@ FAMILIES: tuple[str, ...] = (
     "prim", "scalar", "list", "dict", "string",
     "pointwise", "pointwise_binary", "comparison", "cast", "reduction", "statistics", "scan", "sort", "order", "histogram",
     "factory", "window", "random", "special", "polynomial", "fft", "stft",
-    "shape", "indexing", "linalg", "conv", "pooling", "normalization", "activation", "loss", "embedding", "vision",
+    "shape", "joining", "diagonal", "padding", "indexing", "scatter", "matmul", "linalg", "decomposition", "distance",
+    "conv", "pooling", "adaptive_pooling", "normalization", "softmax", "activation", "loss", "classification_loss", "embedding",
+    "resample", "grid_sample", "vision", "attention", "recurrent",
 )
 """One module of this package each, with its stanzas in `table`."""
 

@@ -1,0 +1,475 @@
+"""Reading and writing by index tensors and masks: index, index_put, gather, take, masked_*, nonzero.
+
+Indices are checked here (NumPy raises too, other namespaces wrap silently) and count from the end when negative where torch lets them.
+"""
+from __future__ import annotations
+
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import add_at, as_array, astype, title, wrap_dim
+from irtool.ops.op import OpTable
+
+table = OpTable("indexing")
+
+
+# ---- index: a list of optional index tensors, as x[a, :, b]
+
+def index_tuple(xp, x, indices):
+    """NumPy's index for torch's `indices` (None: the whole dimension; bool and uint8 masks; negative numbers), checked, and the
+    rank-aligned place of the result: NumPy and torch agree on where the indexed dimensions go."""
+    result, dim = [], 0
+    for index in indices:
+        if index is None:
+            result.append(slice(None))
+            dim += 1
+        elif index.dtype.kind == "b" or index.dtype == xp.uint8:
+            for place in range(index.ndim):
+                if dim + place >= x.ndim or x.shape[dim + place] != index.shape[place]:
+                    raise RunError(f"The shape of the mask {list(index.shape)} at index {place} does not match the shape of the indexed "
+                                   f"tensor {list(x.shape)} at index {dim + place}")
+            if index.ndim:
+                result.extend(index.astype(bool).nonzero())
+            else:
+                raise_zero_dim_mask(x)
+            dim += index.ndim
+        else:
+            result.append(index)
+            dim += 1
+    if dim > x.ndim:
+        raise RunError(f"too many indices for tensor of dimension {x.ndim}")
+    for place, index in enumerate(result):
+        if not isinstance(index, slice):
+            check_index(index, x.shape[place], place)
+    _check_broadcast(xp, [i for i in result if not isinstance(i, slice)])
+    return tuple(result)
+
+
+def raise_zero_dim_mask(x):
+    """A mask without dimensions adds a dimension in torch; graphs hold them only in odd places."""
+    raise NotImplementedError("indexing with a 0-dim mask is not supported yet")
+
+
+def _check_broadcast(xp, indices):
+    if len(indices) > 1:
+        try:
+            xp.broadcast_shapes(*(i.shape for i in indices))
+        except ValueError:
+            shapes = ", ".join(str(list(i.shape)) for i in indices)
+            raise RunError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}") from None
+
+
+def check_index(index, extent, dim):
+    """Raises torch's error unless every element of an index tensor lies in a dimension of size `extent`."""
+    if index.dtype.kind not in "iu":
+        raise RunError("tensors used as indices must be long, int, byte or bool tensors")
+    if index.size:
+        low, high = int(index.min()), int(index.max())
+        if low < -extent or high >= extent:
+            raise RunError(f"index {low if low < -extent else high} is out of bounds for dimension {dim} with size {extent}")
+
+
+def indexed(xp, self, indices):
+    """self[indices], a new tensor."""
+    if not any(i is not None for i in indices):
+        return self.copy()
+    return xp.ascontiguousarray(self[index_tuple(xp, self, indices)])
+
+
+def _index(xp, self, indices):
+    return indexed(xp, self, indices)
+
+
+table.define(("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+              "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor",
+              "aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+              "aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor"), _index,
+             doc="Elements at the places that index tensors name; masks stand for the places where they are true.")
+
+
+def put_at(xp, target, indices, values, accumulate):
+    """target[indices] = values, or += with every repetition counted. Writes into `target`."""
+    if values.dtype != target.dtype:
+        if values.ndim or values.size != 1:
+            raise RunError(f"Index put requires the source and destination dtypes match, got {title(target.dtype)} for the destination "
+                           f"and {title(values.dtype)} for the source.")
+        values = astype(values, target.dtype)
+    index = index_tuple(xp, target, indices)
+    room = target[index].shape
+    try:
+        fits = xp.broadcast_shapes(values.shape, room) == room
+    except ValueError:
+        fits = False
+    if not fits:
+        raise RunError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape "
+                       f"{list(room)}")
+    if not accumulate:
+        target[index] = values
+    elif target.dtype.kind == "b":
+        target[index] |= values
+    else:
+        add_at(target, index, values)
+    return target
+
+
+def _index_put(xp, self, indices, values, accumulate, unsafe=False):
+    return put_at(xp, self.copy(), indices, values, accumulate)
+
+
+def _index_put_in_place(xp, self, indices, values, accumulate, unsafe=False):
+    if xp.may_share_memory(self, values):
+        values = values.copy()
+    return put_at(xp, self, indices, values, accumulate)
+
+
+for _name, _tail in (("index_put", "bool accumulate=False"), ("_index_put_impl", "bool accumulate=False, bool unsafe=False")):
+    _plain = [f"aten::{_name}(Tensor self, Tensor?[] indices, Tensor values, {_tail}) -> Tensor"]
+    _in_place = [f"aten::{_name}_(Tensor(a!) self, Tensor?[] indices, Tensor values, {_tail}) -> Tensor(a!)",
+                 f"aten::{_name}_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, {_tail}) -> Tensor(a!)"]
+    if _name == "index_put":
+        _plain += ["aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
+                   "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+                   "aten::_unsafe_index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor"]
+    table.define(_plain, _index_put, doc="A copy with values written, or added, at the places that index tensors name.")
+    # Of its own, not derived: copying a large tensor to write one row would make a loop of writes quadratic.
+    table.define(_in_place, _index_put_in_place, doc="Values written, or added, at the places that index tensors name.")
+
+
+def _masked_places(xp, self, mask, indices):
+    """Indices with every place outside the tensor, or masked out, made 0."""
+    return [None if i is None else xp.where(mask, i, 0) for i in indices]
+
+
+@table.op("aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor")
+def masked_index(xp, self, mask, indices, fill):
+    """self[indices] where the mask is true, `fill` elsewhere."""
+    taken = indexed(xp, self, _masked_places(xp, self, mask, indices))
+    return xp.where(mask, taken, as_array(fill, self.dtype))
+
+
+@table.op("aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor")
+def masked_index_put(xp, self, mask, indices, values):
+    """A copy with values added at indices where the mask is true."""
+    kept = xp.where(mask, values, values.dtype.type(0))
+    return put_at(xp, self.copy(), _masked_places(xp, self, mask, indices), kept, True)
+
+
+# ---- one dimension
+
+def _index_vector(index, name):
+    if index.ndim > 1:
+        raise RunError(f"{name}: Index is supposed to be a vector")
+    if index.dtype not in ("int32", "int64"):
+        raise RunError(f"{name}: Expected dtype int32/int64 for index")
+    return index.reshape(-1)
+
+
+@table.op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor")
+def index_select(xp, self, dim, index):
+    """Places of a dimension, in the order an index vector names them."""
+    dim = wrap_dim(dim, self.ndim)
+    if index.ndim > 1:
+        raise RunError("index_select(): Index is supposed to be a vector")
+    if index.dtype not in ("int32", "int64"):
+        raise RunError(f"index_select(): Expected dtype int32 or int64 for index but got: {title(index.dtype)}")
+    extent = self.shape[dim] if self.ndim else 1
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
+        raise RunError("index out of range in self")
+    if not self.ndim:
+        return self.copy() if index.size == 1 else xp.repeat(self, index.size)
+    return xp.ascontiguousarray(xp.take(self, index.reshape(-1), dim))
+
+
+@table.op("aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor")
+def index_select_backward(xp, grad, self_sizes, dim, index):
+    """Gradient of index_select."""
+    result = xp.zeros(self_sizes, grad.dtype)
+    return _added_at(xp, result, dim, index, grad)
+
+
+def _along(dim, index):
+    return (slice(None),) * dim + (index,)
+
+
+def _added_at(xp, target, dim, index, source):
+    if not target.ndim:
+        return target + source.sum(dtype=source.dtype)
+    dim = wrap_dim(dim, target.ndim)
+    add_at(target, _along(dim, index.reshape(-1)), source)
+    return target
+
+
+def _check_source(name, self, dim, index, source):
+    """The checks that index_add, index_copy and index_reduce share; gives the wrapped dimension."""
+    dim = wrap_dim(dim, self.ndim)
+    if index.ndim > 1:
+        raise RunError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if self.dtype != source.dtype:
+        raise RunError(f"{name}(): self and source expected to have the same dtype, but got (self) {title(self.dtype)} and (source) "
+                       f"{title(source.dtype)}")
+    extent = self.shape[dim] if self.ndim else 1
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
+        raise RunError("index out of range in self")
+    if source.ndim and index.size != (source.shape[dim] if source.ndim > dim else 1):
+        raise RunError(f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
+                       f"({source.shape[dim] if source.ndim > dim else 1}), for dim: {dim}")
+    return dim
+
+
+@table.op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
+def index_add(xp, self, dim, index, source, alpha):
+    """A copy with alpha * source added along a dimension at the places of an index vector, repetitions included."""
+    dim = _check_source("index_add", self, dim, index, source)
+    if alpha != 1:
+        source = source * as_array(alpha, self.dtype)
+    if self.dtype.kind == "b":
+        result = self.copy()
+        xp.logical_or.at(result.reshape(1) if not self.ndim else result, _along(dim, index.reshape(-1)), source)
+        return result
+    if not self.ndim:
+        return self + source.sum(dtype=source.dtype)
+    return _added_at(xp, self.copy(), dim, index, source)
+
+
+@table.op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
+def index_copy(xp, self, dim, index, source):
+    """A copy with the places of an index vector overwritten."""
+    dim = _check_source("index_copy", self, dim, index, source)
+    if not self.ndim:
+        return source.reshape(()).copy()
+    result = self.copy()
+    result[_along(dim, index.reshape(-1))] = source if source.ndim else source.reshape((1,) * self.ndim)
+    return result
+
+
+def _index_fill(xp, self, dim, index, value):
+    dim = wrap_dim(dim, self.ndim)
+    if index.dtype != xp.int64:
+        raise RunError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RunError("Index has to be a vector/scalar")
+    if getattr(value, "ndim", 0):
+        raise RunError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+    kind = value.dtype.kind if hasattr(value, "dtype") else "c" if isinstance(value, complex) else "i"
+    if kind == "c" and self.dtype.kind != "c":
+        raise RunError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    extent = self.shape[dim] if self.ndim else 1
+    check_index(index, extent, dim)
+    result = self.copy()
+    target = result if self.ndim else result.reshape(1)
+    target[_along(dim, index.reshape(-1))] = as_array(value, self.dtype)
+    return result
+
+
+table.define(("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+              "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor"), _index_fill,
+             doc="A copy with the places of an index vector along a dimension set to one value.")
+
+
+# ---- gather and take
+
+def grid_index(xp, x, dim, index):
+    """NumPy's index for torch's gather: along `dim` the elements of `index`, along other dimensions their own place."""
+    places = [xp.arange(n).reshape((1,) * p + (n,) + (1,) * (index.ndim - p - 1)) for p, n in enumerate(index.shape)]
+    places[dim] = index
+    return tuple(places)
+
+
+def check_gather(name, self, dim, index, other=None):
+    """The checks that gather and scatter share."""
+    if index.size and index.dtype not in ("int64", "int32"):
+        raise RunError(f"{name}(): Expected dtype int32/int64 for index")
+    if max(self.ndim, 1) != max(index.ndim, 1) and index.size:
+        raise RunError("Index tensor must have the same number of dimensions as " + ("input" if name == "gather" else "self") + " tensor")
+    if not index.size:
+        return
+    for place in range(index.ndim):
+        limit = self.shape[place] if self.ndim else 1
+        if place != dim and index.shape[place] > limit or other is not None and other.ndim and index.shape[place] > other.shape[place]:
+            suffix = (f"and to be smaller than src {list(other.shape)}" if other is not None else "").strip()
+            raise RunError(f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension {dim}"
+                           f" {suffix}".rstrip() if name != "gather" else
+                           f"Size does not match at dimension {place} expected index {list(index.shape)} to be no larger than self "
+                           f"{list(self.shape)} apart from dimension {dim}")
+    extent = self.shape[dim] if self.ndim else 1
+    low, high = int(index.min()), int(index.max())
+    if low < 0 or high >= extent:
+        raise RunError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {extent}")
+
+
+@table.op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
+def gather(xp, self, dim, index, sparse_grad):
+    """Along `dim` the elements that `index` names, of `index`'s shape."""
+    dim = wrap_dim(dim, self.ndim)
+    check_gather("gather", self, dim, index)
+    if not index.size:
+        return xp.empty(index.shape, self.dtype)
+    if not self.ndim or not index.ndim:
+        return self.reshape(-1)[index]
+    return self[grid_index(xp, self, dim, index)]
+
+
+@table.op("aten::gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor")
+def gather_backward(xp, grad, self, dim, index, sparse_grad):
+    """Gradient of gather."""
+    result = xp.zeros(self.shape, grad.dtype)
+    if not self.ndim:
+        return result + grad.sum(dtype=grad.dtype)
+    if grad.size:
+        add_at(result, grid_index(xp, self, wrap_dim(dim, self.ndim), index), grad)
+    return result
+
+
+@table.op("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+def take_along_dim(xp, self, indices, dim):
+    """As gather, both broadcast against each other outside `dim`; of the flattened tensor without one."""
+    if indices.dtype.kind not in "iu" or indices.dtype != xp.int64:
+        raise RunError("torch.take_along_dim(): dtype of indices should be Long but got " + title(indices.dtype))
+    if dim is None:
+        return gather.kernel(xp, self.reshape(-1), 0, indices.reshape(-1), False)
+    if self.ndim != indices.ndim:
+        raise RunError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+                       f"{self.ndim} dimensions for input, and {indices.ndim} dimensions for indices")
+    dim = wrap_dim(dim, self.ndim)
+    a = [1 if p == dim else n for p, n in enumerate(self.shape)]
+    b = [1 if p == dim else n for p, n in enumerate(indices.shape)]
+    both = list(xp.broadcast_shapes(a, b))
+    if not self.ndim:
+        return gather.kernel(xp, self, 0, indices, False)
+    own, other = list(both), list(both)
+    own[dim], other[dim] = self.shape[dim], indices.shape[dim]
+    return gather.kernel(xp, xp.broadcast_to(self, own), dim, xp.ascontiguousarray(xp.broadcast_to(indices, other)), False)
+
+
+def _flat_index(self, index, name):
+    if index.dtype != "int64":
+        raise RunError(f"{name}(): Expected a long tensor for index, but got {title(index.dtype)}")
+    if index.size:
+        if not self.size:
+            raise RunError(f"{name}(): tried to {'take' if name == 'take' else 'put elements'} from an empty tensor")
+        low, high = int(index.min()), int(index.max())
+        if low < -self.size or high >= self.size:
+            raise RunError(f"out of range: tried to access index {low if low < -self.size else high} on a tensor of {self.size} elements.")
+    return index
+
+
+@table.op("aten::take(Tensor self, Tensor index) -> Tensor")
+def take(xp, self, index):
+    """Elements of the flattened tensor."""
+    return self.reshape(-1)[_flat_index(self, index, "take")]
+
+
+@table.op("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
+def put(xp, self, index, source, accumulate):
+    """A copy with elements written, or added, at places of the flattened tensor."""
+    if self.dtype != source.dtype:
+        raise RunError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {title(self.dtype)} and "
+                       f"source.dtype = {title(source.dtype)}")
+    if index.size != source.size:
+        raise RunError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.size}, "
+                       f"index.numel() = {index.size}")
+    flat = self.reshape(-1).copy()
+    places = _flat_index(self, index, "put_").reshape(-1)
+    if accumulate:
+        add_at(flat, places, source.reshape(-1))
+    else:
+        flat[places] = source.reshape(-1)
+    return flat.reshape(self.shape)
+
+
+# ---- masks
+
+def _bool_mask(mask, name):
+    if mask.dtype.kind != "b" and mask.dtype != "uint8":
+        raise RunError(f"{name}: expected BoolTensor or ByteTensor for mask")
+    return mask.astype(bool)
+
+
+def _masked_fill(xp, self, mask, value):
+    if mask.dtype.kind != "b":
+        raise RunError("masked_fill_ only supports boolean masks, but got mask with dtype " + title(mask.dtype))
+    if getattr(value, "ndim", 0):
+        raise RunError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+    kind = value.dtype.kind if hasattr(value, "dtype") else "c" if isinstance(value, complex) else "i"
+    if kind == "c" and self.dtype.kind != "c":
+        raise RunError("value cannot be converted to type without overflow")
+    fill = as_array(value, self.dtype)
+    if mask.shape == self.shape:
+        result = xp.array(self, order="C")
+        xp.copyto(result, fill, where=mask)
+        return result
+    return xp.where(mask, fill, self)
+
+
+table.define(("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+              "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor"), _masked_fill,
+             doc="A value where a mask is true, both broadcast.")
+
+
+@table.op("aten::masked_select(Tensor self, Tensor mask) -> Tensor")
+def masked_select(xp, self, mask):
+    """Elements where a mask is true, in one dimension; both broadcast."""
+    if mask.dtype.kind != "b":
+        raise RunError("masked_select: expected BoolTensor for mask")
+    shape = xp.broadcast_shapes(self.shape, mask.shape)
+    return xp.broadcast_to(self, shape)[xp.broadcast_to(mask, shape)].reshape(-1)
+
+
+@table.op("aten::masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor")
+def masked_select_backward(xp, grad, input, mask):
+    """Gradient of masked_select."""
+    result = xp.zeros(xp.broadcast_shapes(input.shape, mask.shape), grad.dtype)
+    result[xp.broadcast_to(mask, result.shape)] = grad
+    return result
+
+
+@table.op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
+def masked_scatter(xp, self, mask, source):
+    """The elements of `source`, in order, where a mask is true."""
+    if self.dtype != source.dtype:
+        raise RunError(f"masked_scatter: expected self and source to have same dtypes but got {title(self.dtype)} and {title(source.dtype)}")
+    mask = _bool_mask(mask, "masked_scatter_")
+    shape = xp.broadcast_shapes(self.shape, mask.shape)
+    mask = xp.broadcast_to(mask, shape)
+    count = int(xp.count_nonzero(mask))
+    if source.size < count:
+        raise RunError("Number of elements of source < number of ones in mask")
+    result = xp.broadcast_to(self, shape).copy()
+    result[mask] = source.reshape(-1)[:count]
+    return result
+
+
+@table.op("aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor")
+def masked_scatter_backward(xp, grad_output, mask, sizes):
+    """Gradient of masked_scatter for its source."""
+    result = xp.zeros(sizes, grad_output.dtype)
+    taken = xp.broadcast_to(grad_output, xp.broadcast_shapes(grad_output.shape, mask.shape))[xp.broadcast_to(mask, grad_output.shape)]
+    result.reshape(-1)[:taken.size] = taken
+    return result
+
+
+# ---- places of what is not zero
+
+def _places(xp, self):
+    return xp.stack(self.reshape(-1).nonzero() if not self.ndim else self.nonzero(), 1)[:, :self.ndim].astype(xp.int64)
+
+
+table.define(("aten::nonzero(Tensor self) -> Tensor", "aten::argwhere(Tensor self) -> Tensor"), _places,
+             doc="Indices of the elements that are not zero, one row each.")
+
+
+def _places_by_dim(xp, self):
+    return list(self.reshape(-1).nonzero() if not self.ndim else self.nonzero())
+
+
+table.define(("aten::nonzero_numpy(Tensor self) -> Tensor[]", "aten::where(Tensor condition) -> Tensor[]"), _places_by_dim,
+             doc="Indices of the elements that are not zero, one vector per dimension.")
+
+
+@table.op("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
+def nonzero_static(xp, self, size, fill_value):
+    """nonzero cut or filled up to `size` rows."""
+    if size < 0:
+        raise RunError("nonzero_static: 'size' must be an non-negative integer")
+    found = _places(xp, self)
+    result = xp.full((size, self.ndim), fill_value, xp.int64)
+    result[:len(found)] = found[:size]
+    return result

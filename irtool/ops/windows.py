@@ -1,0 +1,95 @@
+"""Sliding windows over the last dimensions, shared by convolution and pooling: sizes, padding, views."""
+from __future__ import annotations
+
+import math
+
+from irtool.ir.errors import RunError
+
+
+def per_dim(values, rank, name="stride", default=None):
+    """A number per spatial dimension: one value stands for all, none for `default`."""
+    values = [values] if isinstance(values, int) else list(values)
+    if not values:
+        return list(default)
+    if len(values) == 1:
+        return values * rank
+    if len(values) != rank:
+        raise RunError(f"expected {name} to be a single integer value or a list of {rank} values to match the convolution dimensions, but "
+                       f"got {name}={values}")
+    return values
+
+
+def padded_zeros(xp, x, before, after, value=0):
+    """`x` with borders of `value` around its last dimensions; itself when there are none."""
+    if not any(before) and not any(after):
+        return x
+    rank = len(before)
+    shape = x.shape[:-rank] + tuple(n + b + a for n, b, a in zip(x.shape[-rank:], before, after, strict=True))
+    result = xp.full(shape, value, x.dtype) if value else xp.zeros(shape, x.dtype)
+    target = tuple(slice(max(b, 0), n - max(a, 0)) for n, b, a in zip(shape[-rank:], before, after, strict=True))
+    source = tuple(slice(max(-b, 0), n - max(-a, 0)) for n, b, a in zip(x.shape[-rank:], before, after, strict=True))
+    result[(..., *target)] = x[(..., *source)]
+    return result
+
+
+def windows(xp, x, kernel, stride, dilation, counts):
+    """View (lead..., *counts, *kernel) of the windows over the last len(kernel) dimensions of `x`."""
+    rank = len(kernel)
+    lead_shape, lead_strides, strides = x.shape[:-rank], x.strides[:-rank], x.strides[-rank:]
+    return xp.lib.stride_tricks.as_strided(
+        x, (*lead_shape, *counts, *kernel),
+        (*lead_strides, *(s * t for s, t in zip(strides, stride, strict=True)), *(s * d for s, d in zip(strides, dilation, strict=True))),
+        writeable=False)
+
+
+def conv_extents(extents, kernel, stride, dilation, before, after):
+    """Number of window positions per dimension."""
+    return [(n + b + a - d * (k - 1) - 1) // s + 1
+            for n, k, s, d, b, a in zip(extents, kernel, stride, dilation, before, after, strict=True)]
+
+
+def pool_extents(extents, kernel, stride, dilation, padding, ceil_mode):
+    """The same for pooling: with `ceil_mode` a last window may hang over, but must begin inside the tensor or its left border."""
+    counts = []
+    for n, k, s, d, p in zip(extents, kernel, stride, dilation, padding, strict=True):
+        room = n + 2 * p - d * (k - 1) - 1
+        count = (-(-room // s) if ceil_mode else room // s) + 1
+        if ceil_mode and (count - 1) * s >= n + p:
+            count -= 1
+        counts.append(count)
+    return counts
+
+
+def positions(kernel):
+    """All places in a window, in row-major order."""
+    if not kernel:
+        yield ()
+        return
+    for first in range(kernel[0]):
+        for rest in positions(kernel[1:]):
+            yield (first, *rest)
+
+
+def place_slices(place, stride, dilation, counts):
+    """Where the elements at one place of every window lie: a slice per dimension."""
+    return tuple(slice(k * d, k * d + (n - 1) * s + 1, s) for k, s, d, n in zip(place, stride, dilation, counts, strict=True))
+
+
+def spread(xp, columns, kernel, stride, dilation, extents):
+    """The opposite of `windows`: columns (lead..., *kernel, *counts) added up in a new (lead..., *extents) array."""
+    rank = len(kernel)
+    counts = columns.shape[-rank:]
+    result = xp.zeros((*columns.shape[:-2 * rank], *extents), columns.dtype)
+    if not math.prod(counts):
+        return result
+    for place in positions(kernel):
+        result[(..., *place_slices(place, stride, dilation, counts))] += columns[(..., *place, *(slice(None),) * rank)]
+    return result
+
+
+def cropped(x, before, after):
+    """`x` without borders around its last dimensions."""
+    if not any(before) and not any(after):
+        return x
+    edges = zip(x.shape[-len(before):], before, after, strict=True)
+    return x[(..., *(slice(b, n - a) for n, b, a in edges))]
