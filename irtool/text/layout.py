@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Layout:
     """The record of one graph."""
 
-    __slots__ = ("entries", "stages", "input_stages", "name_line")
+    __slots__ = ("entries", "stages", "input_stages", "name_line", "is_listing")
 
     def __init__(self) -> None:
         self.entries: dict[Node, tuple[str, str, str]] = {}
@@ -25,6 +25,8 @@ class Layout:
         """Graph inputs that belong to a later stage."""
         self.name_line: tuple[str, str] | None = None
         """Canonical and raw text of the `# graph NAME:` line."""
+        self.is_listing = False
+        """Let-bindings without a header, as of early 2017."""
 
     def __bool__(self) -> bool:
-        return bool(self.entries or self.stages or self.input_stages or self.name_line)
+        return bool(self.entries or self.stages or self.input_stages or self.name_line or self.is_listing)

@@ -110,6 +110,11 @@ def nearest(name: str, known: Mapping[str, object] | list[str]) -> str:
     return found[0] if found else ""
 
 
+def ref(name: str) -> str:
+    """A value's name as a message shows it."""
+    return f"%{name}" if len(name) <= 60 else f"%{name[:57]}..."
+
+
 def expected(what: str, text: str, pos: int) -> Mistake:
     """`expected WHAT, found ...` at `pos`."""
     return Mistake(f"expected {what}, found {shown(text, pos)}", pos, word_end(text, pos))

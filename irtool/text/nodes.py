@@ -61,7 +61,7 @@ class NodeReader:
         if not text.startswith(":", end):
             return name, None, match.end()      # written by hand: a second definition hides the first, as in torch's own reader
         if name in self.env:
-            self.report(Mistake(f"%{name} is defined a second time", pos, match.end(), self.defined_at(name)))
+            self.report(Mistake(f"{lexer.ref(name)} is defined a second time", pos, match.end(), self.defined_at(name)))
         begin = blanks(text, end + 1)
         end = lexer.end_of_type(text, begin)
         while end > begin and text[end - 1] in " \t\r":
@@ -70,7 +70,7 @@ class NodeReader:
 
     def defined_at(self, name: str) -> tuple[str, int, str]:
         """The note that points at the first definition."""
-        return f"%{name} is first defined here", self.env[name].node.line, f"%{name}"
+        return f"{lexer.ref(name)} is first defined here", self.env[name].node.line, f"%{name}"
 
     def type(self, begin: int, end: int) -> Type:
         """The type that stands between two offsets."""
@@ -128,7 +128,7 @@ class NodeReader:
         while True:
             name, type, end = self.declaration(at)
             if any(name == other for other, _ in declared):
-                raise Mistake(f"%{name} is defined a second time", at, end)
+                raise Mistake(f"{lexer.ref(name)} is defined a second time", at, end)
             declared.append((name, type))
             end = blanks(text, end)
             if not text.startswith(",", end):
@@ -174,6 +174,8 @@ class NodeReader:
         if match is None:
             raise expected("an operator such as aten::add", text, at)
         kind, end = match.group(), match.end()
+        if text.startswith(":", end):
+            raise Mistake(f"expected an operator's name after '{kind[:60]}::'", at, lexer.word_end(text, at))
         if ":" in kind:
             kind = kind.replace("::", ":").replace(":", "::")
         if text.startswith("[", end):
@@ -259,7 +261,7 @@ class NodeReader:
             node.line = self.line
             return node.add_output(name, self.untyped())
         hint = lexer.nearest(name, self.env)
-        raise Mistake(f"%{name} is not defined before this use" + (f"; did you mean '%{hint}'?" if hint else ""), start, end)
+        raise Mistake(f"{lexer.ref(name)} is not defined before this use" + (f"; did you mean '%{hint}'?" if hint else ""), start, end)
 
     def literal(self, text: str) -> Value:
         """A constant among the operands becomes a node, whose value has no name, in front of the user."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from irtool.ir.attribute import Attribute
 from irtool.ir.dialect import DIALECTS, Dialect
 from irtool.ir.errors import ParseError
-from irtool.ir.graph import Graph, Node
+from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
 from irtool.ir.types import Type
@@ -26,16 +26,15 @@ MAX_ERRORS = 20
 Template = tuple[str, Type, Mapping[str, Attribute]]
 
 
-def parse(text: str, filename: str | None = None, *, first_line: int = 1) -> Module:
+def parse(text: str, filename: str | None = None) -> Module:
     """Read a file of IR, in any dialect. `str(parse(text)) == text`.
 
-    first_line: the number of the text's first line, for a text that is a piece of the file `filename`.
     Raises ParseError with up to 20 diagnostics. Garbage collection pauses while the objects are made.
     """
     enabled = gc.isenabled()
     gc.disable()        # nothing made here is garbage: collections would only walk the growing graph, again and again
     try:
-        return GraphFile(text, filename or "<string>", first_line).read()
+        return GraphFile(text, filename or "<string>").read()
     finally:
         if gc.get_freeze_count() == 0:
             # Hand the new objects to the oldest generation. Otherwise the next allocation anywhere would walk all of them.
@@ -59,9 +58,9 @@ class Tails(dict[str, str]):
 class GraphFile:
     """One text: finds its graphs, and holds what they share."""
 
-    def __init__(self, text: str, filename: str, first_line: int = 1) -> None:
+    def __init__(self, text: str, filename: str) -> None:
         self.text = text
-        self.source = SourceFile(filename, text, first_line)
+        self.source = SourceFile(filename, text)
         self.problems: list[Diagnostic] = []
         self.dialect: Dialect | None = None
         self.templates: dict[str, Template] = {}
@@ -79,7 +78,7 @@ class GraphFile:
         """The module. Raises ParseError."""
         text = self.text
         items: list[str | Graph] = []
-        pos, line = 0, self.source.first_line
+        pos, line = 0, 1
         while not self.is_full:
             match = lexer.HEADER.search(text, pos)
             if match is None:
@@ -95,30 +94,33 @@ class GraphFile:
             items.append(reader.graph)
             pos, line = end, last
         if not items and text.strip() and not self.problems:
-            items.append(self.read_without_graph())
-        elif pos < len(text):
+            pos, line = self.read_without_graph(items)
+        if pos < len(text):
             self.check_free_text(pos, len(text), line)
             items.append(text[pos:])
         if self.problems:
             raise ParseError("", self.problems)
         return Module(items, self.source.name)
 
-    def read_without_graph(self) -> Graph | str:
+    def read_without_graph(self, items: list[str | Graph]) -> tuple[int, int]:
         """A text without `graph(`: a listing of 2017, or no IR."""
         from irtool.text.listing import read_listing
 
-        graph = read_listing(self)
-        if graph is None and not self.problems:
-            at = end = 0
-            message = "no graph found: expected 'graph('"
-            match = lexer.FIRST_WORD.search(self.text)
-            if match is not None:
-                at, end = match.span(1)
-                message += f", found '{match[1][:40]}'" if match[1].isprintable() else ""
-                if lexer.nearest(match[1], ["graph"]):
-                    message += "; did you mean 'graph'?"
-            self.report(Mistake(message, at, end), self.text.count("\n", 0, at) + self.source.first_line)
-        return graph if graph is not None else ""
+        text = self.text
+        listing = read_listing(self)
+        if listing is not None:
+            items.append(listing[0])
+            return listing[1], text.count("\n", 0, listing[1]) + 1
+        at = end = 0
+        message = "no graph found: expected 'graph('"
+        match = lexer.FIRST_WORD.search(text)
+        if match is not None:
+            at, end = match.span(1)
+            message += f", found '{match[1][:40]}'" if match[1].isprintable() else ""
+            if lexer.nearest(match[1], ["graph"]):
+                message += "; did you mean 'graph'?"
+        self.report(Mistake(message, at, end), text.count("\n", 0, at) + 1)
+        return len(text), 1
 
     def check_free_text(self, start: int, end: int, line: int) -> None:
         """Where a `return` stands outside a graph, the graph's header was misspelt."""
@@ -205,5 +207,3 @@ def take_name(graph: Graph, free: str) -> str:
         graph.layout = layout
     return free[:cut]
 
-
-__all__ = ["MAX_ERRORS", "GraphFile", "Node", "parse"]

@@ -125,7 +125,9 @@ class Printer:
         graph = self.graph
         block = graph.block
         dialect = self.dialect
-        if self.layout or dialect.uses_lists or dialect.literal_operands or not dialect.typed:
+        if self.layout is not None and self.layout.is_listing:
+            out.extend([self.recorded(node, self.listed(node)) for node in (*block, block.return_node)])
+        elif self.layout or dialect.uses_lists or dialect.literal_operands or not dialect.typed:
             if dialect.uses_lists:
                 self.uses = collect_uses(graph)
             out.append(self.recorded(block.param_node, self.header(label)))
@@ -165,6 +167,15 @@ class Printer:
         """`  return (%a)` and what closes the graph."""
         refs = self.refs(self.graph.outputs)
         return f"  return ({refs}){';' if self.dialect.semicolons else ''}\n" + ("}\n" if self.dialect.braces else "")
+
+    def listed(self, node: Node) -> str:
+        """`%21 = Linear %20, %1`: a line of the listings of early 2017."""
+        refs = self.refs(node.inputs)
+        if node is self.graph.block.return_node:
+            return f"Ret {refs}\n" if refs else "Ret\n"
+        scalars = node.attributes.get("scalars")
+        words = [self.refs(node.outputs), "=", node.kind + attributes_text(node.attributes), scalars.text if scalars is not None else "", refs]
+        return " ".join([word for word in words if word]) + "\n"
 
     # -- nodes
     def nodes(self, block: Block, level: int, out: list[str]) -> None:  # noqa: C901  the hot loop: one branch per number of operands

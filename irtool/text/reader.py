@@ -46,14 +46,12 @@ class Reader(NodeReader):
         """Header, body and return."""
         start, line, lead, problems = self.pos, self.line, self.lead, len(self.file.problems)
         self.read_header()
-        body = (self.pos, self.line, len(self.records))
         read_body(self)
         if len(self.file.problems) == problems and not self.names_are_good():
             self.__init__(self.file, start, line, self.graph.dialect, self.label, lead)  # type: ignore[misc]
             self.read_header()
             while not self.done:
                 self.statement()
-        del body
         for node in self.owners:
             node.blocks = tuple(node.blocks)
 
@@ -70,6 +68,8 @@ class Reader(NodeReader):
         except Mistake as mistake:
             self.report(mistake)
             self.skip_header()
+            self.elided = True      # names that the header would have defined are not reported too
+            self.done = self.done or self.pos >= len(self.text)
 
     def report(self, mistake: Mistake) -> None:
         super().report(mistake)
@@ -146,11 +146,9 @@ class Reader(NodeReader):
         return int(match[1]), match.end()
 
     # -- blocks
-    def open_block(self, number: int) -> bool:
-        """Begin a block of the node before; False when there is none."""
+    def open_block(self, number: int) -> None:
+        """Begin a block of the node before."""
         owner = self.before
-        if owner is self.block.return_node:
-            return False
         block = Block(self.graph, owner)
         block.param_node.line = number
         if not owner.blocks:
@@ -161,7 +159,6 @@ class Reader(NodeReader):
         self.block = block
         self.before = block.return_node
         self.indent = "  " * (2 * len(self.stack) + 1)
-        return True
 
     def declare_input(self, name: str, type: Type | None, block: Block | None = None) -> None:
         """A new input of the block that is being read."""
@@ -252,7 +249,7 @@ class Reader(NodeReader):
         end = len(self.text[:at].rstrip())
         self.done = True
         self.pos = self.text.rfind("\n", 0, end) + 1
-        self.line = self.text.count("\n", 0, end) + self.file.source.first_line
+        self.line = self.text.count("\n", 0, end) + 1
         where = f"block{len(self.stack[-1][1].blocks) - 1}, whose end '-> (...)' is missing" if self.stack else "a graph: expected 'return (...)'"
         raise Mistake(f"the text ends inside {where}", end)
 
@@ -284,8 +281,11 @@ class Reader(NodeReader):
             self.done = True
             self.move(len(text))
             return
-        if not self.open_block(self.line):
-            raise Mistake("a block without a node before it", at, match.end() - 1)
+        if owner is self.block.return_node:
+            self.report(Mistake("a block without a node before it", at, match.end() - 1))
+            owner = Node("prim::Missing")
+            self.place(owner)
+        self.open_block(self.line)
         block = self.block
         number = len(owner.blocks) - 1
         if match["number"] != str(number):
@@ -338,9 +338,13 @@ class Reader(NodeReader):
         """`  return (%a)`, with `;` and `}` where the dialect has them."""
         text = self.text
         if self.stack:
-            mistake = Mistake("'return' inside a block: expected '-> (...)'", at, after - 1)
-            self.done = not text.startswith(("  ", "\t"), at - 2)
-            raise mistake
+            self.report(Mistake("'return' inside a block: expected '-> (...)'", at, after - 1))
+            if at - pos > 2:        # meant for the block
+                self.close_block((), self.line)
+            else:
+                self.done = True
+            self.move(line_end(text, at))
+            return
         self.done = True
         values, end = self.operands(after)
         end = blanks(text, end)
@@ -352,6 +356,8 @@ class Reader(NodeReader):
         if self.braces:
             close = filler(text, end)
             if not text.startswith("}", close):
+                if close >= len(text):
+                    raise Mistake("expected '}' after 'return (...)', found the end of the text", len(text.rstrip()))
                 raise expected("'}' after 'return (...)'", text, close)
             end = blanks(text, close + 1)
             end = end + 1 if text.startswith("\n", end) else close + 1
