@@ -211,6 +211,12 @@ class Aliases:
 
         Neither may be written into, and not both may leave the graph, unless they are views of one memory anyway.
         """
+        if not self._writes and not self._writes_all:
+            for value in dropped.outputs:
+                if value in self._points or value in self._wild or value in self._output_roots:
+                    break
+            else:
+                return True
         if kept.kind == "prim::Uninitialized":
             return True
         for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
@@ -222,6 +228,8 @@ class Aliases:
 
     def note_merge(self, kept: Node, dropped: Node) -> None:
         """The merge was done: what left the graph through `dropped` now leaves through `kept`."""
+        if self._output_roots.isdisjoint(dropped.outputs) and self._points.keys().isdisjoint(dropped.outputs):
+            return
         for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
             if self.escapes(yours):
                 self._output_roots.update(self.roots(mine))

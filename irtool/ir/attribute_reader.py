@@ -222,7 +222,9 @@ _NUMERIC = NUMBER_CHARACTERS | {"j"}
 
 
 def parse_number(text: str) -> int | float | complex | None:
-    """An int, float or complex number as torch prints it; None when it is none."""
+    """An int, float or complex number as torch prints it; None when it is none. `-0` is a float: no int is printed so."""
+    if text == "-0":
+        return -0.0
     for read in (int, float, complex):
         try:
             found: int | float | complex = read(text)

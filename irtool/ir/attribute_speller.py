@@ -5,7 +5,7 @@ from irtool.ir.attribute_reader import Opaque
 from irtool.ir.dialect import Dialect
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
-from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.tensor_literal import TensorLiteral, short_text
 from irtool.ir.type_model import DictType, ListType, OptionalType, TupleType, Type
 from irtool.ir.type_spelling import python_text, spell
 
@@ -36,7 +36,7 @@ def _text(value: object, dialect: Dialect, type: Type | None, depth: int) -> str
     if depth > MAX_DEPTH:
         raise Error(f"a value nested deeper than {MAX_DEPTH} cannot be spelled")
     if isinstance(value, bool):
-        return str(value) if dialect.structured_values else str(int(value))
+        return str(value)
     if isinstance(value, int):
         return float_text(float(value), dialect) if type is not None and type.key == "float" else _int_text(value)
     if isinstance(value, float):
@@ -63,6 +63,8 @@ def _container_text(value: list[object] | tuple[object, ...] | dict[object, obje
                     depth: int) -> str:
     if isinstance(value, list):
         element = type.element if isinstance(type, ListType) else None
+        if not dialect.structured_values:       # a list of bools was a list of ints
+            value = [int(each) if isinstance(each, bool) else each for each in value]
         return "[" + ", ".join(_text(v, dialect, element, depth + 1) for v in value) + "]"
     if isinstance(value, tuple):
         types: tuple[Type | None, ...] = (None,) * len(value)
@@ -87,9 +89,10 @@ def _is_negative(value: float) -> bool:
 
 
 def float_text(value: float, dialect: Dialect) -> str:
-    """A float as C++ prints it: 6 digits before 2020, then 17, where integral ones below 1e10 end in a dot."""
+    """A float as C++ prints it: 6 digits before 2020 (more here where they would say another number), then 17, where integral ones
+    below 1e10 end in a dot."""
     if dialect.float_style == "short6":
-        return f"{value:g}"
+        return short_text(value)
     if value == value and abs(value) < 1e10 and value == int(value):
         return ("-" if _is_negative(value) else "") + str(abs(int(value))) + "."
     return f"{value:.17g}"

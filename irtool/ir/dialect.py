@@ -19,7 +19,8 @@ class Dialect:
         # the frame of a graph
         "braces", "input_separator", "semicolons", "uses_lists", "stages", "scopes", "nested_blocks", "source_comments",
         # operators
-        "qualified_kinds", "attribute_arguments", "literal_operands", "none_kind", "device_constants",
+        "qualified_kinds", "attribute_arguments", "literal_operands", "none_kind", "undefined_kind", "any_defined_kind",
+        "cast_namespace", "device_constants",
         # types
         "typed", "bare_sizes", "tensor_word", "string_word", "number_word", "none_word", "list_types", "optional_types",
         "tuple_types", "python_dicts", "shape_style", "partial_shapes", "unranked_dtypes", "undefined_word", "tensor_options",
@@ -49,7 +50,13 @@ class Dialect:
     literal_operands: bool
     """Constants may stand among the operands: `aten::add(7, 8)` (a branch that was never merged)."""
     none_kind: str
-    """The node that makes None or an undefined tensor: `prim::Undefined`, `prim::None` or `prim::Constant`."""
+    """The node that makes None: `prim::Undefined`, `prim::None` or `prim::Constant`."""
+    undefined_kind: str
+    """The node that makes an undefined tensor: `prim::Undefined`, from 2019-03 `prim::AutogradZero`."""
+    any_defined_kind: str
+    """The node that asks whether a gradient is there: `prim::AnyDefined`, from 2019-03 `prim::AutogradAnyNonZero`."""
+    cast_namespace: str
+    """Tensor to number: `prim::TensorToNum` (empty), `prim::Int` ("prim") or `aten::Int` ("aten")."""
     device_constants: str
     """A device is the number list `int[] = prim::Constant[value=[0, -1]]` ("list") or the text `"cpu"` ("string")."""
     typed: bool
@@ -117,7 +124,8 @@ class Dialect:
 _A0 = Dialect(
     "A0", "before 2017-09-05", braces=True, input_separator=", ", semicolons=True, uses_lists=True, stages=True, scopes=False,
     nested_blocks=False, source_comments=False, qualified_kinds=False, attribute_arguments=True, literal_operands=False,
-    none_kind="Undefined", device_constants="list", typed=False, bare_sizes=False, tensor_word="UNKNOWN_TYPE",
+    none_kind="Undefined", undefined_kind="Undefined", any_defined_kind="AnyDefined",
+    cast_namespace="", device_constants="list", typed=False, bare_sizes=False, tensor_word="UNKNOWN_TYPE",
     string_word="string", number_word="Number", none_word="None", list_types=False, optional_types=False, tuple_types=False,
     python_dicts=False, shape_style="plain", partial_shapes="none", unranked_dtypes=False, undefined_word="", tensor_options=False,
     float_style="short6", string_style="raw", tensor_tag="CPU{}Tensor", one_element_tensors=False, structured_values=False)
@@ -126,18 +134,20 @@ _A2 = Dialect("A2", "2017-09-05 to 2017-11-14", _A1, bare_sizes=False, input_sep
 _B1 = Dialect("B1", "2017-11-15 to 2018-03-16", _A2, uses_lists=False)
 _B2 = Dialect("B2", "2017-12-04 to 2018-03-16", _B1, scopes=True)
 _B3 = Dialect("B3", "2018-02-02 to 2018-03-16", _B2, nested_blocks=True, tensor_word="Dynamic")
-_C1 = Dialect("C1", "2018-03-16 to 2018-07", _B3, qualified_kinds=True, none_kind="prim::Undefined", list_types=True)
+_C1 = Dialect("C1", "2018-03-16 to 2018-07", _B3, qualified_kinds=True, none_kind="prim::Undefined", undefined_kind="prim::Undefined",
+              any_defined_kind="prim::AnyDefined", list_types=True)
 _C2 = Dialect(
-    "C2", "2018-06-21 to 2019-02-12", _C1, attribute_arguments=False, none_kind="prim::None", device_constants="string",
-    tensor_word="Tensor", number_word="Scalar", optional_types=True, tuple_types=True, python_dicts=True, partial_shapes="rank",
+    "C2", "2018-06-21 to 2019-02-12", _C1, attribute_arguments=False, none_kind="prim::None", cast_namespace="prim",
+    device_constants="string", tensor_word="Tensor", number_word="Scalar", optional_types=True, tuple_types=True, python_dicts=True, partial_shapes="rank",
     undefined_word="UndefinedTensor", string_style="c", tensor_tag="CPU{}Type")
 _X1 = Dialect("X1", "a branch, 2018-08", _C2, literal_operands=True)
 _X2 = Dialect("X2", "a branch, 2018-11", _C2)
 _D = Dialect("D", "2019-02-13 to 2019-05-30", _C2, braces=False, input_separator=",\n      ", semicolons=False, stages=False,
-             none_kind="prim::Constant", tensor_tag="CPU{}Type")
+             none_kind="prim::Constant", undefined_kind="prim::AutogradZero", any_defined_kind="prim::AutogradAnyNonZero",
+             tensor_tag="Variable[CPU{}Type]")
 _E = Dialect("E", "2019-05-31 to 2020-04-20", _D, source_comments=True, string_word="str", python_dicts=False, partial_shapes="any",
              unranked_dtypes=True, undefined_word="[AutogradZero]", float_style="long17", structured_values=True,
-             shape_style="plain")
+             shape_style="plain", tensor_tag="CPU{}Type", cast_namespace="aten")
 _F1 = Dialect("F1", "2020-04-21 to 2020-10-05", _E, shape_style="colon")
 _F2 = Dialect("F2", "2020-07-17 to 2020-10-05", _F1, tensor_options=True)
 _G = Dialect("G", "2020-10-06 to today", _F2, shape_style="named", none_word="NoneType")

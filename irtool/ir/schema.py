@@ -341,30 +341,34 @@ _accepts: dict[tuple[Type, Type, bool], bool] = {}
 
 def schema_of(node: Node) -> Schema | None:
     """The overload a node means, from its operand types and attribute names; None when no declaration fits."""
-    key = (node.kind, *[value.type for value in node.inputs], *node.attributes) if node.attributes else \
-        (node.kind, *[value.type for value in node.inputs])
+    key = (node.kind, len(node.outputs), *[value.type for value in node.inputs], *node.attributes)
     try:
         return _resolved[key]
     except KeyError:
         pass
     if len(_resolved) > 50_000:
         _resolved.clear()
-    found = _resolved[key] = resolve(node.kind, [value.type for value in node.inputs], list(node.attributes))
+    found = _resolved[key] = resolve(node.kind, [value.type for value in node.inputs], list(node.attributes), len(node.outputs))
     return found
 
 
-def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = ()) -> Schema | None:
-    """The first overload that takes these operands in order and these attributes by name; exact matches before lenient ones."""
+def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (), results: int = -1) -> Schema | None:
+    """The first overload that takes these operands in order and these attributes by name; exact matches before lenient ones.
+
+    Attributes no overload has an argument for are notes, not arguments (`warn_id=0`). Where operand types say little, the number
+    of results decides (-1: not known).
+    """
     candidates = schemas(qualified(kind))
+    attributes = [name for name in attributes if any(name in schema.positions for schema in candidates)]
     if not attributes:
         for schema in candidates:
             if len(operands) == len(schema.arguments) or schema.is_vararg and len(operands) >= len(schema.arguments):
                 if _fits(schema, operands):
                     return schema
     for lenient in (False, True):
-        for schema in candidates:
-            if _fits_partly(schema, operands, attributes, lenient):
-                return schema
+        fitting = [schema for schema in candidates if _fits_partly(schema, operands, attributes, lenient)]
+        if fitting:
+            return next((schema for schema in fitting if results < 0 or len(schema.returns) == results), fitting[0])
     return None
 
 

@@ -1,0 +1,432 @@
+"""The verifier: a table of invariants; every violation is collected, with node and reason.
+
+Today's dialects are held to the declared operators; texts of older dialects may use kinds that are gone since, and operand types
+that said less. Kinds outside `aten::` and `prim::` are free.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from irtool.ir import types
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, SPECIAL_PRIMS, is_known_prim
+from irtool.ir.errors import VerifyError
+from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.ir.schema import Schema, declared_kinds, is_tensor_like, schema_of, schemas
+from irtool.ir.source import Diagnostic
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+
+if TYPE_CHECKING:
+    from irtool.ir.source import SourceFile
+
+Found = tuple[Node | None, str]
+STRICT_DIALECTS = frozenset(("G", "H", "T"))
+MAX_FOUND = 1000
+
+
+def verify(subject: Module | Graph) -> None:
+    """Raise VerifyError with every violation in the graph, or in any graph of the module; do nothing when all is well."""
+    graphs = [subject] if isinstance(subject, Graph) else subject.graphs
+    found = [diagnostic for graph in graphs for diagnostic in violations(graph)]
+    if found:
+        raise VerifyError(diagnostics=found)
+
+
+def violations(graph: Graph) -> list[Diagnostic]:
+    """Every invariant the graph breaks, in the order of the table; broken links hide what comes after them."""
+    out: list[Diagnostic] = []
+    for name, check in INVARIANTS:
+        for node, message in check(graph):
+            out.append(_diagnostic(graph.source, node, message, name))
+            if len(out) >= MAX_FOUND:
+                return out
+        if out and name in ("links", "scopes"):
+            break
+    return out
+
+
+def _diagnostic(source: SourceFile | None, node: Node | None, message: str, code: str) -> Diagnostic:
+    line = node.line if node is not None else 0
+    if node is None or source is None or not line:
+        return Diagnostic("error", message, source, line, code=code)
+    word = "return" if node.kind == RETURN else node.kind
+    text = source.line(line)
+    at = text.find(" = " + word)
+    at = at + 3 if at >= 0 else text.find(word)
+    if at < 0:
+        return Diagnostic("error", message, source, line, code=code)
+    return Diagnostic("error", message, source, line, at + 1, at + 1 + len(word), code=code)
+
+
+def _show(node: Node) -> str:
+    if node.kind in (PARAM, RETURN):
+        return "the inputs" if node.kind == PARAM else "the results"
+    return f"%{node.outputs[0].name} = {node.kind}" if node.outputs else node.kind
+
+
+# ---------------------------------------------------------------- structure
+def _check_links(graph: Graph) -> Iterator[Found]:
+    """Blocks are circular lists whose nodes know their neighbours, their block and their results."""
+    seen: set[Node] = set()
+    blocks: list[tuple[Block, Node | None]] = [(graph.block, None)]
+    while blocks:
+        block, owner = blocks.pop()
+        if block.owning_node is not owner or block.graph is not graph:
+            yield owner, f"a block of {_show(owner) if owner else 'the graph'} does not know its owner"
+        if block.param_node.kind != PARAM or block.return_node.kind != RETURN:
+            yield owner, "a block without its hidden nodes"
+        for hidden in (block.param_node, block.return_node):
+            if hidden.owner is not block:
+                yield owner, f"{_show(hidden)} stand in another block"
+        yield from _check_results(block.param_node)
+        end, node = block.return_node, block.return_node.next
+        while node is not end:
+            if node in seen:
+                yield node, f"{_show(node)} stands in the graph twice"
+                return
+            seen.add(node)
+            if node.owner is not block:
+                yield node, f"{_show(node)} does not know its block"
+            if node.next.prev is not node or node.prev.next is not node:
+                yield node, f"{_show(node)} and its neighbours are not linked both ways"
+                return
+            yield from _check_results(node)
+            blocks.extend((inner, node) for inner in node.blocks)
+            node = node.next
+
+
+def _check_results(node: Node) -> Iterator[Found]:
+    for value in node.outputs:
+        if value.node is not node:
+            yield node, f"%{value.name} does not know that {_show(node)} defines it"
+
+
+def _check_scopes(graph: Graph) -> Iterator[Found]:
+    """Every operand is defined above, in the same block or one around it (or in lines that a comment says were left out)."""
+    defined: set[Value] = set()
+
+    def block(at: Block) -> Iterator[Found]:
+        entered: list[Value] = list(at.inputs)
+        defined.update(at.inputs)
+        for node in at:
+            for value in node.inputs:
+                if value not in defined and value.node.kind != "prim::Omitted":
+                    yield node, _undefined(graph, node, value)
+            for inner in node.blocks:
+                yield from block(inner)
+            defined.update(node.outputs)
+            entered.extend(node.outputs)
+        for value in at.outputs:
+            if value not in defined and value.node.kind != "prim::Omitted":
+                yield at.return_node, _undefined(graph, at.return_node, value)
+        defined.difference_update(entered)
+
+    yield from block(graph.block)
+
+
+def _undefined(graph: Graph, node: Node, value: Value) -> str:
+    where = value.node.graph
+    if where is None:
+        reason = "which no node of the graph defines"
+    elif where is not graph:
+        reason = "which belongs to another graph"
+    elif value.node.owner is node.owner:
+        reason = "which is defined below"
+    else:
+        reason = "which is defined in a block that does not enclose it"
+    reads = "read" if node.kind == RETURN else "reads"
+    return f"{_show(node)} {reads} %{value.name}, {reason}"
+
+
+def _check_uses(graph: Graph) -> Iterator[Found]:
+    """When uses are built, they are exactly the operands that read a value."""
+    if not graph.has_uses_built:
+        return
+    expected: dict[Value, set[tuple[Node, int]]] = {value: set() for value in graph.values()}
+    for block in graph.walk_blocks():
+        for node in (*block, block.return_node):
+            for slot, value in enumerate(node.inputs):
+                expected.setdefault(value, set()).add((node, slot))
+    for value, uses in expected.items():
+        have = set(value._use_map())
+        for user, slot in sorted(uses - have, key=lambda use: use[1]):
+            yield user, f"operand {slot} of {_show(user)} is missing from the uses of %{value.name}"
+        for user, slot in sorted(have - uses, key=lambda use: use[1]):
+            yield value.node, f"%{value.name} lists a use by {_show(user)} (operand {slot}) that is not there"
+
+
+def _check_names(graph: Graph) -> Iterator[Found]:
+    """No two values share a name; no name is empty."""
+    if graph.dialect.name == "T":       # hand-written text may shadow
+        return
+    owner: dict[str, Node] = {}
+    for value in graph.values():
+        if not value.name:
+            if value.node.kind == "prim::Constant" and graph.dialect.literal_operands:
+                continue        # a literal among the operands
+            yield value.node, f"{_show(value.node)} defines a value without a name"
+        elif value.name in owner:
+            yield value.node, f"the name %{value.name} is used twice"
+        else:
+            owner[value.name] = value.node
+
+
+# ---------------------------------------------------------------- control flow
+def _check_if(graph: Graph) -> Iterator[Found]:
+    """`prim::If`: one condition, two blocks without inputs that give what the node gives."""
+    for node in graph.walk():
+        if node.kind not in IF_KINDS:
+            continue
+        if len(node.inputs) != 1:
+            yield node, f"{node.kind} takes one operand, the condition, found {len(node.inputs)}"
+        elif not _is_condition(node.inputs[0].type):
+            yield node, f"the condition of {node.kind} is a bool, found %{node.inputs[0].name} : {node.inputs[0].type}"
+        if not 1 <= len(node.blocks) <= 2:      # one: torch's own tests print an If with a block erased
+            yield node, f"{node.kind} has two blocks, found {len(node.blocks)}"
+        for i, block in enumerate(node.blocks):
+            if block.inputs:
+                yield node, f"block{i} of {node.kind} has no inputs, found {len(block.inputs)}"
+            yield from _check_flow(graph, node, f"block{i} of {node.kind} gives", block.outputs, node.outputs)
+
+
+def _check_loop(graph: Graph) -> Iterator[Found]:
+    """`prim::Loop`: trip count, condition, carried values; one block that takes the count and gives the condition."""
+    for node in graph.walk():
+        if node.kind != "prim::Loop":       # the `Loop` of 2018-02 took no count
+            continue
+        if len(node.blocks) != 1:
+            yield node, f"{node.kind} has one block, found {len(node.blocks)}"
+            continue
+        body = node.blocks[0]
+        if len(node.inputs) < 2:
+            yield node, f"{node.kind} takes a trip count and a condition, found {len(node.inputs)} operands"
+            continue
+        if not _is_number(node.inputs[0].type):
+            yield node, f"the trip count of {node.kind} is an int, found %{node.inputs[0].name} : {node.inputs[0].type}"
+        if not _is_condition(node.inputs[1].type):
+            yield node, f"the condition of {node.kind} is a bool, found %{node.inputs[1].name} : {node.inputs[1].type}"
+        if not body.inputs:
+            yield node, f"block0 of {node.kind} takes the iteration number, found no inputs"
+        if not body.outputs:
+            yield node, f"block0 of {node.kind} gives the next condition, found no results"
+        elif not _is_condition(body.outputs[0].type):
+            yield node, f"block0 of {node.kind} gives a bool first, found %{body.outputs[0].name} : {body.outputs[0].type}"
+        yield from _check_flow(graph, node, f"{node.kind} carries", node.inputs[2:], body.inputs[1:])
+        yield from _check_flow(graph, node, f"block0 of {node.kind} gives", body.outputs[1:], node.outputs)
+
+
+def _check_flow(graph: Graph, node: Node, what: str, given: tuple[Value, ...], wanted: tuple[Value, ...]) -> Iterator[Found]:
+    if len(given) != len(wanted):
+        yield node, f"{what} {len(given)} values, expected {len(wanted)}"
+        return
+    if graph.dialect.name not in STRICT_DIALECTS:
+        return
+    for mine, yours in zip(given, wanted, strict=True):
+        if mine.type is not yours.type and not _flows(mine.type, yours.type):
+            yield node, f"{what} %{mine.name} : {mine.type} for %{yours.name} : {yours.type}"
+
+
+_NUMBERS = frozenset(("int", "float", "bool", "complex", "Scalar"))
+
+
+def _flows(given: Type, wanted: Type) -> bool:
+    """Tensors flow into tensors whatever is known of their shapes: shapes are observations.
+
+    So do numbers into 0-dim tensors and back, as after erase-number-types.
+    """
+    if types.is_subtype(given, wanted):
+        return True
+    if is_tensor_like(given) and (is_tensor_like(wanted) or wanted.key in _NUMBERS):
+        return True
+    if is_tensor_like(wanted) and given.key in _NUMBERS:
+        return True
+    if isinstance(wanted, OptionalType):
+        return given.key == "None" or _flows(given.element if isinstance(given, OptionalType) else given, wanted.element)
+    if given.key == "Any" or wanted.key == "Any":
+        return True
+    if type(given) is type(wanted) and given.elements and len(given.elements) == len(wanted.elements):
+        return all(_flows(x, y) for x, y in zip(given.elements, wanted.elements, strict=True))
+    return types.is_subtype(wanted, given) and not is_tensor_like(given) and bool(given.elements)
+
+
+def _is_condition(type: Type) -> bool:
+    return type.key in ("bool", "int", "Any") or is_tensor_like(type)
+
+
+def _is_number(type: Type) -> bool:
+    return type.key in ("int", "Scalar", "Any", "None") or is_tensor_like(type)
+
+
+def _check_subgraphs(graph: Graph) -> Iterator[Found]:
+    """A node that owns a graph gives it as many operands as it takes, and the graph holds by itself."""
+    for node in graph.walk():
+        subgraph = node.attributes.get("Subgraph")
+        inner = subgraph.value if subgraph is not None else None
+        if not isinstance(inner, Graph):
+            continue
+        if len(inner.inputs) != len(node.inputs) and node.kind != "prim::PythonOp" and not node.kind.startswith("^"):
+            yield node, f"the graph of {_show(node)} takes {len(inner.inputs)} values, it is given {len(node.inputs)}"
+        for diagnostic in violations(inner):
+            yield node, f"in the graph of {_show(node)}: {diagnostic.message}"
+
+
+# ---------------------------------------------------------------- operators
+def _check_operators(graph: Graph) -> Iterator[Found]:
+    """Kinds of `aten::` and `prim::` are declared, and an overload takes the operands."""
+    strict = graph.dialect.name in STRICT_DIALECTS
+    known: dict[tuple[object, ...], bool] = {}
+    for node in graph.walk():
+        if node.blocks and node.kind.startswith("aten::"):
+            yield node, f"{node.kind} has no blocks"
+        key = (node.kind, *[value.type for value in node.inputs], len(node.outputs), *node.attributes)
+        fine = known.get(key)
+        if fine is None:
+            message = _operator_problem(node, strict)
+            fine = known[key] = not message
+            if message:
+                yield node, message
+        elif not fine:
+            yield node, _operator_problem(node, strict)
+
+
+def _operator_problem(node: Node, strict: bool) -> str:
+    kind = node.kind
+    space, colons, name = kind.partition("::")
+    if not colons or space not in ("aten", "prim") or kind in SPECIAL_PRIMS or kind == "prim::Uninitialized":
+        return ""
+    declared = schemas(kind)
+    if not declared:
+        if not strict or kind == "aten::ATen" or space == "prim" and is_known_prim(kind):
+            return ""
+        hint = _nearest(kind)
+        if space == "prim" and not hint:    # test programs register primitives of their own
+            return ""
+        return f"unknown operator '{kind}'" + (f", did you mean '{hint}'?" if hint else "")
+    if not strict:
+        return ""
+    if len(declared) == 1 and declared[0].is_vararg:
+        return ""
+    schema = schema_of(node)
+    if schema is None:
+        given = ", ".join([*(f"{value.type}" for value in node.inputs), *(f"{name}={text}" for name, text in node.attributes.items())])
+        if len(declared) == 1:
+            return f"{kind} does not take ({given}), expected {declared[0]}"
+        counts = sorted({len(each.arguments) for each in declared})
+        if not node.attributes and not any(each.is_vararg for each in declared) and len(node.inputs) > counts[-1]:
+            return f"{kind} takes at most {counts[-1]} operands, found {len(node.inputs)}"
+        return f"no overload of {kind} takes ({given})"
+    if not schema.is_varret and len(node.outputs) != len(schema.returns) and not (
+            len(schema.returns) < 2 and (not schema.returns and len(node.outputs) == 1 or schema.returns and _gives_list(schema))):
+        return f"{kind} gives {len(schema.returns)} results, found {len(node.outputs)}"
+    return ""
+
+
+def _gives_list(schema: Schema) -> bool:
+    """Until mid-2018, and longer in traces, the elements of a resulting list were results of their own."""
+    return isinstance(schema.returns[0].type, ListType)
+
+
+def _nearest(kind: str) -> str:
+    from difflib import get_close_matches
+
+    space, _, name = kind.partition("::")
+    if len(name) > 80:
+        return ""
+    prefix = space + "::"
+    names = [each[len(prefix):] for each in declared_kinds() if each.startswith(prefix)]
+    if space == "prim":
+        names += [each[len(prefix):] for each in SPECIAL_PRIMS if each.startswith(prefix)]
+    found = get_close_matches(name, names, 1, 0.6)
+    return prefix + found[0] if found else ""
+
+
+def _check_prims(graph: Graph) -> Iterator[Found]:
+    """Constants, and nodes that make or take apart containers, have the operands and results their types say."""
+    for node in graph.walk():
+        check = _PRIM_CHECKS.get(node.kind)
+        if check is not None:
+            message = check(node, graph.dialect.name in STRICT_DIALECTS)
+            if message:
+                yield node, message
+
+
+def _constant_problem(node: Node, strict: bool) -> str:
+    if node.inputs:
+        return f"{node.kind} takes no operands, found {len(node.inputs)}"
+    return "" if len(node.outputs) == 1 else f"{node.kind} gives one result, found {len(node.outputs)}"
+
+
+def _one_result(node: Node, what: str) -> str:
+    return "" if len(node.outputs) == 1 else f"{node.kind} gives one {what}, found {len(node.outputs)} results"
+
+
+def _list_problem(node: Node, strict: bool) -> str:
+    if len(node.outputs) != 1 or not strict:
+        return _one_result(node, "list")
+    type = node.output.type
+    if not isinstance(type, ListType):
+        return "" if type.key == "Any" or isinstance(type, OptionalType) else f"{node.kind} gives a list, found {type}"
+    for value in node.inputs:
+        if not _flows(value.type, type.element):
+            return f"{node.kind} makes {type} of %{value.name} : {value.type}"
+    return ""
+
+
+def _tuple_problem(node: Node, strict: bool) -> str:
+    if len(node.outputs) != 1 or not strict:
+        return _one_result(node, "tuple")
+    type = node.output.type
+    if not isinstance(type, TupleType):
+        return "" if type.key in ("Any", "Tuple") else f"{node.kind} gives a tuple, found {type}"
+    if len(type.elements) != len(node.inputs):
+        return f"{node.kind} makes {type} of {len(node.inputs)} values"
+    for value, element in zip(node.inputs, type.elements, strict=True):
+        if not _flows(value.type, element):
+            return f"{node.kind} makes {type} of %{value.name} : {value.type}"
+    return ""
+
+
+def _dict_problem(node: Node, strict: bool) -> str:
+    if len(node.inputs) % 2:
+        return f"{node.kind} takes keys and values in turn, found {len(node.inputs)} operands"
+    if len(node.outputs) == 1 and strict and not isinstance(node.output.type, DictType) and node.output.type.key != "Any":
+        return f"{node.kind} gives a dict, found {node.output.type}"
+    return _one_result(node, "dict")
+
+
+def _unpack_problem(node: Node, strict: bool) -> str:
+    if len(node.inputs) != 1:
+        return f"{node.kind} takes one operand, found {len(node.inputs)}"
+    type = node.inputs[0].type
+    if not strict:
+        return ""
+    if node.kind == "prim::TupleUnpack" and isinstance(type, TupleType) and len(type.elements) != len(node.outputs):
+        return f"{node.kind} gives the {len(type.elements)} values of {type}, found {len(node.outputs)} results"
+    wanted = TupleType if node.kind == "prim::TupleUnpack" else ListType
+    if not isinstance(type, wanted) and type.key not in ("Any", "Tuple") and not is_tensor_like(type):
+        return f"{node.kind} takes a {'tuple' if wanted is TupleType else 'list'}, found %{node.inputs[0].name} : {type}"
+    return ""
+
+
+_PRIM_CHECKS: dict[str, Callable[[Node, bool], str]] = {
+    "prim::Constant": _constant_problem,
+    "prim::ListConstruct": _list_problem,
+    "prim::TupleConstruct": _tuple_problem,
+    "prim::DictConstruct": _dict_problem,
+    "prim::TupleUnpack": _unpack_problem,
+    "prim::ListUnpack": _unpack_problem,
+}
+
+INVARIANTS: tuple[tuple[str, Callable[[Graph], Iterator[Found]]], ...] = (
+    ("links", _check_links),            # the rest walks the graph, so links come first
+    ("scopes", _check_scopes),
+    ("uses", _check_uses),
+    ("names", _check_names),
+    ("if", _check_if),
+    ("loop", _check_loop),
+    ("subgraphs", _check_subgraphs),
+    ("prims", _check_prims),
+    ("operators", _check_operators),
+)
+"""Every invariant by name; a diagnostic's `code` is the name."""
