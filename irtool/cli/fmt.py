@@ -48,9 +48,9 @@ def run(arguments: Arguments, console: Console) -> int:
 
 def formatted(source: SourceFile, arguments: Arguments, console: Console) -> str:
     """The text of one file as it should be. Raises ParseError, or Error where a dialect cannot say it."""
-    from irtool.text.parser import parse
+    from irtool.cli.pieces import parse_source
 
-    module = parse(source.text, source.name, first_line=source.first_line)
+    module = parse_source(source)
     if arguments.constants:
         take_constants(module, arguments.constants, console)
     if arguments.syntax:

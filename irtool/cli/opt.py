@@ -96,11 +96,11 @@ class Job:
 
     def process(self, piece: SourceFile, is_part: bool) -> str:
         """The printed result of one input. Raises Error where the input is at fault, InternalError where a pass is."""
-        from irtool.text.parser import parse
+        from irtool.cli.pieces import parse_source
 
         arguments = self.arguments
         self.console.pass_name = ""
-        module = parse(piece.text, piece.name, first_line=piece.first_line)
+        module = parse_source(piece)
         if arguments.graph:
             module = alone(module, arguments.graph)
         if arguments.verify_each:
