@@ -71,7 +71,7 @@ def _closely(actual: Array, expected: Array, rtol: float, atol: float) -> Compar
         distance = np.where(same, 0.0, np.abs(got - want))
         size = np.abs(want)
         distance = np.where(np.isnan(distance) | ~np.isfinite(want) & ~same, np.inf, distance)
-        wrong = ~same & ~(distance <= atol + rtol * size)
+        wrong = ~same & ~(np.isfinite(distance) & (distance <= atol + rtol * size))
     count = int(np.count_nonzero(wrong))
     if not count:
         return Comparison(True)
