@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least
+from irtool.cli.console import InternalError
 from irtool.ir.errors import Error, VerifyError
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
@@ -67,7 +68,7 @@ class Job:
         """The printed result of one input; None after its errors were reported."""
         try:
             return self.process(piece, is_part)
-        except UsageError:
+        except (UsageError, InternalError):
             raise
         except Error as error:
             if self.arguments.debug:
@@ -85,7 +86,7 @@ class Job:
         text = ""
         try:
             text = self.process(piece, is_part)
-        except UsageError:
+        except (UsageError, InternalError):
             raise
         except Error as error:
             found = error.diagnostics or [Diagnostic("error", error.message, piece)]
@@ -132,13 +133,11 @@ class Job:
             self.manager.run(module, reports)
             reports.finish()
         except VerifyError as error:        # the input was verified: the pass broke it
-            from irtool.cli.console import InternalError
 
             raise InternalError(diagnostics=error.diagnostics, reproducer=self.save_reproducer()) from error
         except Error:
             raise
         except Exception as error:
-            from irtool.cli.console import InternalError
 
             raise InternalError.of(error, f"in pass '{self.console.pass_name}'", self.save_reproducer()) from error
         finally:
@@ -167,7 +166,7 @@ class Job:
         path = f"irtool-crash-{crc32(text.encode()):08x}.ir"
         try:
             self.console.save(path, text)
-        except UsageError:
+        except (UsageError, InternalError):
             return ""
         return path
 
