@@ -96,11 +96,21 @@ class Job:
         return None if problems else text
 
     def process(self, piece: SourceFile, is_part: bool) -> str:
-        """The printed result of one input. Raises Error where the input is at fault, InternalError where a pass is."""
+        """The printed result of one input. Raises Error where the input is at fault; a bug leaves a reproducer and raises InternalError."""
+        self.console.pass_name = ""
+        try:
+            return self.transform(piece, is_part)
+        except Error:
+            raise
+        except Exception as error:
+            where = f"in pass '{self.console.pass_name}'" if self.console.pass_name else ""
+            raise InternalError.of(error, where, self.save_reproducer()) from error
+
+    def transform(self, piece: SourceFile, is_part: bool) -> str:
+        """Parse, verify, run, print."""
         from irtool.cli.pieces import parse_source
 
         arguments = self.arguments
-        self.console.pass_name = ""
         module = parse_source(piece)
         if arguments.graph:
             module = alone(module, arguments.graph)
@@ -118,7 +128,7 @@ class Job:
         return str(module)
 
     def run_passes(self, module: Module, piece: SourceFile, is_part: bool) -> None:
-        """The pipeline on one module, watched; a bug in a pass leaves a reproducer."""
+        """The pipeline on one module, watched."""
         if not self.manager.steps:
             return
         from irtool.cli.reports import Reports
@@ -133,13 +143,7 @@ class Job:
             self.manager.run(module, reports)
             reports.finish()
         except VerifyError as error:        # the input was verified: the pass broke it
-
             raise InternalError(diagnostics=error.diagnostics, reproducer=self.save_reproducer()) from error
-        except Error:
-            raise
-        except Exception as error:
-
-            raise InternalError.of(error, f"in pass '{self.console.pass_name}'", self.save_reproducer()) from error
         finally:
             self.records += reports.records
 
