@@ -36,9 +36,7 @@ class Ops(Mapping[str, "Op"]):
                 table: OpTable = import_module(f"irtool.ops.{family}").table
                 for op in table:
                     for name in op.names:
-                        if name in joined:
-                            raise ValueError(f"{name} stands in two families, {joined[name].family} and {family}")
-                        joined[name] = op
+                        joined.setdefault(name, op)     # a test sees to it that no name stands in two families
                         self._by_kind.setdefault(name.partition(".")[0], {})[name] = op
             self._by_name = joined
         return self._by_name

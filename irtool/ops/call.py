@@ -1,319 +1,25 @@
-"""One operator on values: find the overload, bind arguments, promote, run the kernel, deal with in-place, out= and views.
+"""One operator on values, and one node on values: find the overload, bind arguments, call it.
 
-Tensors are NumPy arrays; everything else is itself (`irtool.interpret`). A Python number may stand where a tensor is expected: it is
-promoted as a number and becomes a 0-d array when a kernel without a promotion rule wants one.
+Tensors are NumPy arrays; everything else is itself (`irtool.interpret`). The overload of a node comes from its static types where
+they tell; else, in text that calls everything `Dynamic` and in kinds of other years, from the values.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Node
+from irtool.ir.schema import MISSING, Argument, Literal, Schema, node_arguments, parse_schema, qualified, schema_of, schemas
+from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, TypeVar
 from irtool.ops import OPS
-from irtool.ops.arrays import Array, as_array, astype, title, to_number, xp
 from irtool.ops.op import Op
-from irtool.ops.rules import Rule, can_cast, compute_dtype
-from irtool.ops.signature import MISSING, Argument, Signature
+from irtool.ops.overload import Overload
+from irtool.ops.structure import STRUCTURE, from_literal, python_op
 
-NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
-"""Arguments that have a dtype of their own even in ops with a promotion rule."""
-NUMBER = (int, float, complex, np.generic)
-
-
-class Overload:
-    """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
-
-    __slots__ = ("signature", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "result", "fresh")
-
-    def __init__(self, signature: Signature, op: Op, mode: str = "plain", outs: int = 0) -> None:
-        self.signature = signature
-        self.op = op
-        self.kernel = op.kernel
-        self.promote: Rule | None = op.promote
-        self.mode = mode                # "plain", "inplace": write into argument 0, "out": write into the last `outs` arguments
-        self.outs = outs
-        arguments = signature.arguments[:len(signature.arguments) - outs]
-        self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
-        promoted = set(self.promoted)
-        self.converters: list[tuple[int, Callable[[Any, Argument], Any], Argument]] = []
-        for place, argument in enumerate(arguments):
-            converter = CONVERTERS.get(argument.category)
-            if converter is not None and place not in promoted and not (argument.aliased and "[]" in argument.category):
-                self.converters.append((place, converter, argument))
-        self.result = [RESULTS.get(category) for category in signature.returns]
-        self.fresh = not signature.views and not any(a.written for a in arguments)
-
-    def __call__(self, args: list[Any]) -> Any:
-        """Run on one value per argument of the schema. Gives the kernel's result, arrays for tensors."""
-        outs = args[len(args) - self.outs:] if self.outs else []
-        own = args[:len(args) - self.outs] if self.outs else args
-        target = args[0] if self.mode == "inplace" else None
-        try:
-            result = self._compute(own)
-        except Error:
-            raise
-        except NotImplementedError as error:
-            raise UnsupportedError(f"{self.signature.kind}: {error}") from error
-        except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError, KeyError, AttributeError, ArithmeticError,
-                np.linalg.LinAlgError) as error:
-            raise RunError(_numpy_complaint(self.signature, own, error)) from error
-        if self.mode == "plain":
-            return result
-        if self.mode == "inplace":
-            return write_into(target, result, self.signature)
-        return write_outs(outs, result)
-
-    def _compute(self, args: list[Any]) -> Any:
-        values = list(args)
-        for place, converter, argument in self.converters:
-            if values[place] is not None:
-                values[place] = converter(values[place], argument)
-        rule = self.promote
-        if rule is None:
-            return self._finish(self.kernel(xp, *values), values)
-        dtype = compute_dtype(rule, _flat(values[place] for place in self.promoted))
-        for place in self.promoted:
-            value = values[place]
-            if isinstance(value, list | tuple):
-                values[place] = [as_array(item, dtype) for item in value]
-            elif value is not None:
-                values[place] = as_array(value, dtype)
-        for place, argument in enumerate(self.signature.arguments[:len(values)]):
-            if argument.name in ("alpha", "beta") and values[place] is not None:
-                values[place] = _coefficient(argument.name, values[place], dtype)
-        result = self.kernel(xp, *values)
-        if rule.result == "compute":
-            result = _map_arrays(result, dtype)
-        elif rule.result == "bool":
-            result = _map_arrays(result, np.dtype(np.bool_))
-        return self._finish(result, values)
-
-    def _finish(self, result: Any, args: list[Any]) -> Any:
-        """Results as the schema says: arrays for tensors, Python numbers for numbers, no hidden views."""
-        if isinstance(result, tuple) and len(self.result) > 1:
-            return tuple(self._finish_one(item, finish, args) for item, finish in zip(result, self.result, strict=False))
-        return self._finish_one(result, self.result[0] if self.result else None, args)
-
-    def _finish_one(self, value: Any, finish: Callable[[Any], Any] | None, args: list[Any]) -> Any:
-        if finish is not None and value is not None:
-            value = finish(value)
-        if self.fresh and isinstance(value, np.ndarray) and _shares(value, args):
-            value = value.copy()
-        return value
-
-
-def _takes_part(argument: Argument) -> bool:
-    """Does an argument take part in type promotion?"""
-    return argument.name not in NO_PROMOTION_BY_NAME and not argument.keyword_only and not argument.written and (
-        argument.category in ("Tensor", "Tensor?", "Tensor[]", "Scalar", "Scalar?"))
-
-
-def _flat(values: Any) -> Any:
-    for value in values:
-        if isinstance(value, list | tuple):
-            yield from value
-        else:
-            yield value
-
-
-def _shares(value: Array, args: list[Any]) -> bool:
-    """Is `value` one of the arrays among `args`, or a view of one?"""
-    for arg in args:
-        if isinstance(arg, np.ndarray):
-            if value is arg or (value.base is not None and np.may_share_memory(value, arg)):
-                return True
-        elif isinstance(arg, list | tuple) and arg and isinstance(arg[0], np.ndarray) and _shares(value, list(arg)):
-            return True
-    return False
-
-
-def _map_arrays(result: Any, dtype: np.dtype[Any]) -> Any:
-    if isinstance(result, tuple | list):
-        return type(result)(_map_arrays(item, dtype) for item in result)
-    return result if result is None else as_array(result, dtype)
-
-
-def _coefficient(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """alpha or beta in the common dtype. Raises as torch does when its category is too high."""
-    number = to_number(value)
-    kind = np.dtype(dtype).kind
-    if isinstance(number, bool) and kind != "b":
-        raise RunError("Boolean alpha only supported for Boolean results.")
-    if isinstance(number, float) and kind in "iub":
-        raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    if isinstance(number, complex) and kind != "c":
-        raise RunError(f"For non-complex input tensors, argument {name} must not be a complex number.")
-    return as_array(number, dtype)
-
-
-def write_into(target: Any, result: Any, signature: Signature) -> Any:
-    """Store `result` in `target` as an in-place operator does; gives `target`. Raises RunError with torch's messages."""
-    if isinstance(result, tuple):
-        result = result[0]
-    if not isinstance(target, np.ndarray):
-        raise RunError(f"{signature.kind} needs a tensor to write into, got {type(target).__name__}")
-    if result is target:
-        return target
-    if result.shape != target.shape or result.base is not None and np.may_share_memory(result, target):
-        if np.may_share_memory(result, target) and result.size == target.size:
-            return _reshape_in_place(target, result, signature)
-        raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
-    if not can_cast(result.dtype, target.dtype):
-        if not (result.dtype.kind == "b" or target.dtype.kind == "b" and signature.kind in COMPARES_IN_PLACE):
-            raise RunError(f"result type {title(result.dtype)} can't be cast to the desired output type {title(target.dtype)}")
-    _refuse_overlap(target)
-    target[...] = astype(result, target.dtype)
-    return target
-
-
-COMPARES_IN_PLACE: frozenset[str] = frozenset()
-
-
-def _refuse_overlap(target: Array) -> None:
-    if 0 in target.strides and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape, strict=True)):
-        raise RunError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                       "Please clone() the tensor before performing the operation.")
-
-
-def _reshape_in_place(target: Array, view: Array, signature: Signature) -> Array:
-    """`target` itself takes the shape and strides of `view`, a view of the whole of it (`t_`, `squeeze_`, `unsqueeze_`)."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
-        try:
-            if target.ndim != view.ndim:
-                target.shape = view.shape
-            elif target.shape != view.shape:
-                target.strides = (0,) * target.ndim
-                target.shape = view.shape
-            target.strides = view.strides
-        except (AttributeError, ValueError) as error:
-            raise UnsupportedError(f"{signature.kind} on a tensor that is not contiguous is not supported yet") from error
-    return target
-
-
-def write_outs(outs: list[Any], result: Any) -> Any:
-    """Store results in the out= arguments; gives them."""
-    results = result if isinstance(result, tuple) else (result,)
-    for out, value in zip(outs, results, strict=True):
-        if out.shape != value.shape:
-            if out.size:
-                raise UnsupportedError("out= with another shape is not supported yet")
-            raise UnsupportedError("out= that must grow is not supported yet")
-        if not can_cast(value.dtype, out.dtype):
-            raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}")
-        out[...] = astype(value, out.dtype)
-    return tuple(outs) if len(outs) > 1 else outs[0]
-
-
-def _numpy_complaint(signature: Signature, args: Sequence[Any], error: Exception) -> str:
-    """torch's words for what NumPy refused, where they are known; else NumPy's own."""
-    if "broadcast" in str(error):
-        shapes = [a.shape for a in args if isinstance(a, np.ndarray)]
-        said = broadcast_complaint(shapes)
-        if said:
-            return said
-    return f"{signature.kind}: {error}"
-
-
-def broadcast_complaint(shapes: Sequence[tuple[int, ...]]) -> str:
-    """torch's message for shapes that do not broadcast; empty when they do."""
-    if len(shapes) < 2:
-        return ""
-    result = shapes[0]
-    for shape in shapes[1:]:
-        rank = max(len(result), len(shape))
-        a, b = (1,) * (rank - len(result)) + result, (1,) * (rank - len(shape)) + shape
-        for dim in reversed(range(rank)):
-            if a[dim] != b[dim] and a[dim] != 1 and b[dim] != 1:
-                return f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at non-singleton dimension {dim}"
-        result = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
-    return ""
-
-
-# -- values as the kernel wants them
-def _tensor(value: Any, argument: Argument) -> Any:
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, NUMBER):
-        return as_array(value)
-    raise RunError(f"argument '{argument.name}' must be a tensor, got {type(value).__name__}")
-
-
-def _tensors(value: Any, argument: Argument) -> Any:
-    if isinstance(value, list | tuple):
-        return [item if item is None else _tensor(item, argument) for item in value]
-    return [_tensor(value, argument)]
-
-
-def _scalar(value: Any, argument: Argument) -> Any:
-    return to_number(value)
-
-
-def _int(value: Any, argument: Argument) -> Any:
-    if type(value) is int or isinstance(value, str):
-        return value
-    value = to_number(value)
-    return int(value) if isinstance(value, bool | float) and value == int(value) else value
-
-
-def _float(value: Any, argument: Argument) -> Any:
-    if type(value) is float:
-        return value
-    value = to_number(value)
-    return float(value) if isinstance(value, int) else value
-
-
-def _bool(value: Any, argument: Argument) -> Any:
-    return value if type(value) is bool else bool(to_number(value))
-
-
-def _ints(value: Any, argument: Argument) -> Any:
-    if isinstance(value, list | tuple):
-        return value if all(type(item) is int for item in value) else [_int(item, argument) for item in value]
-    if isinstance(value, np.ndarray) and value.ndim:
-        return [int(item) for item in value]
-    return [_int(value, argument)] * max(argument.length, 1)
-
-
-def _floats(value: Any, argument: Argument) -> Any:
-    if isinstance(value, list | tuple):
-        return [_float(item, argument) for item in value]
-    return [_float(value, argument)] * max(argument.length, 1)
-
-
-CONVERTERS: Mapping[str, Callable[[Any, Argument], Any]] = {
-    "Tensor": _tensor, "Tensor?": _tensor, "Tensor[]": _tensors, "Tensor[]?": _tensors, "Tensor?[]": _tensors, "Tensor?[]?": _tensors,
-    "Scalar": _scalar, "Scalar?": _scalar, "int": _int, "int?": _int, "float": _float, "float?": _float, "bool": _bool, "bool?": _bool,
-    "int[]": _ints, "int[]?": _ints, "float[]": _floats, "float[]?": _floats,
-}
-"""Category of an argument -> what turns a given value into what the kernel is promised."""
-
-
-# -- results as the schema promises them
-def _tensor_result(value: Any) -> Any:
-    return value if isinstance(value, np.ndarray) else np.asarray(value)
-
-
-def _tensors_result(value: Any) -> Any:
-    return [_tensor_result(item) for item in value]
-
-
-def _number_result(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic | np.ndarray) else value
-
-
-RESULTS: Mapping[str, Callable[[Any], Any]] = {
-    "Tensor": _tensor_result, "Tensor[]": _tensors_result, "Scalar": _number_result, "int": _number_result, "float": _number_result,
-    "bool": _number_result, "complex": _number_result,
-}
-
-
-# -- finding the overload
-_found: dict[str, Overload] = {}
+_found: dict[str, Overload | None] = {}
 
 
 def overload(name: str) -> Overload:
@@ -321,65 +27,254 @@ def overload(name: str) -> Overload:
 
     Raises UnsupportedError naming it.
     """
-    found = _found.get(name)
+    if name not in _found:
+        _found[name] = _find(name)
+    found = _found[name]
     if found is None:
-        found = _find(name)
-        if found is None:
-            raise UnsupportedError(f"{name} is not supported yet")
-        _found[name] = found
+        raise UnsupportedError(f"{name} is not supported yet")
     return found
 
 
 def _find(name: str) -> Overload | None:
     op = OPS.get(name)
     if op is not None:
-        return Overload(_signature_of(op, name), op)
+        return Overload(_own_schema(op, name), op)
     kind, _, variant = name.partition(".")
-    if kind.endswith("_") and not kind.endswith("__"):
-        return _derived_in_place(kind[:-1], variant)
+    schema = next((s for s in schemas(kind) if s.name == name), None)
+    if schema is None:
+        return None
+    base = _functional(kind)
+    if base is not None:
+        return _derived(f"{base}.{variant}" if variant else base, schema, "inplace", 0)
+    outs = sum(argument.keyword_only and argument.alias is not None and argument.alias.is_write for argument in schema.arguments)
+    if outs:
+        names = [(a.name, a.type.text) for a in schema.arguments[:len(schema.arguments) - outs]]
+        for other in schemas(kind):
+            if [(a.name, a.type.text) for a in other.arguments] == names:
+                return _derived(other.name, schema, "out", outs)
+    if kind.endswith("_copy"):
+        return _derived(kind.removesuffix("_copy") + (f".{variant}" if variant else ""), schema, "plain", 0)
     return None
 
 
-def _signature_of(op: Op, name: str) -> Signature:
-    return Signature(next(schema for schema, own in zip(op.schemas, op.names, strict=True) if own == name))
+def _functional(kind: str) -> str | None:
+    """`aten::add_` -> `aten::add`, `aten::__iand__` -> `aten::__and__`; None for a kind that is not in-place."""
+    if kind.startswith("aten::__i") and kind.endswith("__"):
+        return "aten::__" + kind.removeprefix("aten::__i")
+    return kind[:-1] if kind.endswith("_") and not kind.endswith("__") else None
 
 
-def _derived_in_place(kind: str, variant: str) -> Overload | None:
-    base = f"{kind}.{variant}" if variant else kind
+def _derived(base: str, schema: Schema, mode: str, outs: int) -> Overload | None:
+    """`schema` served by the kernel of `base`, when that takes the same arguments."""
     op = OPS.get(base)
     if op is None:
         return None
-    signature = _signature_of(op, base)
-    return Overload(signature, op, "inplace")
+    own = _own_schema(op, base)
+    if len(own.arguments) != len(schema.arguments) - outs:
+        return None
+    return Overload(schema, op, mode, outs)
 
 
-def bind(signature: Signature, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+def _own_schema(op: Op, name: str) -> Schema:
+    return parse_schema(next(text for text, own in zip(op.schemas, op.names, strict=True) if own == name))
+
+
+def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """One value per argument: positional ones in order around the named ones, then defaults. Raises RunError on a bad count or name."""
     values: list[Any] = []
     rest = iter(args)
-    given = 0
-    for argument in signature.arguments:
+    for argument in schema.arguments:
         if argument.name in named:
             values.append(named[argument.name])
-            given += 1
             continue
         value = next(rest, MISSING)
         if value is MISSING:
             value = argument.default
             if value is MISSING:
-                raise RunError(f"{signature.name}() is missing value for argument '{argument.name}'")
+                raise RunError(f"{schema.name}() is missing value for argument '{argument.name}'")
         values.append(value)
-    if given < len(named):
-        known = {argument.name for argument in signature.arguments}
-        raise RunError(f"{signature.name}() has no argument '{next(n for n in named if n not in known)}'")
-    if next(rest, MISSING) is not MISSING:
-        raise RunError(f"{signature.name}() expected at most {len(signature.arguments)} argument(s) but received {len(args) + given}")
-    return values
+    unknown = [name for name in named if name not in schema.positions]
+    if unknown:
+        raise RunError(f"{schema.name}() has no argument '{unknown[0]}'")
+    surplus = list(rest)
+    if surplus and not schema.is_vararg:
+        raise RunError(f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args) + len(named)}")
+    return values + surplus
 
 
 def call_op(name: str, args: Sequence[Any], **named: Any) -> Any:
     """Run the operator `aten::add.Tensor` on values. One result is given as it is, several as a tuple."""
     found = overload(name)
-    values = bind(found.signature, args, named)
+    values = bind(found.schema, args, named)
     with np.errstate(all="ignore"):
         return found(values)
+
+
+# -- nodes
+class Plan:
+    """How nodes of one kind, with these operand types and attributes, are called: the overload and where each argument comes from."""
+
+    __slots__ = ("overload", "recipe", "plain")
+
+    def __init__(self, overload: Overload, recipe: list[Any]) -> None:
+        self.overload = overload
+        self.recipe = recipe            # an int: that operand; a slice: a list of operands; a Literal: its value
+        self.plain = all(type(step) is int for step in recipe)
+
+    def arguments(self, values: list[Any]) -> list[Any]:
+        """One value per argument."""
+        if self.plain:
+            return values
+        return [values[step] if type(step) is int else list(values[step]) if type(step) is slice else from_literal(step.value, None)
+                for step in self.recipe]
+
+
+_plans: dict[tuple[Any, ...], Plan | None] = {}
+MAX_PLANS = 50_000
+
+
+def plan_for(node: Node) -> Plan | None:
+    """The plan its static types give; None when they do not tell, or tell an overload nobody wrote. Cached by kind and types."""
+    key = (node.kind, *[value.type for value in node.inputs], *[(name, a.text) for name, a in node.attributes.items()])
+    if key in _plans:
+        return _plans[key]
+    if len(_plans) > MAX_PLANS:
+        _plans.clear()
+    plan = _plans[key] = _make_plan(node)
+    return plan
+
+
+def _make_plan(node: Node) -> Plan | None:
+    schema = schema_of(node)
+    if schema is None:
+        return None
+    if schema.name not in _found:
+        _found[schema.name] = _find(schema.name)
+    found = _found[schema.name]
+    if found is None:
+        return None
+    recipe: list[Any] = []
+    at = 0
+    for given in node_arguments(node, schema):
+        if isinstance(given, list):
+            recipe.append(slice(at, at + len(given)))
+            at += len(given)
+        elif isinstance(given, Literal):
+            recipe.append(given)
+        else:
+            recipe.append(at)
+            at += 1
+    return Plan(found, recipe)
+
+
+def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
+    """Run one node (no control flow) on the values of its operands: one value per result.
+
+    Raises UnsupportedError naming the kind when there is no kernel, RunError when the operator refuses its operands.
+    """
+    handler = STRUCTURE.get(node.kind)
+    if handler is not None:
+        return handler(node, values)
+    if node.kind[:1] == "^":
+        return python_op(node, values)
+    plan = plan_for(node)
+    if plan is not None:
+        return _spread(node, plan.overload, plan.overload(plan.arguments(values)))
+    found, args = from_values(node, values)
+    return _spread(node, found, found(args))
+
+
+def _spread(node: Node, found: Overload, result: Any) -> Sequence[Any]:
+    count = len(node.outputs)
+    if len(found.schema.returns) > 1:
+        if count == 1:
+            return (result,)
+        if len(result) != count:
+            raise RunError(f"{node.kind} gives {len(result)} results, the node has {count}")
+        return tuple(result)
+    if count == 1:
+        return (result,)
+    if count == 0:
+        return ()
+    if isinstance(result, list | tuple) and len(result) == count:       # 2017: `%a, %b = split(%x)`
+        return tuple(result)
+    raise RunError(f"{node.kind} gives one result, the node has {count}")
+
+
+# -- by value
+def from_values(node: Node, values: list[Any]) -> tuple[Overload, list[Any]]:
+    """The overload, and its arguments, for operands whose static types do not tell. Raises UnsupportedError naming the kind."""
+    kind = old_name(node.kind)
+    named = {name: attribute for name, attribute in node.attributes.items() if name != "scalars"}
+    candidates = [schema for schema in schemas(kind) or _kernel_schemas(kind)]
+    for lenient in (False, True):
+        for schema in candidates:
+            if any(name not in schema.positions for name in named):
+                continue
+            attributes = {name: from_literal(attribute.as_type(schema.arguments[schema.positions[name]].type), None)
+                          for name, attribute in named.items()}
+            try:
+                args = bind(schema, values, attributes)
+            except RunError:
+                continue
+            if all(fits(argument, value, lenient) for argument, value in zip(schema.arguments, args, strict=False)):
+                return overload(schema.name), args
+    given = ", ".join(_described(value) for value in values)
+    if not candidates:
+        raise UnsupportedError(f"{node.kind} is not supported yet")
+    raise UnsupportedError(f"{kind} on ({given}) is not supported yet")
+
+
+def _kernel_schemas(kind: str) -> list[Schema]:
+    return [_own_schema(op, name) for name, op in OPS.of_kind(kind).items()]
+
+
+def _described(value: Any) -> str:
+    return "Tensor" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def fits(argument: Argument, value: Any, lenient: bool) -> bool:
+    """May `value` be given for the argument? Leniently, a number stands for a 0-d tensor and the other way round."""
+    return _fits(argument.type, value, lenient) or lenient and bool(argument.fixed_size) and isinstance(value, int)
+
+
+def _fits(type: Type, value: Any, lenient: bool) -> bool:
+    if isinstance(type, OptionalType):
+        return value is None or _fits(type.element, value, lenient)
+    if isinstance(type, TensorType):
+        return isinstance(value, np.ndarray) or lenient and isinstance(value, int | float | complex)
+    if isinstance(type, ListType):
+        return isinstance(value, list) and all(_fits(type.element, item, lenient) for item in value)
+    if isinstance(type, TupleType):
+        return isinstance(value, tuple) and len(value) == len(type.elements)
+    if isinstance(type, DictType):
+        return isinstance(value, dict) and all(_fits(type.key_type, key, lenient) for key in value)
+    if isinstance(type, TypeVar):
+        return True
+    kinds = _SIMPLE.get(str(type.key))
+    if kinds is None:
+        return str(type.key) in ("Any", "Generator", "Function")
+    if lenient and isinstance(value, np.ndarray) and value.ndim == 0:
+        return bool in kinds or int in kinds or float in kinds
+    return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool) or lenient)
+
+
+_SIMPLE: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (float,), "bool": (bool,), "complex": (complex,), "str": (str,), "Device": (str,), "None": (type(None),),
+    "Scalar": (int, float, complex, bool),
+}
+
+OLD_NAMES = {
+    "Add": "aten::add", "Mul": "aten::mul", "Sub": "aten::sub", "Div": "aten::div", "Neg": "aten::neg", "Sigmoid": "aten::sigmoid",
+    "Tanh": "aten::tanh", "Exp": "aten::exp", "Log": "aten::log", "Sqrt": "aten::sqrt", "Abs": "aten::abs", "Relu": "aten::relu",
+    "MatMul": "aten::matmul", "onnx::Add": "aten::add", "onnx::Mul": "aten::mul", "onnx::Sub": "aten::sub", "onnx::Div": "aten::div",
+    "onnx::Neg": "aten::neg", "onnx::Sigmoid": "aten::sigmoid", "onnx::Tanh": "aten::tanh", "onnx::Exp": "aten::exp",
+    "onnx::Log": "aten::log", "onnx::Sqrt": "aten::sqrt", "onnx::Abs": "aten::abs", "onnx::Relu": "aten::relu",
+    "onnx::MatMul": "aten::matmul",
+}
+"""Kinds of 2017 and of ONNX that mean what an aten:: kind means when they have no attributes."""
+
+
+def old_name(kind: str) -> str:
+    """The aten:: kind an old or unqualified one stands for; any other kind is itself."""
+    return OLD_NAMES.get(kind) or qualified(kind)

@@ -1,0 +1,315 @@
+"""One overload on values: convert and promote arguments, run the kernel, deal with in-place, out= and views.
+
+Tensors are NumPy arrays; everything else is itself (`irtool.interpret`). A Python number may stand where a tensor is expected: it is
+promoted as a number and becomes a 0-d array when a kernel without a promotion rule wants one.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.schema import MISSING, Argument, Schema
+from irtool.ops.arrays import Array, as_array, astype, title, to_number, xp
+from irtool.ops.op import Op
+from irtool.ops.rules import Rule, can_cast, compute_dtype
+
+NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
+"""Arguments that have a dtype of their own even in ops with a promotion rule."""
+NUMBER = (int, float, complex, np.generic)
+
+
+class Overload:
+    """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
+
+    __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "result", "fresh")
+
+    def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
+        self.schema = schema
+        self.op = op
+        self.kernel = op.kernel
+        self.promote: Rule | None = op.promote
+        self.mode = mode                # "plain", "inplace": write into argument 0, "out": write into the last `outs` arguments
+        self.outs = outs
+        arguments = schema.arguments[:len(schema.arguments) - outs]
+        self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
+        promoted = set(self.promoted)
+        self.converters: list[tuple[int, Callable[[Any, Argument], Any], Argument]] = []
+        for place, argument in enumerate(arguments):
+            converter = CONVERTERS.get(argument.type.text)
+            if converter is not None and place not in promoted and not (argument.alias is not None and "[]" in argument.type.text):
+                self.converters.append((place, converter, argument))
+        self.result = [RESULTS.get(result.type.text) for result in schema.returns]
+        self.fresh = not any(result.alias is not None for result in schema.returns)
+
+    def __call__(self, args: list[Any]) -> Any:
+        """Run on one value per argument of the schema. Gives the kernel's result, arrays for tensors."""
+        outs = args[len(args) - self.outs:] if self.outs else []
+        own = args[:len(args) - self.outs] if self.outs else args
+        target = args[0] if self.mode == "inplace" else None
+        try:
+            result = self._compute(own)
+        except Error:
+            raise
+        except NotImplementedError as error:
+            raise UnsupportedError(f"{self.schema.kind}: {error}") from error
+        except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError, KeyError, AttributeError, ArithmeticError,
+                np.linalg.LinAlgError) as error:
+            raise RunError(_numpy_complaint(self.schema, own, error)) from error
+        if self.mode == "plain":
+            return result
+        if self.mode == "inplace":
+            return write_into(target, result, self.schema)
+        return write_outs(outs, result)
+
+    def _compute(self, args: list[Any]) -> Any:
+        values = list(args)
+        for place, converter, argument in self.converters:
+            if values[place] is not None:
+                values[place] = converter(values[place], argument)
+        rule = self.promote
+        if rule is None:
+            return self._finish(self.kernel(xp, *values), values)
+        dtype = compute_dtype(rule, _flat(values[place] for place in self.promoted))
+        for place in self.promoted:
+            value = values[place]
+            if isinstance(value, list | tuple):
+                values[place] = [as_array(item, dtype) for item in value]
+            elif value is not None:
+                values[place] = as_array(value, dtype)
+        for place, argument in enumerate(self.schema.arguments[:len(values)]):
+            if argument.name in ("alpha", "beta") and values[place] is not None:
+                values[place] = _coefficient(argument.name, values[place], dtype)
+        result = self.kernel(xp, *values)
+        if rule.result == "compute":
+            result = _map_arrays(result, dtype)
+        elif rule.result == "bool":
+            result = _map_arrays(result, np.dtype(np.bool_))
+        return self._finish(result, values)
+
+    def _finish(self, result: Any, args: list[Any]) -> Any:
+        """Results as the schema says: arrays for tensors, Python numbers for numbers, no hidden views."""
+        if isinstance(result, tuple) and len(self.result) > 1:
+            return tuple(self._finish_one(item, finish, args) for item, finish in zip(result, self.result, strict=False))
+        return self._finish_one(result, self.result[0] if self.result else None, args)
+
+    def _finish_one(self, value: Any, finish: Callable[[Any], Any] | None, args: list[Any]) -> Any:
+        if finish is not None and value is not None:
+            value = finish(value)
+        if self.fresh and isinstance(value, np.ndarray) and _shares(value, args):
+            value = value.copy()
+        return value
+
+
+def _takes_part(argument: Argument) -> bool:
+    """Does an argument take part in type promotion?"""
+    return argument.name not in NO_PROMOTION_BY_NAME and not argument.keyword_only and not _is_written(argument) and (
+        argument.type.text in ("Tensor", "Tensor?", "Tensor[]", "Scalar", "Scalar?"))
+
+
+def _is_written(argument: Argument) -> bool:
+    return argument.alias is not None and argument.alias.is_write
+
+
+def _flat(values: Any) -> Any:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from value
+        else:
+            yield value
+
+
+def _shares(value: Array, args: list[Any]) -> bool:
+    """Is `value` one of the arrays among `args`, or a view of one?"""
+    for arg in args:
+        if isinstance(arg, np.ndarray):
+            if value is arg or (value.base is not None and np.may_share_memory(value, arg)):
+                return True
+        elif isinstance(arg, list | tuple) and arg and isinstance(arg[0], np.ndarray) and _shares(value, list(arg)):
+            return True
+    return False
+
+
+def _map_arrays(result: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(result, tuple | list):
+        return type(result)(_map_arrays(item, dtype) for item in result)
+    return result if result is None else as_array(result, dtype)
+
+
+def _coefficient(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """alpha or beta in the common dtype. Raises as torch does when its category is too high."""
+    number = to_number(value)
+    kind = np.dtype(dtype).kind
+    if isinstance(number, bool) and kind != "b":
+        raise RunError("Boolean alpha only supported for Boolean results.")
+    if isinstance(number, float) and kind in "iub":
+        raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    if isinstance(number, complex) and kind != "c":
+        raise RunError(f"For non-complex input tensors, argument {name} must not be a complex number.")
+    return as_array(number, dtype)
+
+
+def write_into(target: Any, result: Any, schema: Schema) -> Any:
+    """Store `result` in `target` as an in-place operator does; gives `target`. Raises RunError with torch's messages."""
+    if isinstance(result, tuple):
+        result = result[0]
+    if not isinstance(target, np.ndarray):
+        raise RunError(f"{schema.kind} needs a tensor to write into, got {type(target).__name__}")
+    if result is target:
+        return target
+    if result.shape != target.shape or result.base is not None and np.may_share_memory(result, target):
+        if np.may_share_memory(result, target) and result.size == target.size:
+            return _reshape_in_place(target, result, schema)
+        raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
+    if not can_cast(result.dtype, target.dtype):
+        if not (result.dtype.kind == "b" or target.dtype.kind == "b" and schema.kind in COMPARES_IN_PLACE):
+            raise RunError(f"result type {title(result.dtype)} can't be cast to the desired output type {title(target.dtype)}")
+    _refuse_overlap(target)
+    target[...] = astype(result, target.dtype)
+    return target
+
+
+COMPARES_IN_PLACE: frozenset[str] = frozenset()
+
+
+def _refuse_overlap(target: Array) -> None:
+    if 0 in target.strides and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape, strict=True)):
+        raise RunError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                       "Please clone() the tensor before performing the operation.")
+
+
+def _reshape_in_place(target: Array, view: Array, schema: Schema) -> Array:
+    """`target` itself takes the shape and strides of `view`, a view of the whole of it (`t_`, `squeeze_`, `unsqueeze_`)."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
+        try:
+            if target.ndim != view.ndim:
+                target.shape = view.shape
+            elif target.shape != view.shape:
+                target.strides = (0,) * target.ndim
+                target.shape = view.shape
+            target.strides = view.strides
+        except (AttributeError, ValueError) as error:
+            raise UnsupportedError(f"{schema.kind} on a tensor that is not contiguous is not supported yet") from error
+    return target
+
+
+def write_outs(outs: list[Any], result: Any) -> Any:
+    """Store results in the out= arguments; gives them."""
+    results = result if isinstance(result, tuple) else (result,)
+    for out, value in zip(outs, results, strict=True):
+        if out.shape != value.shape:
+            if out.size:
+                raise UnsupportedError("out= with another shape is not supported yet")
+            raise UnsupportedError("out= that must grow is not supported yet")
+        if not can_cast(value.dtype, out.dtype):
+            raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}")
+        out[...] = astype(value, out.dtype)
+    return tuple(outs) if len(outs) > 1 else outs[0]
+
+
+def _numpy_complaint(schema: Schema, args: Sequence[Any], error: Exception) -> str:
+    """torch's words for what NumPy refused, where they are known; else NumPy's own."""
+    if "broadcast" in str(error):
+        shapes = [a.shape for a in args if isinstance(a, np.ndarray)]
+        said = broadcast_complaint(shapes)
+        if said:
+            return said
+    return f"{schema.kind}: {error}"
+
+
+def broadcast_complaint(shapes: Sequence[tuple[int, ...]]) -> str:
+    """torch's message for shapes that do not broadcast; empty when they do."""
+    if len(shapes) < 2:
+        return ""
+    result = shapes[0]
+    for shape in shapes[1:]:
+        rank = max(len(result), len(shape))
+        a, b = (1,) * (rank - len(result)) + result, (1,) * (rank - len(shape)) + shape
+        for dim in reversed(range(rank)):
+            if a[dim] != b[dim] and a[dim] != 1 and b[dim] != 1:
+                return f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at non-singleton dimension {dim}"
+        result = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
+    return ""
+
+
+# -- values as the kernel wants them
+def _tensor(value: Any, argument: Argument) -> Any:
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, NUMBER):
+        return as_array(value)
+    raise RunError(f"argument '{argument.name}' must be a tensor, got {type(value).__name__}")
+
+
+def _tensors(value: Any, argument: Argument) -> Any:
+    if isinstance(value, list | tuple):
+        return [item if item is None else _tensor(item, argument) for item in value]
+    return [_tensor(value, argument)]
+
+
+def _scalar(value: Any, argument: Argument) -> Any:
+    return to_number(value)
+
+
+def _int(value: Any, argument: Argument) -> Any:
+    if type(value) is int or isinstance(value, str):
+        return value
+    value = to_number(value)
+    return int(value) if isinstance(value, bool | float) and value == int(value) else value
+
+
+def _float(value: Any, argument: Argument) -> Any:
+    if type(value) is float:
+        return value
+    value = to_number(value)
+    return float(value) if isinstance(value, int) else value
+
+
+def _bool(value: Any, argument: Argument) -> Any:
+    return value if type(value) is bool else bool(to_number(value))
+
+
+def _ints(value: Any, argument: Argument) -> Any:
+    if isinstance(value, list | tuple):
+        return value if all(type(item) is int for item in value) else [_int(item, argument) for item in value]
+    if isinstance(value, np.ndarray) and value.ndim:
+        return [int(item) for item in value]
+    return [_int(value, argument)] * max(argument.fixed_size, 1)
+
+
+def _floats(value: Any, argument: Argument) -> Any:
+    if isinstance(value, list | tuple):
+        return [_float(item, argument) for item in value]
+    return [_float(value, argument)] * max(argument.fixed_size, 1)
+
+
+CONVERTERS: Mapping[str, Callable[[Any, Argument], Any]] = {
+    "Tensor": _tensor, "Tensor?": _tensor, "Tensor[]": _tensors, "Tensor[]?": _tensors, "Tensor?[]": _tensors, "Tensor?[]?": _tensors,
+    "Scalar": _scalar, "Scalar?": _scalar, "int": _int, "int?": _int, "float": _float, "float?": _float, "bool": _bool, "bool?": _bool,
+    "int[]": _ints, "int[]?": _ints, "float[]": _floats, "float[]?": _floats,
+}
+"""Category of an argument -> what turns a given value into what the kernel is promised."""
+
+
+# -- results as the schema promises them
+def _tensor_result(value: Any) -> Any:
+    return value if isinstance(value, np.ndarray) else np.asarray(value)
+
+
+def _tensors_result(value: Any) -> Any:
+    return [_tensor_result(item) for item in value]
+
+
+def _number_result(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic | np.ndarray) else value
+
+
+RESULTS: Mapping[str, Callable[[Any], Any]] = {
+    "Tensor": _tensor_result, "Tensor[]": _tensors_result, "Scalar": _number_result, "int": _number_result, "float": _number_result,
+    "bool": _number_result, "complex": _number_result,
+}

@@ -1,0 +1,369 @@
+"""prim:: nodes that are no function of values alone: what they do depends on their attributes, types or number of results.
+
+`STRUCTURE[kind](node, values)` gives one value per result. Control flow is the interpreter's (`irtool.interpret`).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Node
+from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.types import (
+    ClassType,
+    DictType,
+    ListType,
+    NamedTupleType,
+    OptionalType,
+    SimpleType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+from irtool.ops.arrays import as_array, dtype_named, wrap_dim
+from irtool.ops.dict import as_key
+from irtool.ops.prim import nested_list
+from irtool.ops.python_op import run_python_op
+
+Handler = Callable[[Node, list[Any]], Sequence[Any]]
+
+WRAPPED = frozenset({None, "float64", "int64", "bool", "complex128"})
+"""dtypes of the 0-d constants that stand for Python numbers; a `Float() = {2.5}` is a tensor."""
+
+
+class FunctionName:
+    """A function known by name only: `Function = prim::Constant[name="relu"]()`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<Function {self.name}>"
+
+
+class Object:
+    """An instance of a TorchScript class: a bag of attributes."""
+
+    __slots__ = ("type", "attributes")
+
+    def __init__(self, type: Type) -> None:
+        self.type = type
+        self.attributes: dict[str, Any] = {}
+
+
+# -- constants
+def _constant(node: Node, values: list[Any]) -> Sequence[Any]:
+    attribute = node.attributes.get("value")
+    if attribute is None:
+        name = node.attributes.get("name")
+        return (None if name is None else FunctionName(str(name.value)),)
+    type = node.outputs[0].type
+    return (from_literal(attribute.as_type(type), type),)
+
+
+def from_literal(value: Any, type: Type | None) -> Any:
+    """An attribute's value as the interpreter has values: tensors as arrays, or as numbers where they stand for numbers."""
+    if isinstance(value, TensorLiteral):
+        return tensor_of(value, type)
+    if isinstance(value, list):
+        element = type.element if isinstance(type, ListType) else None
+        return [from_literal(item, element) for item in value]
+    if isinstance(value, tuple):
+        types: Sequence[Type | None] = type.elements if isinstance(type, TupleType) else [None] * len(value)
+        return tuple(from_literal(item, each) for item, each in zip(value, types, strict=True))
+    if isinstance(value, dict):
+        element = type.value_type if isinstance(type, DictType) else None
+        return {key: from_literal(item, element) for key, item in value.items()}
+    return value
+
+
+def tensor_of(literal: TensorLiteral, type: Type | None = None) -> Any:
+    """The array of a constant, or the Python number a 0-d one stands for."""
+    if isinstance(type, TensorType):
+        literal = literal.with_type(type.dtype, type.shape)
+    if literal.data is not None:
+        return np.array(literal.data)
+    numbers = literal.numbers()
+    if literal.shape == () and literal.dtype in WRAPPED:
+        number = numbers[0]
+        return float(number.real) if literal.dtype == "float64" else number
+    shape = literal.shape or ()
+    name = literal.dtype
+    dtype = dtype_named(name) if name is not None else None
+    if dtype is not None and dtype.kind in "iu":
+        return np.array([int(number.real) & 0xFFFFFFFFFFFFFFFF for number in numbers], np.uint64).astype(dtype).reshape(shape)
+    return np.array(numbers, dtype).reshape(shape)
+
+
+# -- lists, tuples, dicts
+def _unpacked(node: Node, items: Sequence[Any], what: str) -> Sequence[Any]:
+    if len(items) != len(node.outputs):
+        raise RunError(f"Expected {len(node.outputs)} elements in a {what} but found {len(items)}")
+    return items
+
+
+def _list_unpack(node: Node, values: list[Any]) -> Sequence[Any]:
+    return _unpacked(node, list(values[0]), "list")
+
+
+def _tuple_unpack(node: Node, values: list[Any]) -> Sequence[Any]:
+    return _unpacked(node, values[0], "tuple")
+
+
+def _tuple_index(node: Node, values: list[Any]) -> Sequence[Any]:
+    items = values[0]
+    index = values[1] if len(values) > 1 else number_attribute(node, "index")
+    if not -len(items) <= index < len(items):
+        raise RunError("Tuple index out of range")
+    return (items[index],)
+
+
+def _tuple_slice(node: Node, values: list[Any]) -> Sequence[Any]:
+    return (tuple(values[0][number_attribute(node, "beg"):number_attribute(node, "end")]),)
+
+
+def number_attribute(node: Node, name: str) -> int:
+    """An int attribute. Raises RunError when it is missing or something else."""
+    attribute = node.attributes.get(name)
+    value = attribute.value if attribute is not None else None
+    if isinstance(value, TensorLiteral):
+        value = value.item()
+    if not isinstance(value, int):
+        raise RunError(f"{node.kind} needs the attribute '{name}'")
+    return value
+
+
+def _dict(node: Node, values: list[Any]) -> Sequence[Any]:
+    return ({as_key(key): value for key, value in zip(values[::2], values[1::2], strict=True)},)
+
+
+# -- types
+def is_instance(value: Any, type: Type) -> bool:
+    """isinstance() of TorchScript. Empty lists and dicts fit any element type."""
+    if isinstance(type, OptionalType):
+        return value is None or is_instance(value, type.element)
+    if isinstance(type, UnionType):
+        return any(is_instance(value, element) for element in type.elements)
+    if isinstance(type, TensorType):
+        return isinstance(value, np.ndarray)
+    if isinstance(type, ListType):
+        return isinstance(value, list) and all(is_instance(item, type.element) for item in value)
+    if isinstance(type, TupleType):
+        return (isinstance(value, tuple) and len(value) == len(type.elements)
+                and all(is_instance(item, each) for item, each in zip(value, type.elements, strict=True)))
+    if isinstance(type, DictType):
+        return isinstance(value, dict) and all(is_instance(k, type.key_type) and is_instance(v, type.value_type) for k, v in value.items())
+    if isinstance(type, ClassType):
+        return isinstance(value, Object) and value.type.key == type.key
+    kinds = SIMPLE_KINDS.get(str(type.key))
+    if kinds is None:
+        raise UnsupportedError(f"prim::isinstance of {type.text} is not supported yet")
+    return isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds)
+
+
+SIMPLE_KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (float,), "bool": (bool,), "complex": (complex,), "str": (str,), "None": (type(None),), "Device": (str,),
+    "Scalar": (int, float, bool, complex), "list": (list,), "tuple": (tuple,), "Tensor": (np.ndarray,), "Any": (object,),
+}
+
+
+def _isinstance(node: Node, values: list[Any]) -> Sequence[Any]:
+    static = node.inputs[0].type
+    wanted = node.attributes["types"].value
+    if not isinstance(wanted, list):
+        raise RunError("prim::isinstance needs the attribute 'types'")
+    if isinstance(values[0], list | dict) and not values[0] and isinstance(static, ListType | DictType):
+        return (any(static.key == each.key or each.key == "list" and isinstance(static, ListType) for each in wanted),)
+    value = as_array(values[0]) if isinstance(static, TensorType) and isinstance(values[0], int | float | complex) else values[0]
+    return (any(is_instance(value, each) for each in wanted if isinstance(each, Type)),)
+
+
+def _tolist(node: Node, values: list[Any]) -> Sequence[Any]:
+    type, dims = node.outputs[0].type, 0
+    while isinstance(type, ListType):
+        type, dims = type.element, dims + 1
+    return (nested_list(as_array(values[0]), dims, str(type.key)),)
+
+
+def _type_check(node: Node, values: list[Any]) -> Sequence[Any]:
+    """The tensors, and whether all have the dtype, sizes and strides the attribute says."""
+    attribute = node.attributes.get("types")
+    wanted = attribute.value if attribute is not None and isinstance(attribute.value, list) else []
+    return (*values, all(_has_type(value, type) for value, type in zip(values, wanted, strict=False)))
+
+
+def _has_type(value: Any, type: Any) -> bool:
+    if not isinstance(value, np.ndarray) or not isinstance(type, TensorType):
+        return False
+    if type.dtype is not None and dtype_named(type.dtype) != value.dtype:
+        return False
+    if type.sizes is not None and (len(type.sizes) != value.ndim
+                                   or any(n is not None and n != m for n, m in zip(type.sizes, value.shape, strict=True))):
+        return False
+    return type.strides is None or all(s * value.itemsize == t or n < 2 for s, t, n in
+                                       zip(type.strides, value.strides, value.shape, strict=True))
+
+
+# -- pieces of tensors
+def _chunk(node: Node, values: list[Any]) -> Sequence[Any]:
+    x = as_array(values[0])
+    chunks, dim = number_attribute(node, "chunks"), wrap_dim(number_attribute(node, "dim"), x.ndim)
+    if chunks < 1:
+        raise RunError("prim::ConstantChunk expects 'chunks' to be greater than 0")
+    size = x.shape[dim]
+    step = -(-size // chunks) if size else 0
+    pieces = []
+    for start in range(0, size, step) if step else [0] * chunks:
+        at = [slice(None)] * x.ndim
+        at[dim] = slice(start, start + step)
+        pieces.append(x[tuple(at)])
+    if len(pieces) != len(node.outputs):
+        raise RunError(f"Expected chunk to return {len(node.outputs)} outputs, but got {len(pieces)}")
+    return pieces
+
+
+def _fused_concat(node: Node, values: list[Any]) -> Sequence[Any]:
+    from irtool.ops.call import call_op
+
+    return (call_op("aten::cat", [values, number_attribute(node, "dim")]),)
+
+
+def _sum_to_size(node: Node, values: list[Any]) -> Sequence[Any]:
+    from irtool.ops.call import call_op
+
+    size = values[1] if len(values) > 1 else getattr(node.attributes.get("size"), "value", None)
+    return (call_op("aten::sum_to_size", [values[0], size]) if size is not None else values[0],)
+
+
+# -- objects
+def _create(node: Node, values: list[Any]) -> Sequence[Any]:
+    return (Object(node.outputs[0].type),)
+
+
+def _attribute_name(node: Node) -> str:
+    attribute = node.attributes.get("name")
+    return str(attribute.value) if attribute is not None else ""
+
+
+def _get_attr(node: Node, values: list[Any]) -> Sequence[Any]:
+    name, value, type = _attribute_name(node), values[0], node.inputs[0].type
+    if isinstance(type, NamedTupleType) and isinstance(value, tuple) and name in type.names:
+        return (value[type.names.index(name)],)
+    if isinstance(value, Object) and name in value.attributes:
+        return (value.attributes[name],)
+    raise UnsupportedError(f"prim::GetAttr '{name}' of {type.text} is not supported: give it as an input of the graph")
+
+
+def _set_attr(node: Node, values: list[Any]) -> Sequence[Any]:
+    if not isinstance(values[0], Object):
+        raise UnsupportedError(f"prim::SetAttr of {node.inputs[0].type.text} is not supported")
+    values[0].attributes[_attribute_name(node)] = values[1]
+    return ()
+
+
+NO_EFFECT_CONTEXTS = ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "record_function", "profile")
+"""Context managers that change nothing here: no gradient is recorded."""
+
+
+def _context(node: Node, values: list[Any]) -> Sequence[Any]:
+    if node.inputs[0].type.text.rpartition(".")[2] not in NO_EFFECT_CONTEXTS:
+        raise UnsupportedError(f"{node.kind} of {node.inputs[0].type.text} is not supported")
+    return (None,) * len(node.outputs)
+
+
+def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
+    name = values[0].name if values and isinstance(values[0], FunctionName) else "?"
+    raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: inline it first")
+
+
+def _grad(node: Node, values: list[Any]) -> Sequence[Any]:
+    raise UnsupportedError(f"{node.kind} is not supported yet: arrays carry no gradient")
+
+
+# -- values that pass through
+def _same(node: Node, values: list[Any]) -> Sequence[Any]:
+    return values[:len(node.outputs)]
+
+
+def _checked(node: Node, values: list[Any]) -> Sequence[Any]:
+    return (*values, True)
+
+
+def _bail_out(node: Node, values: list[Any]) -> Sequence[Any]:
+    return values[1:2]
+
+
+def _last(node: Node, values: list[Any]) -> Sequence[Any]:
+    return (True,)
+
+
+def _future(node: Node, values: list[Any]) -> Sequence[Any]:
+    raise UnsupportedError(f"{node.kind} is not supported")
+
+
+def _old_cast(convert: Callable[[Any], Any]) -> Handler:
+    """`prim::TensorToNum` and the like of 2018, whose result type says which number is meant."""
+    def handler(node: Node, values: list[Any]) -> Sequence[Any]:
+        value = values[0].item() if isinstance(values[0], np.ndarray) else values[0]
+        kinds: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
+        type = node.outputs[0].type
+        return (kinds.get(str(type.key), convert)(value) if isinstance(type, SimpleType) else convert(value),)
+    return handler
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _replace_if_undefined(node: Node, values: list[Any]) -> Sequence[Any]:
+    return (values[1] if values[0] is None else values[0],)
+
+
+def _python_op(node: Node, values: list[Any]) -> Sequence[Any]:
+    result = run_python_op(node.kind, node.attributes, values)
+    if len(node.outputs) == 1 and not (isinstance(result, tuple) and not isinstance(node.outputs[0].type, TupleType)):
+        return (_plain(result),)
+    results = [_plain(item) for item in result] if isinstance(result, tuple | list) else []
+    if len(results) != len(node.outputs):
+        raise RunError(f"{node.kind} gave {len(results)} results, expected {len(node.outputs)}")
+    return results
+
+
+def _plain(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def python_op(node: Node, values: list[Any]) -> Sequence[Any]:
+    """`^Name(scalars)(operands)`: runs what is registered under the name."""
+    return _python_op(node, values)
+
+
+STRUCTURE: dict[str, Handler] = {
+    "prim::Constant": _constant, "Constant": _constant,
+    "prim::None": lambda node, values: (None,) * len(node.outputs), "prim::Undefined": lambda node, values: (None,) * len(node.outputs),
+    "prim::AutogradZero": lambda node, values: (None,) * len(node.outputs),
+    "prim::ListConstruct": lambda node, values: (values,), "prim::TupleConstruct": lambda node, values: (tuple(values),),
+    "prim::NamedTupleConstruct": lambda node, values: (tuple(values),),
+    "prim::DictConstruct": _dict, "prim::ListUnpack": _list_unpack, "prim::TupleUnpack": _tuple_unpack,
+    "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice,
+    "prim::isinstance": _isinstance, "prim::tolist": _tolist,
+    "prim::TypeCheck": _type_check, "prim::RequiresGradCheck": _checked, "prim::TensorExprDynamicGuard": _last,
+    "prim::ConstantChunk": _chunk, "prim::FusedChunk": _chunk, "prim::FusedConcat": _fused_concat, "prim::SumToSize": _sum_to_size,
+    "prim::CreateObject": _create, "prim::GetAttr": _get_attr, "prim::SetAttr": _set_attr, "prim::Enter": _context, "prim::Exit": _context,
+    "prim::CallFunction": _call_function, "prim::CallMethod": _future, "prim::grad": _grad,
+    "prim::profile": _same, "prim::profile_ivalue": _same, "prim::BailOut": _bail_out, "prim::unchecked_cast": _same,
+    "prim::rpc_async": _future, "prim::rpc_sync": _future, "prim::rpc_remote": _future,
+    "prim::TensorToNum": _old_cast(_identity), "prim::ImplicitTensorToNum": _old_cast(_identity), "prim::TensorToBool": _old_cast(bool),
+    "prim::Int": _old_cast(int), "prim::Float": _old_cast(float), "prim::Bool": _old_cast(bool),
+    "prim::IntToFloat": _old_cast(float), "prim::FloatToInt": _old_cast(int), "prim::StringToFloat": _old_cast(float),
+    "prim::BoolToTensor": lambda node, values: (as_array(values[0]),), "prim::ReplaceIfUndef": _replace_if_undefined,
+    "prim::TensorTest": _same, "prim::ListLen": lambda node, values: (len(values[0]),), "prim::TupleLen": lambda node, values: (len(values[0]),),
+}
+"""Kind -> what it does."""
+
