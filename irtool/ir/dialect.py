@@ -138,7 +138,8 @@ _C1 = Dialect("C1", "2018-03-16 to 2018-07", _B3, qualified_kinds=True, none_kin
               any_defined_kind="prim::AnyDefined", list_types=True)
 _C2 = Dialect(
     "C2", "2018-06-21 to 2019-02-12", _C1, attribute_arguments=False, none_kind="prim::None", cast_namespace="prim",
-    device_constants="string", tensor_word="Tensor", number_word="Scalar", optional_types=True, tuple_types=True, python_dicts=True, partial_shapes="rank",
+    device_constants="string", tensor_word="Tensor", number_word="Scalar", optional_types=True, tuple_types=True,
+    python_dicts=True, partial_shapes="rank",
     undefined_word="UndefinedTensor", string_style="c", tensor_tag="CPU{}Type")
 _X1 = Dialect("X1", "a branch, 2018-08", _C2, literal_operands=True)
 _X2 = Dialect("X2", "a branch, 2018-11", _C2)

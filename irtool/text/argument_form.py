@@ -35,7 +35,7 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
     except ValueError:
         return False
     inputs: list[Value] = []
-    attributes: dict[str, Attribute] = {}
+    attributes = {name: attribute for name, attribute in node.attributes.items() if name not in schema.positions}
     left_out: list[Value] = []
     for argument, value in zip(schema.arguments, given, strict=False):
         if not _give(argument, value, inputs, attributes, left_out, target):
@@ -92,7 +92,7 @@ def _take(node: Node, schema: Schema, inputs: tuple[Value, ...], attributes: dic
     """Give the node its new operands and attributes, unless they would be read as another overload's."""
     if inputs == node.inputs:
         return False
-    again = resolve(node.kind, [value.type for value in inputs], list(attributes))
+    again = resolve(node.kind, [value.type for value in inputs], [name for name in attributes if name in schema.positions])
     if again is None or list(again.positions) != list(schema.positions):
         return False
     dropped = [value for value in node.inputs if value not in inputs]
@@ -140,8 +140,11 @@ def arguments_to_operands(graph: Graph, node: Node) -> bool:
     if not node.kind.startswith("aten::") or node.owner is None:
         return False
     schema = schema_of(node)
-    if schema is None or schema.is_vararg or not node.attributes and len(node.inputs) == len(schema.arguments):
+    if schema is None or schema.is_vararg:
         return False
+    others = {name: attribute for name, attribute in node.attributes.items() if name not in schema.positions}
+    if len(others) == len(node.attributes) and len(node.inputs) == len(schema.arguments):
+        return False        # `aten::warn[warn_id=0](%1, %2)`: what is no argument stays an attribute
     try:
         given = node_arguments(node, schema)
     except ValueError:
@@ -159,8 +162,8 @@ def arguments_to_operands(graph: Graph, node: Node) -> bool:
         else:
             inputs.append(value)
     node.set_inputs(inputs)
-    node.attributes = {}
-    _pack_results(graph, node, schema)
+    node.attributes = others
+    pack_results(graph, node, schema)
     return True
 
 
@@ -221,11 +224,11 @@ def _operand(build: Builder, argument: Argument, value: object, numbers: bool) -
         return build.constant(value)
 
 
-def _pack_results(graph: Graph, node: Node, schema: Schema) -> None:
+def pack_results(graph: Graph, node: Node, schema: Schema) -> None:
     """Several results where the schema declares one list: make the list and take it apart."""
     if len(schema.returns) != 1 or not _is_tensor_list(schema.returns[0].type):
         return
-    if len(node.outputs) == 1 and isinstance(node.outputs[0].type, ListType):
+    if not node.outputs or len(node.outputs) == 1 and isinstance(node.outputs[0].type, ListType):
         return
     old = node.outputs
     packed = spell(list_of(TENSOR), graph.dialect)

@@ -15,6 +15,7 @@ from irtool.ir.module import Module
 from irtool.ir.types import NONE, Type, parse_type, same, spell
 from irtool.text.argument_form import arguments_to_attributes, arguments_to_operands
 from irtool.text.layout import Layout
+from irtool.text.old_meaning import modernize
 
 PRIM_WORDS = frozenset((
     "Constant", "If", "Loop", "Undefined", "FusionGroup", "GraphExecutor", "Eval", "ReplaceIfUndef", "TupleConstruct", "TupleUnpack",
@@ -44,19 +45,31 @@ def convert(module: Module, name: str) -> Module:
     return module
 
 
-def convert_graph(graph: Graph, target: Dialect) -> bool:
-    """Make a graph, and the graphs its nodes own, one of the dialect. Did anything have to change?"""
-    if graph.dialect is target:
-        return False
+def convert_graph(graph: Graph, target: Dialect) -> None:
+    """Make a graph, and the graphs its nodes own, one of the dialect.
+
+    A graph that already is one is respelled all the same: a text seldom says which of two neighbouring dialects it is.
+    """
     graphs = [graph]
     while graphs:
         one = graphs.pop()
-        for node in one.walk():
-            owned = node.attributes.get("Subgraph")
-            if owned is not None and isinstance(owned.value, Graph):
-                graphs.append(owned.value)
+        graphs += _owned_graphs(one)
         _Conversion(one, target).run()
-    return True
+
+
+def tidy(graph: Graph) -> None:
+    """Forget how the text was laid out, but for comments, blank lines between statements and stages: it prints canonically."""
+    graphs = [graph]
+    while graphs:
+        one = graphs.pop()
+        keep_comments(one)
+        graphs += _owned_graphs(one)
+
+
+def _owned_graphs(graph: Graph) -> list[Graph]:
+    """The graphs that nodes of this graph own."""
+    values = [node.attributes["Subgraph"].value for node in graph.walk() if "Subgraph" in node.attributes]
+    return [value for value in values if isinstance(value, Graph)]
 
 
 def renumber(graph: Graph) -> bool:
@@ -72,10 +85,7 @@ def renumber(graph: Graph) -> bool:
                 value.name = str(count)
                 count += 1
         one.forget_names()
-        for node in one.walk():
-            owned = node.attributes.get("Subgraph")
-            if owned is not None and isinstance(owned.value, Graph):
-                graphs.append(owned.value)
+        graphs += _owned_graphs(one)
     return changed
 
 
@@ -107,7 +117,9 @@ class _Conversion:
         if source.attribute_arguments and not target.attribute_arguments:
             for node in list(graph.walk()):
                 arguments_to_operands(graph, node)
-        self.keep_comments()
+        if source.none_kind != "prim::Constant" and target.none_kind == "prim::Constant":
+            modernize(graph)
+        keep_comments(graph)
 
     def spelled(self, type: Type) -> Type:
         found = self.types.get(type)
@@ -190,14 +202,15 @@ class _Conversion:
         source, target = self.source, self.target
         value = attribute.value if type is None else attribute.as_type(type)
         if isinstance(value, TensorLiteral):
-            return _retagged(attribute.text, source, target)
+            return _retagged(attribute.text, target)
         if isinstance(value, Opaque):
             return attribute.text
         if type is not None and type.key == "Device" and isinstance(value, str) and target.device_constants == "list":
             return attribute.text       # no words for it in a constant: only an argument's list has them
         if type is None and node.kind.startswith("onnx::") and name in ONNX_FLOATS and target.float_style != source.float_style:
             value = _as_floats(value)
-        if _same_spelling(value, source, target) and (type is None or not _is_loosely_written(value)):
+        quoted = '"' in attribute.text or target.string_style in ("raw", "escaped")
+        if quoted and _same_spelling(value, source, target) and (type is None or not _is_loosely_written(value)):
             return attribute.text
         if not _can_say(value, target):
             return attribute.text
@@ -215,17 +228,24 @@ class _Conversion:
         if node.tail and not self.target.scopes and ", scope: " in node.tail:
             node.tail = f" # {node.source}" if node.source else ""
 
-    def keep_comments(self) -> None:
-        """Of how the text looked, comments and blank lines stay, and stages where the target has them."""
-        layout = self.graph.layout
-        if not isinstance(layout, Layout):
-            return
-        layout.entries = {part: (lead, "", "") for part, (lead, _, _) in layout.entries.items() if lead.strip()}
-        if not self.target.stages:
-            layout.stages = {}
-            layout.input_stages = {}
-        if not layout:
-            self.graph.layout = None
+
+def keep_comments(graph: Graph) -> None:
+    """Of how the text looked, comments and blank lines stay, and stages where the dialect has them."""
+    layout = graph.layout
+    if not isinstance(layout, Layout):
+        return
+    entries: dict[Node, tuple[str, str, str]] = {}
+    for part, (lead, canonical, raw) in layout.entries.items():
+        if part.kind.startswith("^") and raw.replace("[]", "", 1) == canonical:     # `^f[]()(%x)` of 2.x
+            entries[part] = (lead, canonical, raw)
+        elif lead.strip():
+            entries[part] = (lead, "", "")
+    layout.entries = entries
+    if not graph.dialect.stages:
+        layout.stages = {}
+        layout.input_stages = {}
+    if not layout:
+        graph.layout = None
 
 
 def qualified(kind: str) -> str:
@@ -242,11 +262,11 @@ def _is_absent_argument(value: Value) -> bool:
     return value.has_uses and all(qualified(use.user.kind).startswith("aten::") for use in value.uses)
 
 
-def _retagged(text: str, source: Dialect, target: Dialect) -> str:
+def _retagged(text: str, target: Dialect) -> str:
     """A small tensor's text with the target's type tag: `CPUFloatTensor{2}` is `CPUFloatType{2}` from 2018-07 on."""
     opening = text.find("[ ")
     brace = text.find("{", opening)
-    if source.tensor_tag == target.tensor_tag or opening < 0 or brace < 0 or "qscheme" in text or "indices:" in text:
+    if opening < 0 or brace < 0 or "qscheme" in text or "indices:" in text:
         return text
     word = text[opening + 2:brace].removeprefix("Variable[").removesuffix("]").removesuffix("Type").removesuffix("Tensor")
     if word in ("CPU", "CUDA"):     # 1.1 printed `Variable[CPUType]`: it does not say of what
