@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 
 
 from irtool.ir.attribute import Attribute
-from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.types import NamedTupleType, TupleType, Type
 
-__all__ = ["clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block", "inline_graph", "remove_dead_nodes",
-           "replace_node"]
+__all__ = ["become_constant", "clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block", "inline_graph", "remove_dead_nodes",
+           "replace_node", "replace_output"]
 
 Mapping = dict[Value, Value]
 """Value of the original -> value of the copy."""
@@ -133,3 +133,24 @@ def element_names(type: Type, base: str) -> list[str]:
     return [base for _ in type.elements]
 
 
+
+
+def become_constant(node: Node, attribute: Attribute | None, type: Type) -> None:
+    """Turn a node with one result into the constant it was found to be, in its place; None has no attribute."""
+    if node.inputs:
+        node.set_inputs(())
+    node.kind = "prim::Constant" if node.graph is None or node.graph.dialect.qualified_kinds else "Constant"
+    node.attributes = NO_ATTRIBUTES if attribute is None else {"value": attribute}
+    node.output.type = type
+
+
+def replace_output(node: Node, index: int, types: Sequence[Type]) -> list[Value]:
+    """Fresh results of the given types in the place of one, which nobody may use any more."""
+    graph = node.graph
+    if graph is None:
+        raise ValueError(f"{node.kind} stands in no graph")
+    old = node.outputs
+    fresh = [node.add_output(graph.fresh_id(), type) for type in types]
+    node.remove_output(index)
+    node.outputs = (*old[:index], *fresh, *old[index + 1:])
+    return fresh

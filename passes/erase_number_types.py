@@ -1,0 +1,95 @@
+"""Numbers as tensors."""
+from __future__ import annotations
+
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.constants import CONSTANT_KINDS, constant
+from irtool.ir.dialect import Dialect
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.rewrite import replace_node
+from irtool.ir.types import Type, spell, tensor_type
+
+DTYPES: dict[str, str | None] = {"int": "int64", "float": "float64", "bool": "bool", "complex": "complex128", "Scalar": None}
+"""What a number is as a tensor: torch's default for Python scalars in double precision."""
+
+CONVERSIONS = frozenset(f"aten::{name}" for name in (
+    "Bool", "Float", "Int", "FloatImplicit", "IntImplicit", "ScalarImplicit")) | {
+    "prim::NumToTensor", "prim::TensorToNum", "prim::TensorToBool", "prim::ImplicitTensorToNum", "prim::Int", "prim::Float", "prim::Bool"}
+"""Between numbers and tensors: nothing to do where both are tensors."""
+
+
+def erase_number_types(graph: Graph) -> bool:
+    """Make every number and bool a 0-dim tensor, as backends want that know only tensors; conversions between them go.
+
+    Numbers in lists and tuples keep their types, and so does a constant that only blocks give (as torch leaves it).
+
+    before:
+        graph(%x : Tensor, %n : int):
+          %1 : int = prim::Constant[value=2]()
+          %2 : int = aten::mul(%n, %1)
+          %3 : Tensor = prim::NumToTensor(%2)
+          %4 : Tensor = aten::mul(%x, %3)
+          return (%4)
+
+    after:
+        graph(%x : Tensor, %n : Long(device=cpu)):
+          %1 : Long(device=cpu) = prim::Constant[value={2}]()
+          %2 : Long(device=cpu) = aten::mul(%n, %1)
+          %4 : Tensor = aten::mul(%x, %2)
+          return (%4)
+    """
+    eraser = Eraser(graph)
+    for value in graph.inputs:
+        eraser.retype(value)
+    eraser.block(graph.block)
+    return eraser.changed
+
+
+class Eraser:
+    """The sweep."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.dialect: Dialect = graph.dialect
+        self.changed = False
+        self.types: dict[Type, Type] = {}
+
+    def as_tensor(self, type: Type) -> Type:
+        """The tensor type for a number type; any other type is itself."""
+        found = self.types.get(type)
+        if found is None:
+            found = type
+            if type.key in DTYPES:
+                found = spell(tensor_type(DTYPES[type.key], (), None, None, "cpu"), self.dialect)
+            self.types[type] = found
+        return found
+
+    def retype(self, value: Value) -> None:
+        new = self.as_tensor(value.type)
+        if new is not value.type:
+            value.type = new
+            self.changed = True
+
+    def block(self, block: Block) -> None:
+        for node in block:
+            for value in node.inputs:
+                self.retype(value)
+            for inner in node.blocks:
+                self.block(inner)
+            if node.kind in CONSTANT_KINDS:
+                self.constant(node)
+            elif node.kind in CONVERSIONS and node.inputs:
+                replace_node(node, node.inputs[:1])
+                self.changed = True
+            else:
+                for value in node.outputs:
+                    self.retype(value)
+
+    def constant(self, node: Node) -> None:
+        """The number becomes a tensor; the type follows when a node reads it."""
+        number = constant(node.output)
+        attribute = node.attributes.get("value")
+        if attribute is None or attribute.text.startswith("{") or node.output.type.key not in DTYPES:
+            return
+        if isinstance(number, (bool, int, float, complex)):
+            attribute = Attribute.of(TensorLiteral.scalar(number), self.dialect)
+            node.set_attribute("value", attribute)
+            self.changed = True

@@ -1,0 +1,172 @@
+"""Tuples taken apart."""
+from __future__ import annotations
+
+from irtool.ir.builder import Builder
+from irtool.ir.constants import NOT_CONSTANT, constant, is_constant
+from irtool.ir.effects import LOOP_KINDS
+from irtool.ir.errors import PassError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.liveness import remove_dead_nodes
+from irtool.ir.rewrite import replace_node, replace_output
+from irtool.ir.source import Diagnostic
+from irtool.ir.types import TupleType
+
+FORWARDING = frozenset(("prim::If", "prim::Loop", "prim::Uninitialized", "prim::Param", "aten::__getitem__", "prim::DifferentiableGraph",
+                        "prim::unchecked_cast"))
+"""Kinds whose tuple results may be replaced by their elements."""
+
+
+def lower_tuples(graph: Graph, all: bool = False) -> bool:
+    """Let users of a tuple's elements read them directly, and drop the tuples nobody needs then.
+
+    `all` takes every tuple apart: those carried by loops, given by branches, and those that the graph takes and returns (so its
+    signature changes). A tuple that cannot be taken apart is an error.
+
+    before:
+        graph(%x : Tensor, %y : Tensor):
+          %1 : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
+          %2 : Tensor, %3 : Tensor = prim::TupleUnpack(%1)
+          %4 : Tensor = aten::sub(%3, %2)
+          return (%4)
+
+    after:
+        graph(%x : Tensor, %y : Tensor):
+          %4 : Tensor = aten::sub(%y, %x)
+          return (%4)
+    """
+    lowering = Lowering(graph, all)
+    if all:
+        lowering.lower_block(graph.block)
+    else:
+        lowering.simplify_block(graph.block)
+    return remove_dead_nodes(graph) or lowering.changed
+
+
+class Lowering:
+    """Both forms of the pass: `simplify_block` reads through tuples, `lower_block` leaves none."""
+
+    def __init__(self, graph: Graph, all: bool) -> None:
+        self.graph = graph
+        self.all = all
+        self.changed = False
+        self.build = Builder(graph)
+
+    def simplify_block(self, block: Block) -> None:
+        """Unpack what was constructed."""
+        for node in block:
+            self.open_constant(node)
+            self.read_through(node)
+            for inner in node.blocks:
+                self.simplify_block(inner)
+
+    def lower_block(self, block: Block) -> None:
+        """No tuple crosses any node of the block, or comes in or goes out."""
+        self.split_results(block.param_node)
+        for node in block:
+            if node.kind == "prim::TupleConstruct":
+                continue
+            self.open_constant(node)
+            if node.owner is None or self.read_through(node):
+                continue
+            self.split_operands(node)
+            for inner in node.blocks:
+                self.lower_block(inner)
+            self.split_results(node)
+        self.split_operands(block.return_node)
+
+    # -- one node
+    def open_constant(self, node: Node) -> None:
+        """A constant tuple becomes a tuple of constants."""
+        if not node.outputs or not is_constant(node.outputs[0]) or not isinstance(node.output.type, TupleType):
+            return
+        held = constant(node.output)
+        if not isinstance(held, tuple) or len(held) != len(node.output.type.elements):
+            return
+        parts = [self.build.before(node).constant(value, None if value is None else type)
+                 for value, type in zip(held, node.output.type.elements, strict=True)]
+        made = self.build.before(node).node("prim::TupleConstruct", parts, {}, (node.output.type,))
+        replace_node(node, made.outputs)
+        self.changed = True
+        for part in parts:
+            self.open_constant(part.node)
+
+    def read_through(self, node: Node) -> bool:
+        """Replace a node that reads from a constructed tuple; says whether it is such a node."""
+        if node.kind not in ("prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice"):
+            return False
+        source = node.inputs[0].node
+        if source.kind != "prim::TupleConstruct":
+            if self.all:
+                self.refuse(node, f"{node.kind} of a tuple that is not made in the graph")
+            return True
+        elements = source.inputs
+        found: list[Value] | None = None
+        if node.kind == "prim::TupleUnpack":
+            found = list(elements)
+        elif node.kind == "prim::TupleSlice":
+            begin, end = (node.attributes[name].value for name in ("beg", "end"))
+            if isinstance(begin, int) and isinstance(end, int):
+                found = [self.build.before(node).construct_tuple(elements[begin:end])]
+        else:
+            index = constant(node.inputs[1]) if len(node.inputs) > 1 else NOT_CONSTANT
+            if len(node.inputs) == 1 and "index" in node.attributes:        # until 2019
+                index = node.attributes["index"].value
+            if isinstance(index, int) and -len(elements) <= index < len(elements):
+                found = [elements[index]]
+            elif self.all:
+                self.refuse(node, "a tuple is indexed by a number that is not constant, or out of range")
+        if found is not None and len(found) == len(node.outputs):
+            replace_node(node, found)
+            self.changed = True
+        return True
+
+    def split_operands(self, node: Node) -> None:
+        """No operand is a tuple: a tuple's elements stand in its place."""
+        slot = 0
+        while slot < len(node.inputs):
+            value = node.inputs[slot]
+            if not isinstance(value.type, TupleType):
+                slot += 1
+                continue
+            if value.node.kind != "prim::TupleConstruct":
+                self.refuse(node, f"%{value.name} is a tuple that is not made in the graph ({value.node.kind})")
+            elements = value.node.inputs
+            self.changed = True
+            node.set_inputs((*node.inputs[:slot], *elements, *node.inputs[slot + 1:]))
+            if node.kind in LOOP_KINDS and slot >= 2:
+                self.split_value(node.blocks[0].param_node, slot - 1)
+            elif node is node.owner_block.return_node and node.owner_block.owning_node is not None:
+                owner = node.owner_block.owning_node
+                if owner.blocks[0] is node.owner_block:
+                    index = slot - 1 if owner.kind in LOOP_KINDS else slot
+                    if isinstance(owner.outputs[index].type, TupleType):
+                        self.split_value(owner, index)
+
+    def split_results(self, node: Node) -> None:
+        """No result that is used is a tuple: users read one that is made of fresh results."""
+        index = 0
+        while index < len(node.outputs):
+            value = node.outputs[index]
+            if not isinstance(value.type, TupleType) or not value.has_uses and node is not self.graph.block.param_node:
+                index += 1
+                continue
+            if node.kind not in FORWARDING:
+                self.refuse(node, f"{node.kind} gives a tuple")
+            self.split_value(node, index)
+
+    def split_value(self, node: Node, index: int) -> None:
+        """One tuple result becomes its elements, made into a tuple again for those who use it."""
+        value = node.outputs[index]
+        types = value.type.elements
+        after = node.owner_block.return_node.next if node is node.owner_block.param_node else node.next
+        made = self.build.before(after).node("prim::TupleConstruct", (), {}, (value.type,))
+        value.replace_all_uses_with(made.output)
+        fresh = replace_output(node, index, types)
+        made.set_inputs(fresh)
+        self.changed = True
+
+    def refuse(self, node: Node, message: str) -> None:
+        where = Diagnostic("error", f"lower-tuples{{all}}: {message}", self.graph.source, node.line)
+        raise PassError(diagnostics=[where])
+
+
