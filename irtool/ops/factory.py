@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import as_array, astype, convert, default_dtype, dtype_of, number_dtype, to_number
+from irtool.ops.arrays import as_array, astype, convert, default_dtype, dtype_of, number_dtype, strided_view, title, to_number
 from irtool.ops.cast import CHANNELS_LAST, check_device, check_layout
 from irtool.ops.op import OpTable
 
@@ -33,10 +33,37 @@ def options(dtype, layout, device, default=None):
     return dtype_of(dtype) if dtype is not None else default_dtype if default is None else default
 
 
+C_NAMES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float16": "c10::Half",
+           "float32": "float", "float64": "double", "complex64": "c10::complex<float>"}
+
+
+def number_of(number, dtype):
+    """A number as a 0-d array of a dtype. Raises as torch does for one out of range; -1 as uint8 is 255 though."""
+    if dtype.kind == "b":
+        return as_array(number, dtype)
+    if dtype.kind in "iuf" and isinstance(number, complex):
+        if number.imag:
+            raise _overflow(dtype)
+        number = number.real
+    if dtype.kind in "iu":
+        bits = 8 * dtype.itemsize - (dtype.kind == "i")
+        lowest = -(2 ** bits) if dtype.kind == "i" or isinstance(number, int) else 0
+        if not (lowest <= number < 2 ** bits):
+            raise _overflow(dtype)
+    elif dtype.kind == "f" and dtype.itemsize < 8 and abs(number) > (65504 if dtype.itemsize == 2 else 3.4028234663852886e38):
+        if math.isfinite(number):
+            raise _overflow(dtype)
+    return as_array(number, dtype)
+
+
+def _overflow(dtype):
+    return RunError(f"value cannot be converted to type {C_NAMES.get(dtype.name, dtype.name)} without overflow")
+
+
 def filled(xp, size, number, dtype):
     """A tensor of one number."""
     check_size(size, dtype.itemsize)
-    return xp.full(tuple(size), as_array(number, dtype), dtype)
+    return xp.full(tuple(size), number_of(number, dtype), dtype)
 
 
 # ---- one number everywhere
@@ -61,7 +88,7 @@ def like(xp, self, number, dtype, memory_format=None):
     """A tensor of one number with self's shape, and its strides where they have no gaps."""
     if memory_format is not None and memory_format >= CHANNELS_LAST:
         return xp.moveaxis(filled(xp, (self.shape[0], *self.shape[2:], self.shape[1]), number, dtype), -1, 1)
-    return xp.full_like(self, as_array(number, dtype), dtype=dtype, order="K" if memory_format in (None, 1) else "C")
+    return xp.full_like(self, number_of(number, dtype), dtype=dtype, order="K" if memory_format in (None, 1) else "C")
 
 
 def _new_kernel(number):
@@ -80,8 +107,6 @@ for _name, _number in (("zeros", 0), ("ones", 1), ("empty", 0)):
 
 def _strided(xp, size, stride, dtype):
     """Zeros with given strides, counted in elements."""
-    from irtool.ops.arrays import strided_view
-
     check_size(size, dtype.itemsize)
     length = 0 if 0 in size else 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     check_size([length], dtype.itemsize)
@@ -130,7 +155,7 @@ def new_full(xp, self, size, fill_value, dtype, layout, device, pin_memory):
 @table.op(f"aten::scalar_tensor(Scalar s, {OPTIONS}) -> Tensor")
 def scalar_tensor(xp, s, dtype, layout, device, pin_memory):
     """A 0-dim tensor of a number, float32 unless another dtype is named."""
-    return as_array(s, options(dtype, layout, device))
+    return number_of(s, options(dtype, layout, device))
 
 
 def _from_list(xp, data, dtype, device):
@@ -198,18 +223,28 @@ def as_tensor(xp, data, dtype, device):
 
 # ---- evenly spaced numbers
 
+def _need_numbers(name, dtype, kinds="iuf"):
+    if dtype.kind not in kinds:
+        raise RunError(f"\"{name}\" not implemented for '{title(dtype)}'")
+
+
 def _arange(xp, start, end, step, dtype):
+    _need_numbers("arange_cpu", dtype)
     if step == 0:
         raise RunError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RunError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RunError("upper bound and lower bound inconsistent with step sign")
-    if dtype.kind in "iu":
+    if dtype == xp.int64:
         start, end, step = int(start), int(end), int(step)
-        length = max(-((start - end) // step), 0) if step else 0
+        if step == 0:
+            raise RunError("step must be nonzero")
+        length = max(-((start - end) // step), 0)
     else:
         length = math.ceil((end - start) / step)
+        if dtype.kind in "iu":
+            start, step = int(start), int(step)
     check_size([length], 8)
     return _counted(xp, start, step, length, dtype)
 
@@ -247,9 +282,13 @@ def arange_step(xp, start, end, step, dtype, layout, device, pin_memory):
 def _range(xp, start, end, step, dtype, layout, device):
     if step == 0 or (end - start) * step < 0:
         raise RunError("step must be nonzero" if step == 0 else "upper bound and lower bound inconsistent with step sign")
-    length = int((end - start) / step) + 1
+    chosen = options(dtype, layout, device)
+    _need_numbers("range_cpu", chosen)
+    if chosen.kind in "iu":
+        start, end, step = int(start), int(end), int(step)
+    length = int((end - start) / step) + 1 if step else 0
     check_size([length], 8)
-    return _counted(xp, start, step, length, options(dtype, layout, device))
+    return _counted(xp, start, step, length, chosen)
 
 
 table.define(f"aten::range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
@@ -264,6 +303,7 @@ def _spaced(xp, start, end, steps, dtype):
     """`steps` numbers from start to end, counted from both ends as torch does, so that both are exact."""
     if steps < 0:
         raise RunError("number of steps must be non-negative")
+    _need_numbers("linspace_cpu", dtype, "biufc" if steps < 2 else "iufc")
     check_size([steps], 16)
     if steps == 1:
         return as_array(start, dtype).reshape(1)
@@ -272,8 +312,6 @@ def _spaced(xp, start, end, steps, dtype):
         start, end = int(start), int(end)
     places = xp.arange(steps)
     with_step = (end - start) / max(steps - 1, 1)
-    if dtype.kind in "iu":
-        with_step = float(xp.float32(with_step))
     result = xp.where(places < steps // 2, start + with_step * places, end - with_step * (steps - 1 - places)).astype(wide)
     return astype(result, dtype)
 
@@ -295,6 +333,7 @@ def _logspace(xp, start, end, steps, base, dtype, layout, device, pin_memory):
     start, end = _as_numbers(start, end)
     default = number_dtype(1j) if isinstance(start, complex) or isinstance(end, complex) else None
     chosen = options(dtype, layout, device, default)
+    _need_numbers("logspace_cpu", chosen, "biufc" if steps < 2 else "iufc")
     if steps == 1:
         return as_array(base ** start, chosen).reshape(1)
     if chosen.kind in "iu":

@@ -59,6 +59,8 @@ def histc(xp, self, bins, min, max):
 
 def _bin_edges(xp, x, bins, bounds):
     """bins + 1 equally spaced edges; bounds None: the data's range, [0, 1] without data."""
+    if x.dtype == xp.float16 and x.size:
+        refuse("histogramdd", x)
     if bounds is None:
         low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
     else:
@@ -100,8 +102,6 @@ def _counted(xp, points, edges, weight, density, equal_bins):
 
 def _check(self, weight):
     only("histogramdd", "f", self)
-    if self.dtype == "float16":
-        refuse("histogramdd", self)
     if weight is not None and weight.dtype != self.dtype:
         raise RunError("torch.histogramdd(): if weight tensor is provided, input tensor and weight tensor should have the same dtype")
 

@@ -54,7 +54,7 @@ def _quantile(xp, name, x, q, dim, keepdim, interpolation):
     below = ranks.astype(xp.int64)
     result = xp.take_along_axis(rows, below, -1)
     if interpolation in ("linear", "midpoint"):
-        weight = xp.full(ranks.shape, 0.5, x.dtype) if interpolation == "midpoint" else ranks - below
+        weight = xp.full(ranks.shape, 0.5, x.dtype) if interpolation == "midpoint" else (ranks - below).astype(x.dtype)
         upper = xp.take_along_axis(rows, xp.ceil(ranks).astype(xp.int64), -1)
         result = xp.where(weight < 0.5, result + weight * (upper - result), upper - (upper - result) * (1 - weight))
     own = kept if keepdim else () if dim is None else tuple(xp.delete(xp.asarray(shape, dtype=xp.int64), axis)) if x.ndim else ()
@@ -120,7 +120,7 @@ table.define("aten::_unique(Tensor self, bool sorted=True, bool return_inverse=F
           " -> (Tensor, Tensor, Tensor)")
 def unique_consecutive(xp, self, return_inverse, return_counts, dim):
     """One of each run of equal elements (of equal slices along `dim`), inverse and counts; what is not asked for is empty."""
-    if dim is not None and self.ndim:
+    if dim is not None and (dim, self.ndim) != (0, 1):
         return _unique_slices(xp, self, dim, False)
     if self.dtype.kind == "c":
         refuse("unique", self)
@@ -137,8 +137,7 @@ def _unique_slices(xp, self, dim, sorting):
     if self.dtype.kind == "c":
         refuse("unique_dim", self)
     if self.ndim == 0:
-        values, inverse, counts = _unique(xp, self, True, True)
-        return values, inverse.reshape(1), counts
+        raise RunError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = wrap_dim(dim, self.ndim)
     if self.size == 0:
         if self.shape[axis] and sum(size == 0 for size in self.shape) != 1:

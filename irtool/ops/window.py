@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import title
 from irtool.ops.factory import OPTIONS, check_size, options
 from irtool.ops.op import OpTable
 
@@ -19,6 +20,7 @@ def _window(xp, name, length, periodic, dtype, values):
     check_size([length], 8)
     if length < 2:
         return xp.ones(length, dtype)
+    _real(dtype)
     last = length - (0 if periodic else 1)
     return values(xp.arange(length, dtype=xp.float64), last).astype(dtype)
 
@@ -76,15 +78,28 @@ table.define(f"aten::kaiser_window.beta(int window_length, bool periodic, float 
              doc="The Kaiser window.")
 
 
+def _real(dtype):
+    if dtype.kind != "f":
+        raise RunError(f"\"arange_cpu\" not implemented for '{title(dtype)}'")
+
+
+def _frequencies(xp, name, n, d, dtype):
+    if dtype.kind not in "fc":
+        raise RunError(f"{name} requires a floating point or complex dtype")
+    _real(dtype)
+    check_size([n], 8)
+    if n == 0:
+        return xp.zeros(0 if name == "fftfreq" else 1, dtype) * xp.asarray(math.nan, dtype)
+    return getattr(xp.fft, name)(n, d).astype(dtype)
+
+
 @table.op(f"aten::fft_fftfreq(int n, float d=1., {OPTIONS}) -> Tensor")
 def fft_fftfreq(xp, n, d, dtype, layout, device, pin_memory):
     """Frequencies of an n-point Fourier transform at sample spacing d, zero first, then positive, then negative ones."""
-    check_size([n], 8)
-    return xp.fft.fftfreq(n, d).astype(options(dtype, layout, device))
+    return _frequencies(xp, "fftfreq", n, d, options(dtype, layout, device))
 
 
 @table.op(f"aten::fft_rfftfreq(int n, float d=1., {OPTIONS}) -> Tensor")
 def fft_rfftfreq(xp, n, d, dtype, layout, device, pin_memory):
     """The frequencies 0 ... of a real n-point Fourier transform at sample spacing d."""
-    check_size([n], 8)
-    return xp.fft.rfftfreq(n, d).astype(options(dtype, layout, device))
+    return _frequencies(xp, "rfftfreq", n, d, options(dtype, layout, device))
