@@ -1,0 +1,346 @@
+"""The reference interpreter: nodes in order, control flow, values freed at last use.
+
+`walk(graph, inputs, call)` knows nodes, blocks and liveness, and nothing about what a value is: that is `call`'s business, so a graph
+runs on arrays, on tracers, on anything for which somebody writes a `call`. `run` is `walk` on NumPy arrays (`irtool.ops.call`).
+
+Values: tensors are arrays, 0-d ones too; int, float, bool, complex, str, None, list, tuple, dict are themselves; a device is its name, a
+dtype torch's number; an undefined tensor is None. A 0-d constant of the text (`Double() = {2.5}`) is a Python number until an operator
+wants an array. Lists and dicts have reference semantics, views share memory, in-place operators write through.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
+from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.ir.source import Diagnostic
+from irtool.ops.arrays import seeded
+from irtool.ops.call import call_node
+from irtool.ops.python_op import register_python_op
+from irtool.values import accept, copied, delivered
+
+Call = Callable[[Node, list[Any]], Sequence[Any]]
+"""What runs one node without blocks: operands in, one value per result out."""
+
+
+class Observer:
+    """Told what happens during a walk; the methods do nothing, override those you need."""
+
+    def before(self, node: Node, operands: Sequence[Any]) -> None:
+        """`node` is about to run (not told of control flow)."""
+
+    def after(self, node: Node, results: Sequence[Any]) -> None:
+        """`node` has given `results`; control flow too, once it has finished."""
+
+    def released(self, value: Value, content: Any) -> None:
+        """`value` will not be read again; the interpreter lets go of `content`."""
+
+
+class Step:
+    """One node of a block with what may be let go of: before its blocks run (`early`), and after it (`late`)."""
+
+    __slots__ = ("node", "operands", "results", "early", "late", "enter")
+
+    def __init__(self, node: Node, early: tuple[Value, ...], late: tuple[Value, ...]) -> None:
+        self.node = node
+        self.operands = node.inputs
+        self.results = node.outputs
+        self.early = early
+        self.late = late
+        self.enter = _control(node)     # None for a node that `call` runs
+
+
+class Plan:
+    """A block ready to be walked."""
+
+    __slots__ = ("block", "steps", "unused_inputs", "own_results")
+
+    def __init__(self, block: Block, steps: list[Step], unused_inputs: tuple[Value, ...], own_results: tuple[Value, ...]) -> None:
+        self.block = block
+        self.steps = steps
+        self.unused_inputs = unused_inputs
+        self.own_results = own_results      # results defined in the block itself: gone from it once they are handed on
+
+
+def plan_block(block: Block, plans: dict[Block, Plan]) -> frozenset[Value]:
+    """Work out last uses of a block and the blocks in it; gives the outer values it reads."""
+    later: set[Value] = set(block.outputs)
+    steps: list[Step] = []
+    node = block.return_node.prev
+    while node is not block.param_node and node is not block.return_node:
+        inner: set[Value] = set()
+        for nested in node.blocks:
+            inner |= plan_block(nested, plans)
+        subgraph = _subgraph(node)
+        if subgraph is not None and subgraph.block not in plans:
+            plan_block(subgraph.block, plans)
+        read = inner.union(node.inputs)
+        dying = [value for value in read if value not in later and value.node.owner is block]
+        early = tuple(value for value in dying if value not in inner) if node.blocks else ()
+        late = [value for value in dying if value in inner or not node.blocks]
+        late += [value for value in node.outputs if value not in later]
+        steps.append(Step(node, early, tuple(late)))
+        later |= read
+        node = node.prev
+    steps.reverse()
+    unused = tuple(value for value in block.inputs if value not in later)
+    own = tuple(dict.fromkeys(value for value in block.outputs if value.node.owner is block))
+    plans[block] = Plan(block, steps, unused, own)
+    return frozenset(value for value in later if value.node.owner is not block)
+
+
+class Frame:
+    """Where the walk stands in one block, and what to do when the block ends."""
+
+    __slots__ = ("plan", "at", "step", "leave", "state")
+
+    def __init__(self, plan: Plan, step: Step | None, leave: Callable[[Walk, Frame, list[Any]], None] | None, state: Any = None) -> None:
+        self.plan = plan
+        self.at = 0
+        self.step = step        # the node whose block this is; None for the graph's own
+        self.leave = leave      # takes the block's results: finishes the node, or begins another round
+        self.state = state
+
+
+class Walk:
+    """One run of a graph: the values alive now, and a stack of blocks (no recursion)."""
+
+    __slots__ = ("env", "plans", "stack", "call", "observer")
+
+    def __init__(self, call: Call, observer: Observer | None) -> None:
+        self.env: dict[Value, Any] = {}
+        self.plans: dict[Block, Plan] = {}
+        self.stack: list[Frame] = []
+        self.call = call
+        self.observer = observer
+
+    def run(self, graph: Graph, inputs: list[Any]) -> list[Any]:
+        """Give the graph's results. Empties `inputs`, so that they can be freed when they are no longer needed."""
+        plan_block(graph.block, self.plans)
+        taken = list(inputs)
+        inputs.clear()
+        self.push(graph.block, taken, None, None)
+        del taken
+        while True:
+            frame = self.stack[-1]
+            if frame.at < len(frame.plan.steps):
+                step = frame.plan.steps[frame.at]
+                frame.at += 1
+                try:
+                    if step.enter is not None:
+                        step.enter(self, step)
+                    else:
+                        self.step(step)
+                except Exception as error:
+                    raise _located(error, step.node) from error
+                continue
+            env = self.env
+            results = [env[value] for value in frame.plan.block.outputs]
+            for value in frame.plan.own_results:
+                self.release(value)
+            self.stack.pop()
+            if frame.leave is None:
+                return results
+            frame.leave(self, frame, results)
+
+    def step(self, step: Step) -> None:
+        """Run a node without blocks."""
+        env = self.env
+        operands = [env[value] for value in step.operands]
+        if self.observer is not None:
+            self.observer.before(step.node, operands)
+        self.finish(step, self.call(step.node, operands))
+
+    def finish(self, step: Step, results: Sequence[Any]) -> None:
+        """Bind a node's results and let go of what it read last."""
+        if self.observer is not None:
+            self.observer.after(step.node, results)
+        self.env.update(zip(step.results, results, strict=True))
+        for value in step.late:
+            self.release(value)
+
+    def release(self, value: Value) -> None:
+        """Nobody reads `value` again."""
+        content = self.env.pop(value, None)
+        if self.observer is not None:
+            self.observer.released(value, content)
+
+    def push(self, block: Block, values: list[Any], step: Step | None, leave: Callable[[Walk, Frame, list[Any]], None] | None,
+             state: Any = None) -> None:
+        """Begin a block with these values for its inputs."""
+        plan = self.plans[block]
+        self.env.update(zip(block.inputs, values, strict=True))
+        for value in plan.unused_inputs:
+            self.release(value)
+        self.stack.append(Frame(plan, step, leave, state))
+
+
+def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None = None) -> list[Any]:
+    """Run `graph` on values that `call` understands; gives one value per output.
+
+    `inputs` is emptied. Every value is let go of at its last use. An exception of `call` comes out as an `irtool.Error` that names the
+    node's line. Raises RunError when the number of inputs differs.
+    """
+    if len(inputs) != len(graph.inputs):
+        raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
+    return Walk(call, observer).run(graph, inputs)
+
+
+# -- control flow
+def _subgraph(node: Node) -> Graph | None:
+    attribute = node.attributes.get("Subgraph")
+    if attribute is None:
+        return None
+    return attribute.value if isinstance(attribute.value, Graph) else None
+
+
+def _control(node: Node) -> Callable[[Walk, Step], None] | None:
+    if node.kind in IF_KINDS and len(node.blocks) == 2:
+        return _enter_if
+    if node.kind in LOOP_KINDS and len(node.blocks) == 1:
+        return _enter_loop
+    if node.kind in ("prim::GradOf", "GradOf") and len(node.blocks) == 1:
+        return _enter_grad_of
+    if node.blocks:
+        return _refuse_blocks
+    return _enter_subgraph if _subgraph(node) is not None else None
+
+
+def _refuse_blocks(walk: Walk, step: Step) -> None:
+    raise UnsupportedError(f"{step.node.kind} with {len(step.node.blocks)} block(s) is not supported")
+
+
+def _release_early(walk: Walk, step: Step) -> None:
+    for value in step.early:
+        walk.release(value)
+
+
+def _enter_if(walk: Walk, step: Step) -> None:
+    taken = step.node.blocks[0 if walk.env[step.operands[0]] else 1]
+    _release_early(walk, step)
+    walk.push(taken, [], step, _leave_block)
+
+
+def _leave_block(walk: Walk, frame: Frame, results: list[Any]) -> None:
+    step = frame.step
+    assert step is not None
+    walk.finish(step, results[:len(step.results)])
+
+
+class Rounds:
+    """The state of a loop: rounds done, rounds at most."""
+
+    __slots__ = ("done", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.done = 0
+        self.limit = limit
+
+
+def _enter_loop(walk: Walk, step: Step) -> None:
+    limit, condition, *carried = [walk.env[value] for value in step.operands]
+    _release_early(walk, step)
+    _next_round(walk, step, Rounds(limit if limit is None else int(limit)), condition, carried)
+
+
+def _next_round(walk: Walk, step: Step, rounds: Rounds, condition: Any, carried: list[Any]) -> None:
+    if (rounds.limit is None or rounds.done < rounds.limit) and condition:
+        block = step.node.blocks[0]
+        values = [rounds.done, *carried]
+        rounds.done += 1
+        walk.push(block, values, step, _leave_round, rounds)
+    else:
+        walk.finish(step, carried)
+
+
+def _leave_round(walk: Walk, frame: Frame, results: list[Any]) -> None:
+    assert frame.step is not None
+    _next_round(walk, frame.step, frame.state, results[0], results[1:])
+
+
+def _enter_grad_of(walk: Walk, step: Step) -> None:
+    defined = any(walk.env[value] is not None for value in step.operands)
+    _release_early(walk, step)
+    if defined:
+        walk.push(step.node.blocks[0], [], step, _leave_block)
+    else:
+        walk.finish(step, [None] * len(step.results))
+
+
+def _enter_subgraph(walk: Walk, step: Step) -> None:
+    graph = _subgraph(step.node)
+    assert graph is not None
+    operands = [walk.env[value] for value in step.operands]
+    if len(operands) != len(graph.inputs):
+        raise RunError(f"{step.node.kind} gives {len(operands)} values to a graph of {len(graph.inputs)} inputs")
+    walk.push(graph.block, operands, step, _leave_block)
+
+
+def _located(error: Exception, node: Node) -> Error:
+    """The error as one of ours, with the line of the node."""
+    if isinstance(error, Error):
+        if error.diagnostics:
+            return error
+        message, kind = error.message, type(error)
+    else:
+        kind = RunError
+        message = f"{node.kind}: {type(error).__name__}: {error}"
+    graph = node.graph
+    source = graph.source if graph is not None else None
+    if source is None or not node.line:
+        return kind(message)
+    line = source.line(node.line)
+    column = len(line) - len(line.lstrip()) + 1
+    return kind(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1)])
+
+
+# -- on arrays
+def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer: Observer | None = None) -> list[Any]:
+    """Run a graph (or a Module of one) on NumPy arrays and Python values; gives one Python value per output.
+
+    Tensors are arrays of the dtype and shape torch would give, 0-d ones too; a Python number for a tensor input becomes a 0-d array.
+    bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch gives
+    views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's).
+    Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
+    is not there yet, naming it.
+    """
+    if isinstance(graph, Module):
+        graph = graph.graph()
+    if len(inputs) != len(graph.inputs):
+        raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}")
+    values = [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
+    if any(node_may_write(node) or node.kind[:1] == "^" for node in _all_nodes(graph)):
+        values = copied(values)
+    with np.errstate(all="ignore"), seeded(seed):
+        results = walk(graph, values, call_node, observer)
+    return [delivered(result, declared.type) for result, declared in zip(results, graph.outputs, strict=True)]
+
+
+def _all_nodes(graph: Graph) -> list[Node]:
+    """Nodes of the graph, of its blocks and of the graphs its nodes own."""
+    found: list[Node] = []
+    graphs = [graph]
+    while graphs:
+        for node in graphs.pop().walk():
+            found.append(node)
+            inner = _subgraph(node)
+            if inner is not None:
+                graphs.append(inner)
+    return found
+
+
+def _signature(graph: Graph) -> str:
+    return ", ".join(f"%{value.name} : {value.type}" for value in graph.inputs)
+
+
+def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any]:
+    """Gradients by reverse differentiation. Raises UnsupportedError: differentiation is not there yet."""
+    raise UnsupportedError("vjp: differentiation is not supported yet")
+
+
+__all__ = ["Call", "Observer", "register_python_op", "run", "vjp", "walk"]

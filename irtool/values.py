@@ -1,0 +1,105 @@
+"""What goes into a run and comes out: Python values made fit for the interpreter, copied where a graph writes, handed back."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError
+from irtool.ir.graph import Value
+from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ops.arrays import as_array, dtype_named, number_dtype
+
+DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",
+                         "uint16", "uint32", "uint64"))
+
+
+def accept(value: Any, declared: Value) -> Any:
+    """An input as the interpreter takes it. Raises RunError for arrays torch has no dtype for."""
+    return _accept(value, declared.type, declared.name)
+
+
+def _accept(value: Any, type: Type, name: str) -> Any:
+    if isinstance(type, OptionalType):
+        return None if value is None else _accept(value, type.element, name)
+    if isinstance(value, np.ndarray | np.generic):
+        return _accept_array(np.asarray(value), type, name)
+    if isinstance(value, list | tuple):
+        if isinstance(type, TupleType) and len(type.elements) == len(value):
+            return tuple(_accept(item, each, name) for item, each in zip(value, type.elements, strict=True))
+        if isinstance(type, ListType):
+            return [_accept(item, type.element, name) for item in value]
+        return value
+    if isinstance(value, dict) and isinstance(type, DictType):
+        return {key: _accept(item, type.value_type, name) for key, item in value.items()}
+    if isinstance(type, TensorType) and isinstance(value, bool | int | float | complex):
+        return as_array(value, dtype_named(type.dtype) if type.dtype is not None else number_dtype(value))
+    if str(type.key) == "float" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
+
+
+def _accept_array(value: Any, type: Type, name: str) -> Any:
+    if value.dtype.name == "bfloat16":
+        value = value.astype(np.float32)
+    if value.dtype.name not in DTYPE_NAMES:
+        if value.dtype.kind == "U" and not value.ndim:
+            return value.item()
+        raise RunError(f"input %{name} is an array of dtype {value.dtype}, expected numbers or bools")
+    if not isinstance(type, TensorType) and not value.ndim and str(type.key) in ("int", "float", "bool", "complex", "Scalar", "str"):
+        number = value.item()
+        return float(number) if str(type.key) == "float" else number
+    if isinstance(type, ListType) and not isinstance(type.element, TensorType) and value.ndim == 1:
+        return value.tolist()
+    if not value.dtype.isnative:
+        value = value.astype(value.dtype.newbyteorder("="))
+    if any(stride < 0 for stride in value.strides) or any(stride % max(value.itemsize, 1) for stride in value.strides):
+        value = np.ascontiguousarray(value).reshape(value.shape)      # torch has no such strides
+    return value
+
+
+def copied(values: Sequence[Any]) -> list[Any]:
+    """The same values in new arrays, lists and dicts, with the same strides; what was one object twice is one object twice again."""
+    known: dict[int, Any] = {}
+    return [_copied(value, known) for value in values]
+
+
+def _copied(value: Any, known: dict[int, Any]) -> Any:
+    if not isinstance(value, np.ndarray | list | tuple | dict):
+        return value
+    found = known.get(id(value))
+    if found is None:
+        if isinstance(value, np.ndarray):
+            found = copy_array(value)
+        elif isinstance(value, dict):
+            found = {key: _copied(item, known) for key, item in value.items()}
+        else:
+            found = type(value)(_copied(item, known) for item in value)
+        known[id(value)] = found
+    return found
+
+
+def copy_array(value: Any) -> Any:
+    """A copy with the same strides; gaps stay gaps where they are few."""
+    if value.flags.c_contiguous or not value.size:
+        return value.copy()
+    room = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.strides, strict=True)) // value.itemsize
+    if room > 4 * value.size:
+        return value.copy(order="K")
+    view = np.lib.stride_tricks.as_strided(np.zeros(room, value.dtype), value.shape, value.strides)
+    view[...] = value
+    return view
+
+
+def delivered(value: Any, type: Type) -> Any:
+    """An output as the caller gets it: a number that stands for a tensor becomes a 0-d array."""
+    if isinstance(type, TensorType) and isinstance(value, bool | int | float | complex | np.generic):
+        return as_array(value, dtype_named(type.dtype) if type.dtype is not None else None)
+    if isinstance(type, OptionalType) and value is not None:
+        return delivered(value, type.element)
+    if isinstance(type, ListType) and isinstance(value, list) and isinstance(type.element, TensorType):
+        return [delivered(item, type.element) for item in value]
+    if isinstance(type, TupleType) and isinstance(value, tuple) and len(value) == len(type.elements):
+        return tuple(delivered(item, each) for item, each in zip(value, type.elements, strict=True))
+    return value
