@@ -240,3 +240,16 @@ def test_a_pass_error_names_its_pass() -> None:
 def test_passes_are_imported_by_one_name_only() -> None:
     with pytest.raises(ImportError, match="import irtool.passes"):
         __import__("passes")
+
+
+@pytest.mark.parametrize("text", [
+    "graph() {\n  %b : int = prim::FloatToInt(5)\n  %3 : int = aten::add(%b, 1)\n  return (%3);\n}\n",
+    "graph(%1 : Double(13, 16)\n      %2 : Double(20, 16)) {\n  %4 : UNKNOWN_TYPE = Undefined(), uses = [%3.i2];\n"
+    "  %3.0 : Double(20, 13), %3.1 : Handle = CppOp[ConvForward](%2, %1, %4), uses = [[%0.i0], []];\n  return (%3.0);\n}\n",
+], ids=["literals among operands", "uses lists"])
+def test_where_text_leaves_something_out_the_next_pass_sees_no_more_than_text(text: str) -> None:
+    names = ("canonicalize", "cse", "erase-shapes", "constant-pooling", "dce", "canonicalize")
+    at_once = str(PassManager(",".join(names)).run(irtool.parse(text)))
+    for name in names:
+        text = str(PassManager(name).run(irtool.parse(text)))
+    assert at_once == text
