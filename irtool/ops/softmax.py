@@ -1,0 +1,105 @@
+"""softmax and its relatives: along one dimension, stable against overflow; float16 is computed in float32."""
+from __future__ import annotations
+
+import math
+
+from irtool.ops.arrays import convert, dtype_of, wrap_dim
+from irtool.ops.checks import only, widen
+from irtool.ops.op import OpTable
+
+table = OpTable("softmax")
+
+
+def softmax_along(xp, x, dim):
+    """exp(x) / sum(exp(x)) along `dim`; a row of -inf gives nan."""
+    only("softmax_lastdim_kernel_impl", "f", x)
+    axis = wrap_dim(dim, x.ndim)
+    if not x.ndim:
+        return xp.where(xp.isfinite(x), x.dtype.type(1), x.dtype.type(math.nan))
+    if not x.size:
+        return xp.empty(x.shape, x.dtype)
+    wide = widen(xp, x)
+    result = xp.subtract(wide, wide.max(axis, keepdims=True), order="C")
+    xp.exp(result, out=result)
+    result /= result.sum(axis, keepdims=True)
+    return result.astype(x.dtype, copy=False)
+
+
+def log_softmax_along(xp, x, dim):
+    """log(softmax(x)) without the rounding of the two steps."""
+    only("log_softmax_lastdim_kernel_impl", "f", x)
+    axis = wrap_dim(dim, x.ndim)
+    if not x.ndim:
+        return xp.where(xp.isfinite(x), x.dtype.type(0), x.dtype.type(math.nan))
+    if not x.size:
+        return xp.empty(x.shape, x.dtype)
+    wide = widen(xp, x)
+    result = xp.subtract(wide, wide.max(axis, keepdims=True), order="C")
+    result -= xp.log(xp.exp(result).sum(axis, keepdims=True))
+    return result.astype(x.dtype, copy=False)
+
+
+def _with_dtype(kernel):
+    def converted(xp, self, dim, dtype=None):
+        return kernel(xp, self if dtype is None else convert(self, dtype), dim)
+    return converted
+
+
+def _half_to_float(kernel):
+    def widened(xp, self, dim, half_to_float):
+        return kernel(xp, self.astype(xp.float32) if half_to_float else self, dim)
+    return widened
+
+
+for _name, _kernel in (("softmax", softmax_along), ("log_softmax", log_softmax_along)):
+    _doc = (_kernel.__doc__ or "") + " `dtype`: converted first."
+    table.define((f"aten::{_name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+                  f"aten::special_{_name}(Tensor self, int dim, {'*, ' * (_name != 'softmax')}ScalarType? dtype=None) -> Tensor"),
+                 _with_dtype(_kernel), doc=_doc)
+    table.define(f"aten::_{_name}(Tensor self, int dim, bool half_to_float) -> Tensor", _half_to_float(_kernel), doc=_doc)
+
+
+@table.op("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+def safe_softmax(xp, self, dim, dtype):
+    """softmax with zeros for rows of -inf."""
+    x = self if dtype is None else convert(self, dtype)
+    empty = (x == -math.inf).all(wrap_dim(dim, x.ndim), keepdims=True) if x.ndim else x == -math.inf
+    return xp.where(empty, x.dtype.type(0), softmax_along(xp, x, dim))
+
+
+@table.op("aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
+def masked_softmax(xp, self, mask, dim, mask_type):
+    """softmax over the places where the mask is false; zeros elsewhere and in rows that are all masked."""
+    if mask_type == 1 and mask.ndim == 2 and self.ndim == 4:
+        mask = mask[:, None, None, :]
+    elif mask_type == 0 and mask.ndim == 2 and self.ndim == 4:
+        mask = mask[None, None]
+    mask = xp.broadcast_to(mask, self.shape)
+    masked = xp.where(mask, self.dtype.type(-math.inf), self)
+    return xp.where(mask, self.dtype.type(0), softmax_along(xp, masked, -1 if dim is None else dim))
+
+
+@table.op("aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
+def softmax_backward(xp, grad_output, output, dim, input_dtype):
+    """Gradient of softmax from its result."""
+    product = grad_output * output
+    axis = wrap_dim(dim, output.ndim)
+    total = product.sum(axis, keepdims=True, dtype=product.dtype) if output.ndim else product
+    return (product - output * total).astype(dtype_of(input_dtype), copy=False)
+
+
+@table.op("aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
+def log_softmax_backward(xp, grad_output, output, dim, input_dtype):
+    """Gradient of log_softmax from its result."""
+    axis = wrap_dim(dim, output.ndim)
+    total = grad_output.sum(axis, keepdims=True, dtype=grad_output.dtype) if output.ndim else grad_output
+    return (grad_output - xp.exp(output) * total).astype(dtype_of(input_dtype), copy=False)
+
+
+@table.op("aten::_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
+def masked_softmax_backward(xp, grad_output, output, mask, dim):
+    """Gradient of _masked_softmax from its result."""
+    axis = wrap_dim(-1 if dim is None else dim, output.ndim)
+    product = grad_output * output
+    result = product - output * product.sum(axis, keepdims=True)
+    return xp.where(xp.broadcast_to(mask, output.shape), output.dtype.type(0), result)
