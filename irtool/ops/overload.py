@@ -105,12 +105,8 @@ class Overload:
 
 def _takes_part(argument: Argument) -> bool:
     """Does an argument take part in type promotion?"""
-    return argument.name not in NO_PROMOTION_BY_NAME and not argument.keyword_only and not _is_written(argument) and (
+    return argument.name not in NO_PROMOTION_BY_NAME and not argument.keyword_only and (
         argument.type.text in ("Tensor", "Tensor?", "Tensor[]", "Scalar", "Scalar?"))
-
-
-def _is_written(argument: Argument) -> bool:
-    return argument.alias is not None and argument.alias.is_write
 
 
 def _flat(values: Any) -> Any:
