@@ -11,6 +11,7 @@ from irtool.ir.attribute import Attribute, AttributeSyntaxError, Opaque, parse_v
 from irtool.ir.dialect import DIALECTS, dialect
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph
+from irtool.ir.tensor_dump import dump_text, literal_of
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import Type, list_of, parse_type
 
@@ -196,6 +197,21 @@ def test_a_tensor_without_data_says_so_when_it_is_read() -> None:
         literal.numbers()
 
 
+@pytest.mark.parametrize(("numbers", "shape", "dtype", "text"), [
+    ([1], (), "int64", "{1}"), ([0.1], (1, 1), "float64", "{0.1}"), ([3 + 1j], (), "complex64", "{(3,1)}"), ([], (0, 3), "float32",
+     "[ CPUFloatType{0,3} ]"), ([True, False], (2,), "bool", " 1  0 [ CPUBoolType{2} ]"), (list(range(11)), (11,), "int64", "<Tensor>"),
+    ([0.001, 0.002], (2,), "float32", "0.001 *  1.0000  2.0000 [ CPUFloatType{2} ]"),
+    ([1e-3, 2.0, 4.0, 1e6], (2, 2), "float32", " 1.0000e-03  2.0000e+00  4.0000e+00  1.0000e+06 [ CPUFloatType{2,2} ]"),
+    ([1, 2, 3, 4], (1, 2, 2), "int64", "(1,.,.) =   1  2   3  4 [ CPULongType{1,2,2} ]"),
+    ([i * 1e6 for i in range(10)], (1, 10), "float32", "Columns 1 to 8       0    1e+06    2e+06    3e+06    4e+06    5e+06    6e+06"
+     "    7e+06  Columns 9 to 10   8e+06    9e+06 [ CPUFloatType{1,10} ]"),
+])
+def test_dumps_are_written_as_torch_writes_them(numbers: list[float], shape: tuple[int, ...], dtype: str, text: str) -> None:
+    literal = literal_of(numbers, shape, dtype)
+    assert literal.text == text and Attribute(text).value.__class__ is TensorLiteral
+    assert (literal.dtype, literal.shape) == (dtype, shape)
+
+
 @pytest.mark.parametrize("text", [
     " 1  2 [ CPULongType{3} ]", " 1 [ CPULongType{1000000,1000000} ]", " 1  x [ CPULongType{2} ]", " 1 * [ CPULongType{2} ]",
     "[ SparseCPULongType{} indices:  0  1 [ CPULongType{1,2} ] values:  1  2 [ CPULongType{2} ] size: [2] ]"])
@@ -288,6 +304,8 @@ def test_tensor_dumps_of_torch_are_read() -> None:
                 graph.insertNode(node)
                 line = str(graph).split("\n")[1]
                 literal = TensorLiteral(line[line.index("[value=") + 7:line.rindex("]()")])
-                assert literal.dtype == str(made.dtype).removeprefix("torch.") and literal.shape == shape
+                dtype = str(made.dtype).removeprefix("torch.")
+                assert literal.dtype == dtype and literal.shape == shape
+                assert dump_text(made.flatten().tolist(), shape, dtype) == literal.text
                 read = torch.tensor(literal.numbers(), dtype=torch.float64).reshape(shape)
                 assert torch.allclose(read, made.double(), rtol=1e-2, atol=scale * 1e-3), (literal.text, made)

@@ -2,9 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.type_model import DTYPES
+
+if TYPE_CHECKING:
+    from typing import Any
 
 Number = int | float | complex | bool
 INTEGERS = frozenset(("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"))
@@ -75,8 +79,13 @@ class TensorLiteral:
     def numbers(self) -> list[Number]:
         """The elements in row-major order. Raises UnsupportedError for `<Tensor>` and Error for a text that does not add up.
 
-        Numbers are as printed: 4 to 6 digits. Elements of complex tensors are printed without their imaginary parts.
+        Numbers are the array's where there is one, else as printed: 4 to 6 digits. Elements of complex tensors are
+        printed without their imaginary parts.
         """
+        if self.data is not None:
+            array: Any = self.data
+            found: list[Number] = array.ravel().tolist()
+            return found
         if self._numbers is None:
             self._numbers = self._read_numbers()
         return self._numbers
