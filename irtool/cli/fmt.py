@@ -49,16 +49,18 @@ def run(arguments: Arguments, console: Console) -> int:
 def formatted(source: SourceFile, arguments: Arguments, console: Console) -> str:
     """The text of one file as it should be. Raises ParseError, or Error where a dialect cannot say it."""
     from irtool.cli.pieces import parse_source
+    from irtool.text.convert import convert, renumber, tidy
 
     module = parse_source(source)
     if arguments.constants:
         take_constants(module, arguments.constants, console)
     if arguments.syntax:
-        from irtool.text.convert import convert
-
         convert(module, arguments.syntax)
-    if arguments.renumber:
-        renumber(module)
+    for graph in module.graphs:
+        if not graph.dialect.uses_lists:    # 2017: its layout is what tells its dialects apart
+            tidy(graph)
+        if arguments.renumber:
+            renumber(graph)
     if arguments.constants and not arguments.check:
         keep_constants(module, arguments.constants)
     return str(module)
@@ -92,13 +94,6 @@ def keep_constants(module: Module, path: str) -> None:
         write_whole(path, encode(archive))
 
 
-def renumber(module: Module) -> None:
-    """Names become numbers in order of definition, as torch's canonicalize gives them."""
-    from irtool.passmanager import PassManager
-
-    PassManager("canonicalize").run(module)
-
-
 def tell_difference(source: SourceFile, text: str, console: Console) -> None:
     """What `fmt` would change, as a diff."""
     from difflib import unified_diff
@@ -113,7 +108,7 @@ COMMAND = Command(
     positionals=[Positional("files", "*", help="IR text (-: standard input, the default)")],
     options=[
         Option("--syntax", "print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)", value="DIALECT"),
-        Option("--renumber", "values become %0, %1, ... in order of definition"),
+        Option("--renumber", "values without a name become %0, %1, ... in order of definition"),
         Option("--check", "change nothing; exit with 1 and show a diff where a file would change"),
         Option("-i --in-place", "write each file back"),
         Option("--constants", "keep large tensor constants in this npz beside the text, or take them from it", value="FILE.npz"),

@@ -68,6 +68,16 @@ def lines(label: str, value: Any, indent: str = "") -> list[str]:
     return [f"{indent}{label}: {kind(value)} {plain(value)}"]
 
 
+def cells(value: Any) -> tuple[str, str]:
+    """A value as two cells of a table: its kind, its elements or, of a large tensor, their range."""
+    if isinstance(value, np.ndarray | np.generic):
+        more = f"{extent(value)}\n" if value.size > MOST else ""
+        return kind(value), more + digits(value)
+    rows = lines("", value)
+    head = rows[0].removeprefix(": ")
+    return (kind(value), head.removeprefix(kind(value)).strip()) if len(rows) == 1 else (head, "\n".join(rows[1:]))
+
+
 def plain(value: Any) -> str:
     """A Python value as its literal; long lists are cut."""
     if isinstance(value, list | tuple) and len(value) > MOST:
