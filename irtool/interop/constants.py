@@ -1,4 +1,4 @@
-"""Large tensor constants beside the text: `<Tensor>` says nothing, an npz holds the array.
+"""Tensor constants beside the text: `<Tensor>` says nothing and ` 0.2598  0.3666 [ .. ]` only 4 digits; an npz holds the arrays.
 
 The key of a constant is its value's name without `%` (`weight`), with the attribute behind it unless that is `value`
 (`weight[values]`); in a file of several graphs the graph's name and a slash stand in front (`graph0/weight`), in a subgraph the key of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def attach(module: Module, archive: Archive) -> list[str]:
-    """Give each `<Tensor>` its array, where the archive has one; gives the keys that nothing asked for.
+    """Give each tensor constant its array, where the archive has one; gives the keys that nothing asked for.
 
     Raises Error at the constant whose declared dtype or shape differs from its array's.
     """
@@ -56,7 +56,7 @@ def check(declared: TensorType, dtype: str, array: Array, key: str, node: Node) 
 
 
 def collect(module: Module) -> Archive:
-    """The arrays of all constants whose text does not show them."""
+    """The arrays of all constants that have one, be their text `<Tensor>` or rounded numbers."""
     archive = Archive()
     for key, node, name in places(module):
         literal = node.attributes[name].value
@@ -66,7 +66,7 @@ def collect(module: Module) -> Archive:
 
 
 def missing(module: Module) -> list[str]:
-    """Keys of the constants that have no array."""
+    """Keys of the constants of which neither the text nor an array tells the numbers."""
     found = []
     for key, node, name in places(module):
         literal = node.attributes[name].value
@@ -76,7 +76,7 @@ def missing(module: Module) -> list[str]:
 
 
 def places(module: Module) -> Iterator[tuple[str, Node, str]]:
-    """Every constant whose text is `<Tensor>`: its key, its node, the name of the attribute."""
+    """Every tensor constant: its key, its node, the name of the attribute."""
     graphs = module.graphs
     for name, graph in zip(module.names(), graphs, strict=True):
         yield from places_in(graph, f"{name}/" if len(graphs) > 1 else "")
@@ -89,7 +89,7 @@ def places_in(graph: Graph, prefix: str) -> Iterator[tuple[str, Node, str]]:
             continue
         key = prefix + node.outputs[0].name
         for name, attribute in node.attributes.items():
-            if attribute.text == "<Tensor>":
+            if attribute.text.endswith((">", "]", "}")) and isinstance(attribute.value, TensorLiteral):
                 yield (key if name == "value" else f"{key}[{name}]"), node, name
             elif name == "Subgraph" and isinstance(attribute.value, Graph):
                 yield from places_in(attribute.value, f"{key}/")

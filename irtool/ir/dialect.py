@@ -1,10 +1,9 @@
 """The dialects of the text: what each of them spells differently, as one table (docs/ir-grammar, section 1)."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from irtool.ir.errors import Error
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

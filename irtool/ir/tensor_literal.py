@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.type_model import DTYPES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

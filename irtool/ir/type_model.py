@@ -2,8 +2,7 @@
 by `key` for "same type" (`Dynamic`, `Tensor` and `UNKNOWN_TYPE` have one key)."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 """Type text -> Type: every type PyTorch ever printed (docs/ir-grammar, section 4), one object per distinct text."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from irtool.ir.errors import Error
 from irtool.ir.type_model import (
     DTYPES,
@@ -24,6 +22,7 @@ from irtool.ir.type_model import (
     UnionType,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
 

@@ -194,7 +194,11 @@ class _Conversion:
             type = node.outputs[0].type if name == "value" and node.kind in CONSTANT_KINDS and len(node.outputs) == 1 else None
             text = self.value_text(node, name, attribute, type)
             if text != attribute.text:
-                changed[name] = Attribute(text)
+                old = attribute.value
+                if isinstance(old, TensorLiteral) and old.data is not None:
+                    changed[name] = Attribute(text, TensorLiteral(text, old.dtype, old.shape, old.data))
+                else:
+                    changed[name] = Attribute(text)
         if changed:
             node.attributes = {name: changed.get(name, attribute) for name, attribute in node.attributes.items()}
 
