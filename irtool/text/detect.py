@@ -3,8 +3,11 @@ from __future__ import annotations
 
 import re
 
-SAMPLE = 1 << 16
-"""Characters of a graph that are looked at."""
+SAMPLE = 1 << 15
+"""Characters of a graph with braces that are looked at."""
+
+SHORT_SAMPLE = 1 << 13
+"""The same for a graph of 2019 or later."""
 
 OPEN = re.compile(r"\)[ \t\r]*([{:])[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
 TYPED = re.compile(r"%[^\s,:()=]+ ?: ?[A-Z(a-z]")
@@ -38,7 +41,7 @@ def detect(text: str, start: int, fallback: str | None = None) -> str:
         if found is None:
             found = fallback if fallback is not None and fallback < "D" else "C1"
         return found
-    found = _with_colon(sample)
+    found = _with_colon(sample[:SHORT_SAMPLE])
     if found is None:
         found = fallback if fallback is not None and "D" <= fallback < "X" else "G"
     return found

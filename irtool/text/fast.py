@@ -1,6 +1,6 @@
 """The fast path: canonical node lines, a million a second. What does not fit exactly goes to the general reader, line by line.
 
-A line is split on its first two `%`: what stands between the output's name and the operands (`: Float(2, 3) = aten::mul(`) is a key
+A line is split on `%`: what stands between the output's name and the operands (`: Float(2, 3) = aten::mul(`) is a key
 into a table of templates that the general reader fills, so that type, kind and attributes cost one look-up and are shared. Nodes are
 made without `__init__` and linked as they come; uses are left for later (Note [lazy uses] in irtool/ir/graph.py).
 """
@@ -14,6 +14,20 @@ from irtool.text.lexer import MAX_DEPTH
 if TYPE_CHECKING:
     from irtool.text.reader import Reader
 
+class FreshNode(Node):
+    """A node whose slots the reader fills: made without a call of `Node.__init__`, which would cost more than all the slots."""
+
+    __slots__ = ()
+    __init__ = object.__init__  # type: ignore[assignment]
+
+
+class FreshValue(Value):
+    """A value whose slots the reader fills."""
+
+    __slots__ = ()
+    __init__ = object.__init__  # type: ignore[assignment]
+
+
 CHUNK = 1 << 16
 """Characters taken at a time: splitting a whole file into lines would hold it twice."""
 
@@ -24,7 +38,6 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
     size = len(text)
     env = reader.env
     templates, tails = reader.file.templates, reader.file.tails
-    new = object.__new__
     block, before, indent = reader.block, reader.before, reader.indent
     while not reader.done:
         pos = reader.pos
@@ -35,42 +48,62 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
         first = last = reader.line      # `pos` is the offset of line number `last`
         numbered = enumerate(lines, first)
         for number, line in numbered:
-            parts = line.split("%", 2)
+            parts = line.split("%")
+            count = len(parts) - 2      # operands
             try:
-                if len(parts) == 3:
-                    lead, head, rest = parts
-                    if lead != indent:
+                # The text before an operand's `%` must end in `, `, or the line is not canonical: then KeyError, as for all else.
+                inputs: tuple[Value, ...]
+                if count == 2:
+                    lead, head, a, z = parts
+                    z, close, tail = z.partition(")")
+                    if a[-2] != "," or a[-1] != " ":
                         raise KeyError
-                    name, _, key = head.partition(" ")
-                    operands, close, tail = rest.partition(")")
-                    if tail:
-                        tail = tails[tail]
-                    elif not close:
-                        raise KeyError
-                    names = operands.split(", %")
-                    count = len(names)
-                    inputs: tuple[Value, ...]
-                    if count == 2:
-                        inputs = (env[names[0]], env[names[1]])
-                    elif count == 1:
-                        inputs = (env[operands],)
-                    else:
-                        inputs = tuple([env[operand] for operand in names])
-                else:
+                    inputs = (env[a[:-2]], env[z])
+                elif count == 1:
+                    lead, head, z = parts
+                    z, close, tail = z.partition(")")
+                    inputs = (env[z],)
+                elif count == 0:
                     lead, head = parts
-                    if lead != indent:
-                        raise KeyError
                     name, _, key = head.partition(" ")
-                    cut = key.rfind("()") + 2
-                    tail = key[cut:]
-                    if tail:
-                        tail = tails[tail]
-                        key = key[:cut]
+                    found = templates.get(key)
+                    if found is None:
+                        cut = key.rfind("()") + 2
+                        found = templates[key[:cut]]
+                        tail = key[cut:]
+                    else:
+                        tail = ""
                     inputs = ()
-                kind, type, attributes = templates[key]
+                    close = ")"
+                elif count == 3:
+                    lead, head, a, b, z = parts
+                    z, close, tail = z.partition(")")
+                    if a[-2] != "," or a[-1] != " " or b[-2] != "," or b[-1] != " ":
+                        raise KeyError
+                    inputs = (env[a[:-2]], env[b[:-2]], env[z])
+                elif count == 4:
+                    lead, head, a, b, c, z = parts
+                    z, close, tail = z.partition(")")
+                    if a[-2:] != ", " or b[-2:] != ", " or c[-2:] != ", ":
+                        raise KeyError
+                    inputs = (env[a[:-2]], env[b[:-2]], env[c[:-2]], env[z])
+                else:
+                    lead, head, rest = line.split("%", 2)
+                    rest, close, tail = rest.partition(")")
+                    inputs = tuple([env[operand] for operand in rest.split(", %")])
+                if lead != indent:
+                    raise KeyError
+                if tail:
+                    tail = tails[tail]
+                elif not close:
+                    raise KeyError
+                if count:
+                    name, _, key = head.partition(" ")
+                    found = templates[key]
+                kind, type, attributes = found
                 if name in env:
                     raise KeyError
-            except (KeyError, ValueError):
+            except (KeyError, ValueError, IndexError):
                 pos += sum(map(len, lines[last - first:number - first])) + number - last
                 last = number
                 reader.pos, reader.line, reader.before = pos, number, before
@@ -83,7 +116,7 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
                 pos, last = reader.pos, reader.line
                 block, before, indent = reader.block, reader.before, reader.indent
                 continue
-            node: Node = new(Node)
+            node = FreshNode()
             node.kind = kind
             node.inputs = inputs
             node.attributes = attributes
@@ -94,13 +127,12 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
             node.prev = before
             before.next = node
             before = node
-            value: Value = new(Value)
+            env[name] = value = FreshValue()
             value.name = name
             value.type = type
             value.node = node
             value._uses = None
             node.outputs = (value,)
-            env[name] = value
         else:
             reader.before = before
             if last - first < len(lines):       # else a statement of the general reader reached beyond the chunk

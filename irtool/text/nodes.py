@@ -116,7 +116,7 @@ class NodeReader:
             self.waits.setdefault(node.kind, []).insert(0, node)
         if lead or waits or self.graph.dialect.uses_lists or self.printer.line(node, self.indent) != text[pos:end]:
             self.records.append((node, 0, lead, pos, end))
-        elif len(node.outputs) == 1:
+        elif len(node.outputs) == 1 and all(value.name for value in node.inputs):
             head = text[start:after].partition(" ")[2]
             self.file.templates[head.partition("%")[0]] = (node.kind, node.outputs[0].type, node.attributes)
         self.move(end)

@@ -125,7 +125,7 @@ class GraphFile:
     def check_free_text(self, start: int, end: int, line: int) -> None:
         """Where a `return` stands outside a graph, the graph's header was misspelt."""
         match = lexer.STRAY_RESULT.search(self.text, start, end)
-        if match is not None and not self.is_full:
+        if match is not None:
             self.report(Mistake("'return' outside a graph: expected 'graph(' before it", match.start(1), match.end(1)),
                         line + self.text.count("\n", start, match.start(1)))
 
@@ -171,6 +171,7 @@ class GraphFile:
             split = lexer.SUBGRAPH_KIND.match(label)
             owner.kind = split[1] if split is not None else label
             owner.attributes = {**owner.attributes, "Subgraph": Attribute("<Graph>", inner.graph)}
+            around[-1].owns_subgraphs = True
             around.append(inner)
             readers.append(inner)
             pos, line = inner.pos, inner.line
@@ -178,6 +179,8 @@ class GraphFile:
 
     def report(self, mistake: Mistake, line: int) -> None:
         """Record a diagnostic; `line` is the number of the line in which the mistake starts."""
+        if self.is_full:
+            return
         text = self.text
         start = min(mistake.start, len(text))
         begin = text.rfind("\n", 0, start) + 1

@@ -117,7 +117,7 @@ class Printer:
         self.open = " {\n" if self.dialect.braces else ":\n"
         self.uses: dict[Value, list[str]] | None = None
         self.stage = 0
-        self.attribute_texts: dict[int, str | None] = {}
+        self.attribute_texts: dict[int, str] = {}
 
     # -- the graph
     def graph_into(self, label: str, out: list[str]) -> None:
@@ -183,7 +183,6 @@ class Printer:
         indent = "  " * level
         write = out.append
         known = self.attribute_texts
-        node = block.param_node
         end = block.return_node
         node = end.next
         while node is not end:
@@ -192,7 +191,8 @@ class Printer:
                 value = outputs[0]
                 attributes = node.attributes
                 if attributes:
-                    op = self.op_with_attributes(node)
+                    op = known.get(id(attributes))
+                    op = node.kind + op if op is not None else self.op_with_attributes(node)
                 else:
                     op = node.kind
                 inputs = node.inputs
@@ -207,6 +207,9 @@ class Printer:
                 elif count == 3:
                     a, b, c = inputs
                     write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}, %{c.name}){node.tail}\n")
+                elif count == 4:
+                    a, b, c, d = inputs
+                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}, %{c.name}, %{d.name}){node.tail}\n")
                 else:
                     write(f"{indent}%{value.name} : {value.type.text} = {op}(%{', %'.join([v.name for v in inputs])}){node.tail}\n")
             else:
@@ -215,17 +218,14 @@ class Printer:
                 for number, inner in enumerate(node.blocks):
                     self.block(inner, number, level, out)
             node = node.next
-        known.clear()
 
     def op_with_attributes(self, node: Node) -> str:
         """Kind, attributes and scalars of a node that has attributes; the text of shared attributes is made once."""
         attributes = node.attributes
-        key = id(attributes)
-        known = self.attribute_texts
-        text = known.get(key, "?")
-        if text == "?":
-            text = known[key] = None if "scalars" in attributes or "Subgraph" in attributes else attributes_text(attributes)
-        return self.op(node) if text is None else node.kind + text
+        if "scalars" in attributes or "Subgraph" in attributes:
+            return self.op(node)
+        text = self.attribute_texts[id(attributes)] = attributes_text(attributes)
+        return node.kind + text
 
     def nodes_recorded(self, block: Block, level: int, out: list[str]) -> None:
         """The nodes of a block, each with what was recorded for it."""

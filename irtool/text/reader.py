@@ -40,6 +40,7 @@ class Reader(NodeReader):
         self.stages: list[tuple[Node, int]] = []
         """The node before a stage marker, and the number of the stage."""
         self.layout = Layout()
+        self.owns_subgraphs = False
 
     # -- the graph
     def read(self) -> None:
@@ -182,10 +183,12 @@ class Reader(NodeReader):
         for value in block.param_node.outputs:
             if env.pop(value.name, None) is not None:
                 gone[value.name] = value
-        for node in block:
+        node = end.next
+        while node is not end:
             for value in node.outputs:
                 if env.pop(value.name, None) is not None:
                     gone[value.name] = value
+            node = node.next
         while self.hidden and self.hidden[-1][0] is block:
             _, name, value = self.hidden.pop()
             env[name] = value
@@ -373,7 +376,7 @@ class Reader(NodeReader):
     def finish(self) -> None:
         """Record what differs from the canonical text, now that the graph is complete."""
         graph, printer, text = self.graph, self.printer, self.text
-        printer.labels = number_subgraphs(graph)
+        printer.labels = number_subgraphs(graph) if self.owns_subgraphs else {}
         printer.layout = self.layout
         if graph.dialect.uses_lists:
             printer.uses = collect_uses(graph)
