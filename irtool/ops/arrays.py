@@ -119,9 +119,9 @@ def astype(x: Array, dtype: Any) -> Array:
     kind = x.dtype.kind
     if kind == "c" and dtype.kind not in "cb":
         x = x.real
-    if kind in "fc" and dtype.kind in "iu" and dtype.itemsize < 8:
-        with np.errstate(invalid="ignore"):      # torch converts through int64, so that 300.0 becomes uint8 44
-            return x.astype(np.int64).astype(dtype)
+    if kind in "fc" and dtype.kind in "iu" and dtype != np.int32 and dtype.itemsize < 8:
+        with np.errstate(invalid="ignore"):      # as C++ compiles it on x86-64: through int32, so that 300.0 becomes uint8 44 and 3e9 0
+            return x.astype(np.int32 if dtype.itemsize < 4 else np.int64).astype(dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         return x.astype(dtype)
 

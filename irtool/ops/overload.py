@@ -171,7 +171,7 @@ COMPARES_IN_PLACE: frozenset[str] = frozenset()
 
 
 def _refuse_overlap(target: Array) -> None:
-    if 0 in target.strides and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape, strict=True)):
+    if target.size and 0 in target.strides and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape, strict=True)):
         raise RunError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                        "Please clone() the tensor before performing the operation.")
 

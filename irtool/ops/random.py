@@ -11,6 +11,7 @@ from irtool.ops.arrays import astype, default_dtype, generator, title, to_number
 from irtool.ops.checks import only
 from irtool.ops.factory import OPTIONS, check_size, options
 from irtool.ops.op import OpTable
+from irtool.ops.rules import float_of
 
 table = OpTable("random")
 
@@ -356,4 +357,4 @@ def native_dropout(xp, input, p, train):
 @table.op("aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
 def native_dropout_backward(xp, grad_output, mask, scale):
     """grad_output where the mask holds, times `scale`."""
-    return astype(grad_output * (mask * scale), grad_output.dtype)
+    return astype(grad_output * (mask * scale), float_of(grad_output.dtype))

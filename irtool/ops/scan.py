@@ -81,6 +81,8 @@ def diff(xp, self, n, dim, prepend, append):
     if n < 0:
         raise RunError(f"order must be non-negative but got {n}")
     axis = wrap_dim(dim, self.ndim)
+    if n == 0:
+        return self.copy()
     joined = [x for x in (prepend, self, append) if x is not None]
     if any(x.ndim != self.ndim for x in joined):
         raise RunError("diff expects prepend or append to be the same dimension as input")

@@ -5,7 +5,7 @@ import math
 from importlib import import_module
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import astype
+from irtool.ops.arrays import astype, title
 from irtool.ops.checks import only, refuse, widen
 from irtool.ops.op import OpTable
 from irtool.ops.rules import PROMOTE, TO_FLOAT, Rule
@@ -152,6 +152,15 @@ table.define(("aten::polygamma(int n, Tensor self) -> Tensor", "aten::special_po
              doc="n-th derivative of digamma.")
 
 
+@table.op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)")
+def polygamma_into(xp, self, n):
+    """The same, written into self."""
+    if self.dtype.kind != "f":
+        raise RunError(f"result type Float can't be cast to the desired output type {title(self.dtype)}")
+    self[...] = _polygamma(xp, n, self)
+    return self
+
+
 def _no_bool(operands):
     if operands[0].dtype == "bool":
         raise RunError("The input tensor may not be a boolean tensor.")
@@ -184,7 +193,7 @@ def _zeta(sp, xp, s, q):
     for step in range(int(min(xp.max(steps, initial=0), 1000))):
         total = total + xp.where(step < steps, xp.power(q + step, -s), 0.0)
     result = xp.where(undefined, math.nan, xp.where(with_pole | (s == 1), math.inf, total))
-    unknown = (xp.isnan(s) & ~with_pole) | xp.isnan(q)
+    unknown = (xp.isnan(s) & ~with_pole) | xp.isnan(q) | (q == math.inf)
     return xp.where(s == 1, math.inf, xp.where(unknown, math.nan, result))
 
 
