@@ -1,0 +1,134 @@
+"""Operators on constants, for passes that compute ahead: numbers, strings, lists and tuples, without NumPy where that can be."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irtool.ir.effects import facts_of
+from irtool.ir.errors import Error
+from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Node
+
+MAX_SIZE = 10_000
+"""Longer strings and lists are not computed ahead."""
+PLAIN = (int, float, complex, str)
+
+_NOT_FOLDED = frozenset("""
+prim::If prim::Loop prim::Closure prim::Function prim::Constant prim::AutogradZero prim::Uninitialized prim::Guard prim::profile
+prim::profile_ivalue prim::unchecked_unwrap_optional prim::awaitable aten::dequantize aten::hash prim::TimePoint prim::DictConstruct
+prim::CreateObject prim::GetAttr prim::AutogradAnyNonZero prim::AnyDefined prim::Undefined prim::None prim::isinstance
+""".split())
+"""Kinds whose result is not what their operands say, or no value that a constant can hold."""
+
+_ALWAYS: dict[str, list[Any]] = {"aten::is_scripting": [True]}
+"""Kinds without operands that always give the same."""
+
+
+def is_foldable(kind: str) -> bool:
+    """May a node of this kind be replaced by what it gives, as far as the kind alone tells?"""
+    facts = facts_of(kind)
+    return (kind.startswith(("aten::", "prim::")) and kind not in _NOT_FOLDED
+            and not (facts.side_effects or facts.may_write or facts.is_random))
+
+
+def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
+    """The results of a node whose operands have these values; None when they cannot be told here (an error included)."""
+    if not node.inputs:
+        return _construct(node, values) or _ALWAYS.get(node.kind)
+    if _is_too_big(node.kind, values):
+        return None
+    found = _construct(node, values)
+    if found is not None:
+        return found
+    schema = schema_of(node)
+    if schema is None or not all(map(_is_plain, values)):
+        return None
+    if node.attributes or len(node.inputs) != len(schema.arguments):
+        values = _arguments(node, schema, values)
+    try:
+        result = _function(schema.name)(values)
+    except (Error, NotImplementedError, ArithmeticError, ValueError, TypeError, IndexError, KeyError):
+        return None         # it fails when it runs, with the right message
+    results = list(result) if len(schema.returns) > 1 and isinstance(result, tuple) else [result]
+    return results if len(results) == len(node.outputs) and all(map(_is_plain, results)) else None
+
+
+def _is_too_big(kind: str, values: Sequence[Any]) -> bool:
+    """Would a short text make a huge value? (`"a" * 10**12`)"""
+    large = [value for value in values if isinstance(value, int) and abs(value) > MAX_SIZE]
+    if not large:
+        return any(isinstance(value, (str, list, tuple)) and len(value) > MAX_SIZE for value in values)
+    return kind in ("prim::rangelist", "aten::pow", "aten::__lshift__") or any(isinstance(value, (str, list)) for value in values)
+
+
+def _is_plain(value: Any) -> bool:
+    """A value made of numbers, strings and None only, of reasonable size, whose ints fit in 64 bits."""
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 63
+    if isinstance(value, (list, tuple)):
+        return len(value) <= MAX_SIZE and all(map(_is_plain, value))
+    return type(value) in PLAIN and (not isinstance(value, str) or len(value) <= MAX_SIZE)
+
+
+def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
+    """Containers and casts, which have no kernel."""
+    kind = node.kind
+    if kind == "prim::ListConstruct":
+        return [list(values)] if all(map(_is_plain, values)) else None
+    if kind == "prim::TupleConstruct":
+        return [tuple(values)] if all(map(_is_plain, values)) else None
+    if kind in ("prim::TupleUnpack", "prim::ListUnpack"):
+        held = values[0] if values else None
+        return list(held) if isinstance(held, (list, tuple)) and len(held) == len(node.outputs) and _is_plain(held) else None
+    if kind == "prim::TupleIndex" and len(values) == 2:
+        held, index = values
+        return [held[index]] if isinstance(held, tuple) and isinstance(index, int) and -len(held) <= index < len(held) else None
+    if kind == "prim::unchecked_cast" and len(values) == 1 and _is_plain(values[0]):
+        return [values[0]]
+    if kind in ("aten::__is__", "aten::__isnot__") and len(values) == 2 and (values[0] is None or values[1] is None):
+        return [(values[0] is values[1]) == (kind == "aten::__is__")]
+    return None
+
+
+def _arguments(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any]:
+    known = dict(zip(node.inputs, values, strict=True))
+    out: list[Any] = []
+    for given in node_arguments(node, schema):
+        if isinstance(given, Literal):
+            out.append(given.value)
+        else:
+            out.append([known[each] for each in given] if isinstance(given, list) else known[given])
+    return out
+
+
+_functions: dict[str, Callable[[Sequence[Any]], Any]] = {}
+
+
+def _function(name: str) -> Callable[[Sequence[Any]], Any]:
+    """What runs the overload of that name: a kernel of the scalar family as it is, else the general call, which needs NumPy."""
+    if not _functions:
+        from irtool.ops import scalar
+
+        for op in scalar.table:
+            for each in op.names:
+                _functions[each] = _scalar_call(op.kernel)
+    found = _functions.get(name)
+    if found is None:
+        from irtool.ops.call import call_op
+
+        def general(values: Sequence[Any]) -> Any:
+            return call_op(name, values)
+
+        found = _functions[name] = general
+    return found
+
+
+def _scalar_call(kernel: Callable[..., Any]) -> Callable[[Sequence[Any]], Any]:
+    def call(values: Sequence[Any]) -> Any:
+        return kernel(None, *values)
+
+    return call

@@ -1,0 +1,194 @@
+"""Constant propagation."""
+from __future__ import annotations
+
+from irtool.ir.alias import Aliases, is_mutable
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.builder import Builder, type_of
+from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, is_random
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.liveness import remove_dead_nodes
+from irtool.ir.numbering import node_key
+from irtool.ir.rewrite import become_constant, inline_block, replace_node
+from irtool.ir.types import ListType, Type
+from irtool.ops.folding import evaluate, is_foldable
+
+
+def constant_propagation(graph: Graph, immutable_types: bool = False) -> bool:
+    """Compute what depends on constants only, take the branch of an `If` that is known, drop loops that do not run, then dead code.
+
+    `immutable-types` leaves lists and tensors alone.
+
+    before:
+        graph(%x : Tensor):
+          %1 : int = prim::Constant[value=2]()
+          %2 : int = prim::Constant[value=3]()
+          %3 : int = aten::mul(%1, %2)
+          %4 : bool = aten::gt(%3, %1)
+          %5 : Tensor = prim::If(%4)
+            block0():
+              %6 : Tensor = aten::mul(%x, %3)
+              -> (%6)
+            block1():
+              -> (%x)
+          return (%5)
+
+    after:
+        graph(%x : Tensor):
+          %3 : int = prim::Constant[value=6]()
+          %6 : Tensor = aten::mul(%x, %3)
+          return (%6)
+    """
+    propagation = Propagation(graph, immutable_types)
+    propagation.block(graph.block)
+    return remove_dead_nodes(graph) or propagation.changed
+
+
+class Propagation:
+    """One sweep in order: operands are known before their users are looked at."""
+
+    def __init__(self, graph: Graph, immutable_types: bool) -> None:
+        self.graph = graph
+        self.dialect = graph.dialect
+        self.immutable_types = immutable_types
+        self.changed = False
+        self.known: dict[Value, object] = {}
+        self.foldable: dict[str, bool] = {}
+        self.aliases: Aliases | None = None
+
+    def block(self, block: Block) -> None:
+        known, foldable = self.known, self.foldable
+        for node in block:
+            kind = node.kind
+            if kind in CONSTANT_KINDS:
+                value = constant(node.outputs[0])
+                if value is not NOT_CONSTANT:
+                    known[node.outputs[0]] = value
+                continue
+            if node.blocks:
+                self.control_flow(node)
+                continue
+            can = foldable.get(kind)
+            if can is None:
+                can = foldable[kind] = is_foldable(kind) and not self.dialect.attribute_arguments
+            if can:
+                values = []
+                for operand in node.inputs:
+                    value = known.get(operand, NOT_CONSTANT)
+                    if value is NOT_CONSTANT:
+                        break
+                    values.append(value)
+                else:
+                    self.fold(node, values)
+
+    # -- plain nodes
+    def fold(self, node: Node, values: list[object]) -> None:
+        if not self.may_fold(node) or not (values or node.kind in ("prim::ListConstruct", "aten::is_scripting")):
+            return
+        results = evaluate(node, values)
+        if results is None:
+            return
+        if len(results) == 1:
+            made = self.spell(results[0], node.output.type)
+            if made is not None:
+                become_constant(node, *made)
+                self.known[node.outputs[0]] = results[0]
+                self.changed = True
+            return
+        build = Builder(self.graph).before(node)
+        for old, result in zip(node.outputs, results, strict=True):
+            made = self.spell(result, old.type)
+            if made is None:
+                return
+        fresh = [build.constant(result, old.type if result is None else None) for old, result in zip(node.outputs, results, strict=True)]
+        self.known.update(zip(fresh, results, strict=True))
+        replace_node(node, fresh)
+        self.changed = True
+
+    def may_fold(self, node: Node) -> bool:
+        """No chance, and nothing that is written into, in operands or results."""
+        values = [value for value in (*node.inputs, *node.outputs) if is_mutable(value.type)]
+        if not values:
+            return not is_random(node)
+        if self.immutable_types:
+            return False
+        if self.aliases is None:
+            self.aliases = Aliases(self.graph)
+        return not self.aliases.has_writers(node)
+
+    def spell(self, value: object, declared: Type) -> tuple[Attribute | None, Type] | None:
+        """The constant's attribute and type; None when text cannot hold the value exactly."""
+        if value is None:
+            return None, declared
+        if isinstance(value, list):
+            if not isinstance(declared, ListType) or any(isinstance(each, (list, tuple)) for each in value):
+                return None
+            type = declared
+        else:
+            type = declared if isinstance(value, str) and declared.key == "Device" else type_of(value)
+        attribute = Attribute.of(value, self.dialect, type)
+        if isinstance(value, float) and self.dialect.float_style == "short6":
+            again = Attribute(attribute.text).as_type(type)
+            if again != value:
+                return None
+        return attribute, type
+
+    # -- control flow
+    def control_flow(self, node: Node) -> None:
+        if node.kind in IF_KINDS and len(node.blocks) == 2:
+            self.branch(node)
+        elif node.kind in LOOP_KINDS and node.kind == "prim::Loop":
+            self.loop(node)
+        else:
+            for block in node.blocks:
+                self.block(block)
+
+    def truth(self, value: Value) -> bool | None:
+        """A condition that is known."""
+        found = self.known.get(value, NOT_CONSTANT)
+        if isinstance(found, TensorLiteral) and found.text.startswith("{"):
+            found = found.item()
+        return bool(found) if isinstance(found, (bool, int)) else None
+
+    def branch(self, node: Node) -> None:
+        truth = self.truth(node.inputs[0])
+        if truth is not None:
+            taken = node.blocks[0 if truth else 1]
+            self.block(taken)
+            replace_node(node, inline_block(taken, node))
+            self.changed = True
+            return
+        for block in node.blocks:
+            self.block(block)
+        yes, no = node.blocks
+        for i in reversed(range(len(node.outputs))):
+            a, b = yes.outputs[i], no.outputs[i]
+            if a is not b:
+                if a.node.kind not in CONSTANT_KINDS or b.node.kind not in CONSTANT_KINDS or node_key(a.node) != node_key(b.node):
+                    continue
+                if a.node.owner is not node.owner:
+                    a.node.move_before(node)
+            node.outputs[i].replace_all_uses_with(a)
+            node.remove_output(i)
+            yes.remove_output(i)
+            no.remove_output(i)
+            self.changed = True
+
+    def loop(self, node: Node) -> None:
+        trips = self.known.get(node.inputs[0], NOT_CONSTANT)
+        if self.truth(node.inputs[1]) is False or isinstance(trips, int) and trips <= 0:
+            replace_node(node, node.inputs[2:])
+            self.changed = True
+            return
+        body = node.blocks[0]
+        self.block(body)
+        for i in reversed(range(len(node.outputs))):
+            if body.inputs[i + 1] is body.outputs[i + 1]:       # carried round unchanged
+                given = node.inputs[i + 2]
+                node.outputs[i].replace_all_uses_with(given)
+                body.remove_output(i + 1)
+                body.inputs[i + 1].replace_all_uses_with(given)
+                node.remove_output(i)
+                node.remove_input(i + 2)
+                body.remove_input(i + 1)
+                self.changed = True
