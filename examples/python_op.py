@@ -2,7 +2,7 @@
 import irtool
 
 
-def scale(x, factor):
+def scale(factor, x):
     return x * x.dtype.type(factor)
 
 

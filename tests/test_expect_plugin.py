@@ -215,7 +215,8 @@ class TestExpectFiles:
     def test_functions_and_parameters_have_names_too(self, project: Project) -> None:
         project.write("tests/test_f.py", "import pytest\n@pytest.mark.parametrize('a', [1, 2])\ndef test_y(expect, a):\n    expect(a)\n")
         project.run("--accept", code=0)
-        assert sorted(path.name for path in (project.folder / "tests/expect").iterdir()) == ["test_f.test_y-1.expect", "test_f.test_y-2.expect"]
+        names = sorted(path.name for path in (project.folder / "tests/expect").iterdir())
+        assert names == ["test_f.test_y-1.expect", "test_f.test_y-2.expect"]
 
 
 class TestOrphans:

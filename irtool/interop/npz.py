@@ -25,6 +25,10 @@ NONE = "none"
 BFLOAT16 = "bfloat16"
 
 
+class DamagedError(Error):
+    """A file that holds no arrays, or none that irtool takes."""
+
+
 class Archive:
     """Arrays by key, in the order of the file; which of them stand for None, and which were bfloat16."""
 
@@ -83,21 +87,21 @@ def as_member(value: Any, key: str) -> Array:
 
 # -- reading
 def decode(data: bytes, filename: str) -> Archive:
-    """The content of an `.npz`. Raises Error (naming file and member) for anything damaged, pickled, or no npz at all."""
+    """The content of an `.npz`. Raises DamagedError (naming file and member) for anything damaged, pickled, or no npz at all."""
     if data[:6] == b"\x93NUMPY":
-        raise Error(f"{filename}: a single array (.npy), not an .npz: give it by name, --input NAME=@{filename}")
+        raise DamagedError(f"{filename}: a single array (.npy), not an .npz: give it by name, --input NAME=@{filename}")
     archive = Archive()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             for info in file.infolist():
                 if not info.filename.endswith(".npy"):
-                    raise Error(f"{filename}: member '{info.filename}' is no array (.npy)")
+                    raise DamagedError(f"{filename}: member '{info.filename}' is no array (.npy)")
                 key = info.filename[:-4]
                 if key in archive.arrays:
-                    raise Error(f"{filename}: two members are called '{key}'")
+                    raise DamagedError(f"{filename}: two members are called '{key}'")
                 archive.arrays[key] = read_array(file.read(info), f"{filename}: '{key}'")
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
-        raise Error(f"{filename}: damaged, or not an .npz file: {first_line(error)}") from None
+        raise DamagedError(f"{filename}: damaged, or not an .npz file: {first_line(error)}") from None
     for key, array in archive.arrays.items():
         if array.dtype.str[1:] == "V2":     # what a bfloat16 array of ml_dtypes becomes in a file
             archive.arrays[key] = (array.view("<u2").astype(np.uint32) << 16).view(np.float32)
@@ -108,7 +112,7 @@ def decode(data: bytes, filename: str) -> Archive:
 
 
 def take_list(archive: Archive, name: str, filename: str) -> set[str]:
-    """Remove the member that lists keys, where it is one (a 1-d array of strings), and give its keys. Raises Error."""
+    """Remove the member that lists keys, where it is one (a 1-d array of strings), and give its keys. Raises DamagedError."""
     array = archive.arrays.get(name)
     if array is None or array.dtype.kind != "U" or array.ndim != 1:
         return set()
@@ -116,12 +120,12 @@ def take_list(archive: Archive, name: str, filename: str) -> set[str]:
     keys = {str(key) for key in array}
     unknown = sorted(keys - archive.arrays.keys())
     if unknown:
-        raise Error(f"{filename}: '{name}' lists '{unknown[0]}', which is no key of the file")
+        raise DamagedError(f"{filename}: '{name}' lists '{unknown[0]}', which is no key of the file")
     return keys
 
 
 def read_array(data: bytes, where: str) -> Array:
-    """The array in the bytes of an `.npy`, natively ordered. Raises Error for object arrays, records, and damaged or cut content."""
+    """The array in the bytes of an `.npy`, natively ordered. Raises DamagedError for object arrays, records, and damaged or cut content."""
     stream = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(stream)
@@ -132,14 +136,14 @@ def read_array(data: bytes, where: str) -> Array:
         else:
             raise ValueError(f"version {version[0]}.{version[1]} of the .npy format is not known")
     except (ValueError, SyntaxError, TypeError, EOFError, RecursionError, MemoryError) as error:
-        raise Error(f"{where}: damaged, or not an .npy array: {first_line(error)}") from None
+        raise DamagedError(f"{where}: damaged, or not an .npy array: {first_line(error)}") from None
     if dtype.hasobject:
-        raise Error(f"{where}: an array of Python objects is refused (it would run code); save numbers or strings")
+        raise DamagedError(f"{where}: an array of Python objects is refused (it would run code); save numbers or strings")
     if dtype.kind not in "biufcU" and dtype.str[1:] != "V2":
-        raise Error(f"{where}: dtype {dtype} is not supported")
+        raise DamagedError(f"{where}: dtype {dtype} is not supported")
     size = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or size != len(data) - stream.tell():
-        raise Error(f"{where}: damaged: {len(data) - stream.tell()} bytes where an array of shape {shape} has {size}")
+        raise DamagedError(f"{where}: damaged: {len(data) - stream.tell()} bytes where an array of shape {shape} has {size}")
     array: Array = np.frombuffer(data, dtype, count=math.prod(shape), offset=stream.tell()) if size else np.empty(math.prod(shape), dtype)
     array = array.reshape(shape, order="F" if fortran else "C")
     return array.astype(dtype.newbyteorder("="), copy=True, order="K")
