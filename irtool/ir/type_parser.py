@@ -215,7 +215,12 @@ class _TypeParser:
             found = self.angled(word)
         else:
             found = None
-        return found if found is not None else plain_type(word)
+        if found is None:
+            known = misspelt(word)
+            if known:
+                raise TypeSyntaxError(f"unknown type '{word}' (did you mean '{known}'?)", start)
+            return plain_type(word)
+        return found
 
     def parenthesis(self, depth: int) -> Type:
         """`(A, B)`: a tuple; `(2, 3)`: sizes (dialect A1), which no tuple can be mistaken for unless it is empty."""
@@ -444,6 +449,11 @@ ANGLED = {"Enum": EnumType, "InterfaceType": InterfaceType, "UserType": ClassTyp
 OPTIONS = ("strides", "requires_grad", "device", "layout")
 
 
+KNOWN_WORDS = dict.fromkeys((*TENSOR_WORDS, *SIMPLE_NAMES, *DTYPES, *(f"{word}Tensor" for word in DTYPES), *WRAPPERS, *ANGLED,
+                             "NamedTuple", "Union", "Dict", "List", "Optional", "ProfiledTensor"))
+"""Every word that is a type or begins one, those first that a slip is likeliest to mean."""
+
+
 def plain_type(word: str) -> Type:
     """The type of a word that nothing follows."""
     name = SIMPLE_NAMES.get(word)
@@ -457,3 +467,26 @@ def plain_type(word: str) -> Type:
     if word[0].islower() and "." not in word:
         return TypeVar(word)
     return ClassType(word)
+
+
+def misspelt(word: str) -> str:
+    """The known word that `word` is one slip away from (a letter too many, too few, another, or two swapped); usually none.
+
+    Other words without a dot are classes and type variables of hand-written text.
+    """
+    if "." in word or len(word) < 3 or word in KNOWN_WORDS:
+        return ""
+    for known in KNOWN_WORDS:
+        if len(known) > 3 and abs(len(known) - len(word)) < 2 and one_slip(word, known):
+            return known
+    return ""
+
+
+def one_slip(word: str, known: str) -> bool:
+    """Is the one text made from the other by inserting, dropping, changing a character, or swapping two neighbours?"""
+    same = 0
+    while same < min(len(word), len(known)) and word[same] == known[same]:
+        same += 1
+    mine, theirs = word[same:], known[same:]
+    return (mine[1:] == theirs or mine == theirs[1:] or mine[1:] == theirs[1:]
+            or (mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:]))
