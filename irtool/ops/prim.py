@@ -33,6 +33,9 @@ table.define("prim::requires_grad(Tensor a) -> bool", lambda xp, a: False,
 table.define([f"prim::is_{name}(Tensor a) -> bool" for name in
               ("cuda", "ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized", "sparse", "sparse_csr", "vulkan", "xla", "xpu")],
              lambda xp, a: False, doc="Is it of this kind? Arrays never are.")
+table.define("aten::is_floating_point(Tensor self) -> bool", lambda xp, self: self.dtype.kind == "f", doc="Is the dtype a float?")
+table.define("aten::is_complex(Tensor self) -> bool", lambda xp, self: self.dtype.kind == "c", doc="Is the dtype complex?")
+table.define("aten::is_signed(Tensor self) -> bool", lambda xp, self: self.dtype.kind in "ifc", doc="Has the dtype negative numbers?")
 table.define("prim::data(Tensor(a) a) -> Tensor(a)", lambda xp, a: a, doc="The tensor, seen without its history.")
 table.define("prim::type(Device self) -> str", lambda xp, self: str(self).partition(":")[0], doc="`cpu`, `cuda`.")
 

@@ -78,7 +78,9 @@ def _mul(xp: Any, a: Any, b: Any) -> Any:
 
 def _div(xp: Any, a: Any, b: Any) -> Any:
     if isinstance(a, complex) or isinstance(b, complex):
-        return a / b if b else complex(math.nan, math.nan)
+        if b:
+            return a / b
+        return complex(quotient(complex(a).real, 0.0), quotient(complex(a).imag, 0.0))
     return quotient(float(a), float(b))
 
 
@@ -104,12 +106,16 @@ def _remainder(xp: Any, a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int):
         if b == 0:
             raise RunError(ZERO_DIVISION)
-        return wrap(a % b)
-    if b == 0 or not math.isfinite(a):
-        return math.nan
-    if not math.isfinite(b):
+        return c_modulo(wrap(b + c_modulo(a, b)), b)        # as torch writes it: the sum may overflow
+    if b == 0 or not math.isfinite(a) or not math.isfinite(b):
         return math.nan
     return math.fmod(b + math.fmod(a, b), b)
+
+
+def c_modulo(a: int, b: int) -> int:
+    """C's a % b: the sign is the dividend's."""
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
 
 
 def _fmod(xp: Any, a: Any, b: Any) -> float:
@@ -131,10 +137,12 @@ def _copysign(xp: Any, a: Any, b: Any) -> float:
 def power(a: Any, b: Any) -> Any:
     """a ** b of doubles or complex numbers, as C's pow; 0.0 ** negative raises as torch does."""
     if isinstance(a, complex) or isinstance(b, complex):
+        if not a:
+            return complex(math.nan, math.nan) if not complex(b).real > 0 or math.isinf(complex(b).real) else 0j
         try:
             return complex(a) ** complex(b)
-        except ZeroDivisionError:
-            return complex(math.nan, math.nan)
+        except (ZeroDivisionError, OverflowError):
+            return complex(math.inf, math.inf)
     a, b = float(a), float(b)
     if a == 0.0 and b < 0.0:
         raise RunError("0.0 cannot be raised to a negative power")
@@ -161,6 +169,8 @@ def _atan2(xp: Any, a: Any, b: Any) -> float:
 
 
 def _polar(xp: Any, a: Any, b: Any) -> complex:
+    if not math.isfinite(b):
+        return complex(math.nan, math.nan)
     return complex(a * math.cos(b), a * math.sin(b))
 
 
@@ -169,6 +179,8 @@ def _divmod(xp: Any, x: Any, y: Any) -> tuple[Any, Any]:
         raise RunError(ZERO_DIVISION if isinstance(x, int) and isinstance(y, int) else "ZeroDivisionError: float divmod()")
     if isinstance(x, int) and isinstance(y, int):
         return wrap(x // y), x % y
+    if not math.isfinite(x) or not math.isfinite(y):
+        return math.nan, math.nan
     rest = math.fmod(x, y)
     if rest and (rest < 0) != (y < 0):
         rest += y
@@ -196,7 +208,15 @@ table.define(forms("aten::polar", "a b", "Scalar_Scalar: Scalar Scalar -> Scalar
 table.define(forms("aten::divmod", "x y", "float: float float -> (float, float)", "float_int: float int -> (float, float)",
                    "int: int int -> (int, int)", "int_float: int float -> (float, float)"), _divmod, doc="Quotient rounded down, and rest.")
 table.define("aten::gcd.int(int a, int b) -> int", lambda xp, a, b: wrap(math.gcd(a, b)), doc="Greatest common divisor, not negative.")
-table.define("aten::ldexp(float x, int i) -> float", lambda xp, x, i: power(2.0, i) * x, doc="x * 2 ** i.")
+
+
+@table.op("aten::ldexp(float x, int i) -> float")
+def ldexp(xp, x, i):
+    """x * 2 ** i, of the low 32 bits of i."""
+    try:
+        return math.ldexp(x, ((i + (1 << 31)) & 0xFFFFFFFF) - (1 << 31))
+    except OverflowError:
+        return math.copysign(math.inf, x)
 
 
 # -- comparisons and logic
@@ -337,7 +357,7 @@ def angle(xp, a):
     """0 or pi for real numbers, the phase for complex ones."""
     if isinstance(a, complex):
         return cmath.phase(a)
-    return math.nan if a != a else math.pi if a < 0 else 0.0
+    return math.pi if math.copysign(1.0, a) < 0 else 0.0
 
 
 def _log(xp: Any, a: Any, b: Any = None) -> Any:
@@ -431,13 +451,19 @@ def derive_index(xp, index, start, step):
     return wrap(start + index * step)
 
 
-def _extreme(choose: Callable[..., Any]) -> Callable[[Any, Any, Any], Any]:
-    def kernel(xp: Any, a: Any, b: Any) -> Any:
-        if isinstance(a, float) or isinstance(b, float):
-            return choose(float(a), float(b))
-        return choose(a, b)
-    return kernel
+def _common(a: Any, b: Any) -> tuple[Any, Any]:
+    return (float(a), float(b)) if isinstance(a, float) or isinstance(b, float) else (a, b)
 
 
-table.define(forms("prim::max", "a b", *REAL_ARITHMETIC), _extreme(max), doc="The larger number.")
-table.define(forms("prim::min", "a b", *REAL_ARITHMETIC), _extreme(min), doc="The smaller number.")
+@table.op(*forms("prim::max", "a b", *REAL_ARITHMETIC))
+def larger(xp, a, b):
+    """The larger number; the second one beside nan."""
+    a, b = _common(a, b)
+    return a if a > b else b
+
+
+@table.op(*forms("prim::min", "a b", *REAL_ARITHMETIC))
+def smaller(xp, a, b):
+    """The smaller number; the second one beside nan."""
+    a, b = _common(a, b)
+    return a if a < b else b

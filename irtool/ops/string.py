@@ -188,6 +188,8 @@ def _bounds(data: bytes, start: int, end: int) -> tuple[int, int]:
         start = max(0, size + start)
     if end < 0:
         end = max(0, size + end + 1)
+    if start > size:
+        raise RunError(f"basic_string::substr: __pos (which is {start}) > this->size() (which is {size})")
     return start, min(end, size)
 
 
@@ -298,19 +300,19 @@ table.define("aten::lstrip" + CHARS, lambda xp, self, chars: self.lstrip(chars),
 table.define("aten::rstrip" + CHARS, lambda xp, self, chars: self.rstrip(chars), doc="Without `chars` at the end.")
 
 
-def _pad(self: str, width: int, fillchar: str, left: float) -> str:
+def _pad(self: str, width: int, fillchar: str, side: str) -> str:
     if len(raw(fillchar)) != 1:
         raise RunError("TypeError: The fill character must be exactly one character long")
     room = max(width - len(raw(self)), 0)
-    before = int(room * left)
+    before = {"left": 0, "right": room}.get(side, room // 2 + (room & width & 1))
     return fillchar * before + self + fillchar * (room - before)
 
 
 WIDTH = "(str self, int width, str fillchar=\" \") -> str"
-table.define("aten::center" + WIDTH, lambda xp, *args: _pad(*args, 0.5), doc="In the middle of `width` characters.")
-table.define("aten::ljust" + WIDTH, lambda xp, *args: _pad(*args, 0.0), doc="At the left of `width` characters.")
-table.define("aten::rjust" + WIDTH, lambda xp, *args: _pad(*args, 1.0), doc="At the right of `width` characters.")
-table.define("aten::zfill(str self, int width) -> str", lambda xp, self, width: _pad(self, width, "0", 1.0),
+table.define("aten::center" + WIDTH, lambda xp, *args: _pad(*args, "center"), doc="In the middle of `width` characters.")
+table.define("aten::ljust" + WIDTH, lambda xp, *args: _pad(*args, "left"), doc="At the left of `width` characters.")
+table.define("aten::rjust" + WIDTH, lambda xp, *args: _pad(*args, "right"), doc="At the right of `width` characters.")
+table.define("aten::zfill(str self, int width) -> str", lambda xp, self, width: _pad(self, width, "0", "right"),
              doc="Zeros in front (also of a sign, as torch does).")
 table.define("aten::expandtabs(str self, int tabsize=8) -> str", lambda xp, self, tabsize: self.expandtabs(tabsize),
              doc="Tabs become spaces.")
