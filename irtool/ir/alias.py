@@ -174,13 +174,14 @@ class Aliases:
             return False
         if not memory_class(value.type):
             return False
-        if self._is_written_itself(value):
+        if self.is_written_itself(value):
             return True
         if value in self._contents:
             return any(self.is_written(element) for element in self._contents[value])
         return any(classes_meet(inner, other) for inner in contained_classes(value.type) for other in self._written_classes)
 
-    def _is_written_itself(self, value: Value) -> bool:
+    def is_written_itself(self, value: Value) -> bool:
+        """As `is_written`, but what a container holds does not count."""
         for root in self.roots(value):
             if root in self._written:
                 return True
@@ -203,7 +204,7 @@ class Aliases:
         if not (self._written or self._written_classes):
             return False
         if node.kind == "aten::len":        # what the elements hold is nothing to it
-            return any(map(self._is_written_itself, node.inputs))
+            return any(map(self.is_written_itself, node.inputs))
         return any(map(self.is_written, node.inputs)) or any(map(self.is_written, node.outputs))
 
     def can_merge(self, kept: Node, dropped: Node) -> bool:

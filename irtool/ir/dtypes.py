@@ -1,0 +1,23 @@
+"""torch's dtypes by name: their integer codes (`prim::dtype` gives those) and classes."""
+from __future__ import annotations
+
+CODES: dict[str, int] = {name: code for code, name in enumerate((
+    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128", "bool",
+    "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16",
+    "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64"))}
+"""c10::ScalarType."""
+
+
+def dtype_code(name: str | None) -> int | None:
+    """torch's number of a dtype; None for one it has no number for here."""
+    return CODES.get(name) if name is not None else None
+
+
+def is_float_dtype(name: str) -> bool:
+    """Is it a floating-point dtype (complex ones are not)?"""
+    return name.startswith(("float", "bfloat"))
+
+
+def is_complex_dtype(name: str) -> bool:
+    """Is it a complex dtype?"""
+    return name.startswith("complex")

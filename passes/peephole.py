@@ -1,0 +1,468 @@
+"""Local simplifications."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from irtool.ir.alias import Aliases
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.builder import Builder, type_of
+from irtool.ir.constants import NOT_CONSTANT, constant, is_none
+from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.liveness import remove_dead_nodes
+from irtool.ir.rewrite import become_constant
+from irtool.ir.schema import Literal, node_argument
+from irtool.ir.sweep import Sweep
+from irtool.ir.types import (INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of,
+                             parse_type, same)
+
+NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
+
+
+def peephole(graph: Graph, no_shapes: bool = False) -> bool:
+    """Simplify single operators and pairs of them: conversions to and fro, transposes of transposes, comparisons with None, facts the
+    types already tell, arithmetic that changes nothing; then dead code.
+
+    `no-shapes` does not use what types say about tensors. `x + 0` stays for floating point (it is 0 where x is -0).
+
+    before:
+        graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %n : int):
+          %1 : int = prim::Constant[value=1]()
+          %2 : Tensor = aten::mul(%x, %1)
+          %3 : Tensor = prim::NumToTensor(%n)
+          %4 : int = aten::Int(%3)
+          %5 : int = aten::dim(%x)
+          %6 : int[] = prim::ListConstruct(%4, %5)
+          %7 : Tensor = aten::reshape(%2, %6)
+          return (%7)
+
+    after:
+        graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %n : int):
+          %5 : int = prim::Constant[value=2]()
+          %6 : int[] = prim::ListConstruct(%n, %5)
+          %7 : Tensor = aten::reshape(%x, %6)
+          return (%7)
+    """
+    changed = Simplifier(graph, not no_shapes).run()
+    return changed and remove_dead_nodes(graph) or changed
+
+
+class Simplifier:
+    """The sweep, and what the rules may do: replace a result by a value, or by a constant."""
+
+    def __init__(self, graph: Graph, shapes: bool) -> None:
+        self.graph = graph
+        self.sweep = Sweep(graph)
+        self.changed = False
+        self.rules = {**RULES, **SHAPE_RULES} if shapes else RULES
+        self._aliases: Aliases | None = None
+
+    @property
+    def aliases(self) -> Aliases:
+        """Alias facts of the graph as it came."""
+        if self._aliases is None:
+            self._aliases = Aliases(self.graph)
+        return self._aliases
+
+    def run(self) -> bool:
+        rules = self.rules.get
+        sweep, nones = self.sweep, NONE_TYPES
+        for node in sweep:
+            rule = rules(node.kind)
+            if rule is not None and node.owner is not None:
+                rule(self, node)
+            for value in node.outputs:
+                if value.type in nones and node.kind != "prim::Constant":
+                    self.replace(value, Builder(self.graph).before(node).constant(None))
+        return self.changed
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Users of `old` read `new`."""
+        self.sweep.replace(old, new)
+        self.changed = True
+
+    def fold(self, node: Node, value: object, type: Type | None = None) -> None:
+        """The node becomes a constant."""
+        type = type or type_of(value)
+        become_constant(node, Attribute.of(value, self.graph.dialect, type), type)
+        self.changed = True
+
+
+Rule = Callable[[Simplifier, Node], None]
+
+
+# ---------------------------------------------------------------- without shapes
+def _conversion(at: Simplifier, node: Node) -> None:
+    """Int(NumToTensor(n)) is n."""
+    source = node.inputs[0].node if node.inputs else node
+    if source.kind == "prim::NumToTensor":
+        at.replace(node.output, source.inputs[0])
+
+
+def _transpose(at: Simplifier, node: Node) -> None:
+    """t(t(x)) is x."""
+    source = node.inputs[0].node
+    if source.kind == "aten::t":
+        at.replace(node.output, source.inputs[0])
+
+
+def _sum_to_size(at: Simplifier, node: Node) -> None:
+    """Summing to no size does nothing; of two in a row the last one decides."""
+    if len(node.inputs) != 2:
+        return
+    if is_none(node.inputs[1]):
+        at.replace(node.output, node.inputs[0])
+        return
+    source = node.inputs[0].node
+    if source.kind == node.kind and len(source.inputs) == 2:
+        node.replace_input(0, source.inputs[0])
+        at.changed = True
+
+
+def _is_none(at: Simplifier, node: Node) -> None:
+    """Comparing None with what cannot be None."""
+    if len(node.inputs) != 2:
+        return
+    a, b = node.inputs
+    if must_be_none(a) and cannot_be_none(b) or must_be_none(b) and cannot_be_none(a):
+        at.fold(node, node.kind == "aten::__isnot__")
+
+
+def must_be_none(value: Value) -> bool:
+    """Is the value None whatever happens?"""
+    return value.type in NONE_TYPES or is_none(value)
+
+
+def cannot_be_none(value: Value) -> bool:
+    """Does its type rule None out? (a sum of gradients may be undefined)"""
+    type = value.type
+    if value.node.kind == "prim::AutogradAdd" or type in NONE_TYPES or isinstance(type, OptionalType) or type.key == "Any":
+        return False
+    return not (isinstance(type, UnionType) and any(element.key == "None" or isinstance(element, OptionalType) for element in type.elements))
+
+
+def _unwrap(at: Simplifier, node: Node) -> None:
+    """Unwrapping what is no optional."""
+    if len(node.inputs) == 1 and cannot_be_none(node.inputs[0]):
+        at.replace(node.output, node.inputs[0])
+
+
+def _unchecked_cast(at: Simplifier, node: Node) -> None:
+    """A cast to what the value is already."""
+    given, wanted = node.inputs[0].type, node.output.type
+    if same(given, wanted) or isinstance(given, TensorType) and isinstance(wanted, TensorType) or is_subtype(given, wanted):
+        at.replace(node.output, node.inputs[0])
+
+
+def _branch(at: Simplifier, node: Node) -> None:
+    """`True if c else False` is c; what no branch makes None is no optional."""
+    if len(node.blocks) != 2:
+        return
+    for value, yes, no in zip(node.outputs, node.blocks[0].outputs, node.blocks[1].outputs, strict=True):
+        if value.type.key == "bool" and constant(yes) is True and constant(no) is False:
+            at.replace(value, node.inputs[0])
+        elif isinstance(value.type, OptionalType) and cannot_be_none(yes) and cannot_be_none(no):
+            value.type = value.type.element
+            at.changed = True
+
+
+def _integers(node: Node) -> int | None:
+    """The constant operand of integer arithmetic, put second where the operator commutes."""
+    if len(node.inputs) != 2 or node.inputs[0].type.key != "int" or node.inputs[1].type.key != "int":
+        return None
+    if node.kind in ("aten::mul", "aten::add"):
+        first = constant(node.inputs[0])
+        if type(first) is int:
+            node.set_inputs((node.inputs[1], node.inputs[0]))
+            return first
+    second = constant(node.inputs[1])
+    return second if type(second) is int else None
+
+
+def _integer_sum(at: Simplifier, node: Node) -> None:
+    """n + 0 is n; constants of two sums in a row are added."""
+    number = _integers(node)
+    if number is None:
+        return
+    if number == 0:
+        at.replace(node.output, node.inputs[0])
+        return
+    source = node.inputs[0].node
+    if source.kind not in ("aten::add", "aten::sub") or len(source.inputs) != 2:
+        return
+    inner = _integers(source)
+    if inner is None:
+        return
+    merged = number + inner if source.kind == node.kind else number - inner
+    if merged == 0:
+        at.replace(node.output, source.inputs[0])
+    elif -(1 << 63) <= merged < 1 << 63:
+        node.set_inputs((source.inputs[0], Builder(at.graph).before(node).constant(merged)))
+        at.changed = True
+
+
+def _integer_product(at: Simplifier, node: Node) -> None:
+    """n * 1 and n // 1 are n."""
+    if _integers(node) == 1:
+        at.replace(node.output, node.inputs[0])
+
+
+def _arithmetic(integers: Rule, tensors: Rule | None) -> Rule:
+    def rule(at: Simplifier, node: Node) -> None:
+        if isinstance(node.inputs[0].type, TensorType) if node.inputs else False:
+            if tensors is not None:
+                tensors(at, node)
+        else:
+            integers(at, node)
+    return rule
+
+
+# ---------------------------------------------------------------- lists and dicts
+def _elements(at: Simplifier, value: Value) -> tuple[Value, ...] | None:
+    """The elements of a list made in the graph that nobody changes."""
+    if value.node.kind != "prim::ListConstruct" or at.aliases.has_writes and at.aliases.is_written_itself(value):
+        return None
+    return value.node.inputs
+
+
+def _length(at: Simplifier, node: Node) -> None:
+    """len([a, b]) is 2."""
+    source = node.inputs[0].node
+    elements = _elements(at, node.inputs[0])
+    if elements is not None:
+        at.fold(node, len(elements))
+    elif source.kind == "prim::DictConstruct" and not at.aliases.is_written_itself(node.inputs[0]):
+        keys = [constant(key) for key in source.inputs[::2]]
+        if all(isinstance(key, (int, float, str)) for key in keys):
+            at.fold(node, len(set(keys)))
+
+
+def _element(at: Simplifier, node: Node) -> None:
+    """[a, b][1] is b; {"k": v}["k"] is v."""
+    if len(node.inputs) != 2:
+        return
+    held, index = node.inputs
+    key = constant(index)
+    elements = _elements(at, held)
+    if elements is not None:
+        if type(key) is int and -len(elements) <= key < len(elements):
+            at.replace(node.output, elements[key])
+        return
+    source = held.node
+    if source.kind == "prim::DictConstruct" and isinstance(key, (int, float, str)) and not at.aliases.is_written_itself(held):
+        keys = [constant(each) for each in source.inputs[::2]]
+        if all(isinstance(each, (int, float, str)) for each in keys) and keys.count(key) == 1:
+            at.replace(node.output, source.inputs[2 * keys.index(key) + 1])
+
+
+def _unpack(at: Simplifier, node: Node) -> None:
+    """a, b = [x, y]."""
+    elements = _elements(at, node.inputs[0])
+    if elements is not None and len(elements) == len(node.outputs):
+        for value, element in zip(node.outputs, elements, strict=True):
+            at.replace(value, element)
+
+
+def _join_lists(at: Simplifier, node: Node) -> None:
+    """[a] + [b] is [a, b]."""
+    if len(node.inputs) != 2 or at.aliases.has_writes and at.aliases.is_written_itself(node.output):
+        return
+    first, second = _elements(at, node.inputs[0]), _elements(at, node.inputs[1])
+    type = node.output.type
+    if first is not None and second is not None and isinstance(type, ListType):
+        at.replace(node.output, Builder(at.graph).before(node).construct_list((*first, *second), type.element))
+
+
+def _slice_list(at: Simplifier, node: Node) -> None:
+    """[a, b, c][1:] is [b, c]."""
+    if len(node.inputs) != 4 or not isinstance(node.output.type, ListType):
+        return
+    elements = _elements(at, node.inputs[0])
+    bounds = [constant(value) for value in node.inputs[1:]]
+    if elements is None or any(value is NOT_CONSTANT for value in bounds) or bounds[2] in (0, None):
+        return
+    if at.aliases.has_writes and at.aliases.is_written_itself(node.output):
+        return
+    start, end, step = (value if isinstance(value, int) else None for value in bounds)
+    at.replace(node.output, Builder(at.graph).before(node).construct_list(elements[start:end:step], node.output.type.element))
+
+
+# ---------------------------------------------------------------- what tensor types tell
+def _tensor(node: Node) -> TensorType | None:
+    type = node.inputs[0].type if node.inputs else None
+    return type if isinstance(type, TensorType) else None
+
+
+def _dimensions(at: Simplifier, node: Node) -> None:
+    """dim() of a tensor of known rank, or of a convolution's result."""
+    type = _tensor(node)
+    if type is not None and type.rank is not None:
+        at.fold(node, type.rank)
+    else:
+        _convolution_dimensions(at, node)
+
+
+_CONVOLUTIONS = {"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}
+
+
+def _convolution_dimensions(at: Simplifier, node: Node) -> None:
+    """A convolution's result has as many dimensions as its name says, unless it is resized in place."""
+    rank = _CONVOLUTIONS.get(node.inputs[0].node.kind) if node.inputs else None
+    if rank is not None and not at.aliases.is_written(node.inputs[0]):
+        at.fold(node, rank)
+
+
+def _sizes(at: Simplifier, node: Node) -> None:
+    """size() of a tensor of known shape, or one size of it."""
+    known = _tensor(node)
+    if known is None or known.sizes is None:
+        return
+    if len(node.inputs) == 1 and known.shape is not None:
+        if not at.aliases.is_written_itself(node.output):
+            at.fold(node, list(known.shape), list_of(INT))
+    elif len(node.inputs) == 2:
+        dim = constant(node.inputs[1])
+        if type(dim) is int and -len(known.sizes) <= dim < len(known.sizes):
+            size = known.sizes[dim]
+            if size is not None:
+                at.fold(node, size)
+
+
+def _dtype(at: Simplifier, node: Node) -> None:
+    """The dtype of a tensor of known dtype."""
+    type = _tensor(node)
+    code = dtype_code(type.dtype) if type is not None else None
+    if code is not None:
+        at.fold(node, code)
+
+
+def _device(at: Simplifier, node: Node) -> None:
+    """The device of a tensor of known device."""
+    type = _tensor(node)
+    if type is not None and type.device is not None:
+        at.fold(node, type.device, node.output.type)
+
+
+def _on_device(word: str) -> Rule:
+    def rule(at: Simplifier, node: Node) -> None:
+        type = _tensor(node)
+        if type is not None and type.device is not None:
+            at.fold(node, type.device.partition(":")[0] == word)
+    return rule
+
+
+def _dtype_class(test: Callable[[str], bool]) -> Rule:
+    def rule(at: Simplifier, node: Node) -> None:
+        type = _tensor(node)
+        if type is not None and type.dtype is not None:
+            at.fold(node, test(type.dtype))
+    return rule
+
+
+def _expand(at: Simplifier, node: Node) -> None:
+    """Expanding to the shape it has."""
+    type = _tensor(node)
+    given = node_argument(node, "size")
+    sizes = given.value if isinstance(given, Literal) else _known_list(given) if isinstance(given, Value) else None
+    if type is not None and type.shape is not None and isinstance(sizes, list) and sizes == list(type.shape):
+        at.replace(node.output, node.inputs[0])
+
+
+def _known_list(value: Value) -> object:
+    if value.node.kind == "prim::ListConstruct":
+        return [constant(each) for each in value.node.inputs]
+    return constant(value)
+
+
+def _type_as(at: Simplifier, node: Node) -> None:
+    """x.type_as(y) where both have one dtype and device."""
+    if len(node.inputs) != 2:
+        return
+    mine, yours = node.inputs[0].type, node.inputs[1].type
+    if (isinstance(mine, TensorType) and isinstance(yours, TensorType) and mine.dtype is not None and mine.dtype == yours.dtype
+            and mine.device is not None and mine.device == yours.device):
+        at.replace(node.output, node.inputs[0])
+
+
+def _neutral(*neutral: tuple[str, float]) -> Rule:
+    """x * 1, x / 1, x - 0 are x, where the result has x's dtype and nobody writes into either."""
+    def rule(at: Simplifier, node: Node) -> None:
+        type = _tensor(node)
+        if type is None or type.dtype is None:
+            return
+        for name, number in neutral:
+            found = _number(node, name)
+            if found is None or found != number or isinstance(found, bool):
+                return
+            if isinstance(found, float) and not (is_float_dtype(type.dtype) or is_complex_dtype(type.dtype)):
+                return
+        if node.kind == "aten::div" and not (is_float_dtype(type.dtype) or is_complex_dtype(type.dtype)) or type.dtype == "bool":
+            return
+        if node.kind == "aten::add" and (is_float_dtype(type.dtype) or is_complex_dtype(type.dtype)):
+            return      # -0. + 0 is 0.
+        if at.aliases.can_replace(node.output, node.inputs[0]):
+            at.replace(node.output, node.inputs[0])
+    return rule
+
+
+def _number(node: Node, name: str) -> int | float | None:
+    """A number given for an argument, as a constant operand or as an attribute; tensors do not count."""
+    given = node_argument(node, name)
+    value = given.value if isinstance(given, Literal) else None
+    if isinstance(given, Value):
+        if isinstance(given.type, TensorType):
+            return None
+        value = constant(given)
+    if isinstance(value, TensorLiteral) and value.text.startswith("{"):
+        value = value.item()
+    return value if isinstance(value, (int, float)) else None
+
+
+
+def _sum_or_join(at: Simplifier, node: Node) -> None:
+    if node.inputs and isinstance(node.inputs[0].type, ListType):
+        _join_lists(at, node)
+    else:
+        _integer_sum(at, node)
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(("aten::Float", "aten::Int", "aten::FloatImplicit", "aten::IntImplicit", "aten::ScalarImplicit", "prim::TensorToNum"),
+                    _conversion),
+    "aten::t": _transpose,
+    "aten::_grad_sum_to_size": _sum_to_size,
+    "aten::__is__": _is_none,
+    "aten::__isnot__": _is_none,
+    "prim::unchecked_unwrap_optional": _unwrap,
+    "aten::_unwrap_optional": _unwrap,
+    "prim::unchecked_cast": _unchecked_cast,
+    "prim::If": _branch,
+    "aten::add": _arithmetic(_sum_or_join, None),
+    "aten::sub": _arithmetic(_integer_sum, None),
+    "aten::mul": _arithmetic(_integer_product, None),
+    "aten::floordiv": _arithmetic(_integer_product, None),
+    "aten::len": _length,
+    "aten::__getitem__": _element,
+    "prim::ListUnpack": _unpack,
+    "aten::slice": _slice_list,
+    "aten::dim": _convolution_dimensions,
+}
+"""Simplifications that need no shapes, by kind."""
+
+SHAPE_RULES: dict[str, Rule] = {
+    "aten::dim": _dimensions,
+    "aten::size": _sizes,
+    "prim::dtype": _dtype,
+    "prim::device": _device,
+    "prim::is_cuda": _on_device("cuda"),
+    "prim::is_cpu": _on_device("cpu"),
+    "aten::is_floating_point": _dtype_class(is_float_dtype),
+    "aten::is_complex": _dtype_class(is_complex_dtype),
+    "aten::expand": _expand,
+    "aten::type_as": _type_as,
+    "aten::mul": _arithmetic(_integer_product, _neutral(("other", 1))),
+    "aten::div": _arithmetic(_integer_product, _neutral(("other", 1))),
+    "aten::sub": _arithmetic(_integer_sum, _neutral(("other", 0), ("alpha", 1))),
+    "aten::add": _arithmetic(_sum_or_join, _neutral(("other", 0), ("alpha", 1))),
+}
+"""Simplifications that rely on what tensor types say."""
