@@ -34,14 +34,16 @@ def peephole(graph: Graph, no_shapes: bool = False) -> bool:
           %5 : int = aten::dim(%x)
           %6 : int[] = prim::ListConstruct(%4, %5)
           %7 : Tensor = aten::reshape(%2, %6)
-          return (%7)
+          %8 : Tensor = aten::tanh(%7)
+          return (%8)
 
     after:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %n : int):
           %5 : int = prim::Constant[value=2]()
           %6 : int[] = prim::ListConstruct(%n, %5)
           %7 : Tensor = aten::reshape(%x, %6)
-          return (%7)
+          %8 : Tensor = aten::tanh(%7)
+          return (%8)
     """
     changed = Simplifier(graph, not no_shapes).run()
     return changed and remove_dead_nodes(graph) or changed

@@ -1,0 +1,103 @@
+"""Calls replaced by what they call."""
+from __future__ import annotations
+
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.ir.rewrite import inline_graph, replace_node
+
+GROUPS = frozenset(f"prim::{name}" for name in (
+    "DifferentiableGraph", "FusionGroup", "CudaFusionGroup", "TensorExprGroup", "TensorExprDynamicGroup", "oneDNNFusionGroup",
+    "FunctionalGraph", "FallbackGraph", "GraphExecutor", "StaticSubgraph"))
+"""Kinds that run the graph they own."""
+
+
+def inline(module: Module, groups: bool = False) -> bool:
+    """Replace calls of other graphs in the file by their nodes; `groups` also opens fusion groups and differentiable subgraphs.
+
+    A call names its graph through a constant (`prim::CallFunction`) or as an operator (`^g`). Recursive calls stay.
+
+    before:
+        # graph main:
+        graph(%x : Tensor):
+          %1 : Function = prim::Constant[name="double"]()
+          %2 : Tensor = prim::CallFunction(%1, %x)
+          return (%2)
+        # graph double:
+        graph(%y : Tensor):
+          %1 : int = prim::Constant[value=2]()
+          %2 : Tensor = aten::mul(%y, %1)
+          return (%2)
+
+    after:
+        # graph main:
+        graph(%x : Tensor):
+          %3 : int = prim::Constant[value=2]()
+          %4 : Tensor = aten::mul(%x, %3)
+          return (%4)
+        # graph double:
+        graph(%y : Tensor):
+          %1 : int = prim::Constant[value=2]()
+          %2 : Tensor = aten::mul(%y, %1)
+          return (%2)
+    """
+    inliner = Inliner(module, groups)
+    for graph in module.graphs:
+        inliner.inline_into(graph)
+    return inliner.changed
+
+
+class Inliner:
+    """Callees are made whole first, so that each is copied as it will be."""
+
+    def __init__(self, module: Module, groups: bool) -> None:
+        self.by_name = {graph.name: graph for graph in module.graphs if graph.name}
+        self.groups = groups
+        self.done: set[Graph] = set()
+        self.active: list[Graph] = []
+        self.changed = False
+
+    def inline_into(self, graph: Graph) -> None:
+        """Open every call in `graph`."""
+        if graph in self.done:
+            return
+        self.done.add(graph)
+        self.active.append(graph)
+        found = False
+        for node in list(graph.walk()):
+            if node.owner is None:
+                continue
+            called = self.called(node)
+            if called is None:
+                continue
+            callee, arguments = called
+            if callee in self.active:       # recursion
+                continue
+            self.inline_into(callee)
+            if len(arguments) != len(callee.inputs) or len(node.outputs) != len(callee.outputs):
+                continue
+            function = node.inputs[0].node if node.kind == "prim::CallFunction" else None
+            replace_node(node, inline_graph(callee, node, arguments))
+            if function is not None and function.owner is not None and not function.output.has_uses:
+                function.destroy()
+            found = True
+        self.active.pop()
+        if found:
+            self.changed = True
+
+    def called(self, node: Node) -> tuple[Graph, tuple[Value, ...]] | None:
+        """The graph a node runs and what it gives it."""
+        if node.kind == "prim::CallFunction" and node.inputs:
+            source = node.inputs[0].node
+            name = source.attributes.get("name") if source.kind in CONSTANT_KINDS else None
+            callee = self.by_name.get(str(name.value)) if name is not None else None
+            return (callee, node.inputs[1:]) if callee is not None else None
+        if node.kind.startswith("^"):
+            scalars = node.attributes.get("scalars")
+            callee = self.by_name.get(node.kind[1:])
+            return (callee, node.inputs) if callee is not None and (scalars is None or not scalars.text) else None
+        if self.groups and node.kind in GROUPS:
+            subgraph = node.attributes.get("Subgraph")
+            if subgraph is not None and isinstance(subgraph.value, Graph):
+                return subgraph.value, node.inputs
+        return None
