@@ -21,8 +21,8 @@ class Dialect:
         "qualified_kinds", "attribute_arguments", "literal_operands", "none_kind", "undefined_kind", "any_defined_kind",
         "cast_namespace", "device_constants",
         # types
-        "typed", "bare_sizes", "tensor_word", "string_word", "number_word", "none_word", "list_types", "optional_types",
-        "tuple_types", "python_dicts", "shape_style", "partial_shapes", "unranked_dtypes", "undefined_word", "tensor_options",
+        "typed", "bare_sizes", "tensor_word", "string_word", "number_word", "none_word", "python_dicts",
+        "shape_style", "partial_shapes", "unranked_dtypes", "undefined_word", "tensor_options",
         # attribute values
         "float_style", "string_style", "tensor_tag", "one_element_tensors", "structured_values"))
     name: str
@@ -65,12 +65,6 @@ class Dialect:
     string_word: str
     number_word: str
     none_word: str
-    list_types: bool
-    """`int[]` can be spelled (before: a tensor)."""
-    optional_types: bool
-    """`int?` can be spelled (before: `int`)."""
-    tuple_types: bool
-    """`(int, Tensor)` can be spelled (before: the word `Tuple`, before that a handle)."""
     python_dicts: bool
     """`Dict[str, List[int]]` rather than `Dict(str, int[])`."""
     shape_style: str
@@ -123,10 +117,10 @@ class Dialect:
 _A0 = Dialect(
     "A0", "before 2017-09-05", braces=True, input_separator=", ", semicolons=True, uses_lists=True, stages=True, scopes=False,
     nested_blocks=False, source_comments=False, qualified_kinds=False, attribute_arguments=True, literal_operands=False,
-    none_kind="Undefined", undefined_kind="Undefined", any_defined_kind="AnyDefined",
-    cast_namespace="", device_constants="list", typed=False, bare_sizes=False, tensor_word="UNKNOWN_TYPE",
-    string_word="string", number_word="Number", none_word="None", list_types=False, optional_types=False, tuple_types=False,
-    python_dicts=False, shape_style="plain", partial_shapes="none", unranked_dtypes=False, undefined_word="", tensor_options=False,
+    none_kind="Undefined", undefined_kind="Undefined", any_defined_kind="AnyDefined", cast_namespace="",
+    device_constants="list", typed=False, bare_sizes=False, tensor_word="UNKNOWN_TYPE",
+    string_word="string", number_word="Number", none_word="None", python_dicts=False,
+    shape_style="plain", partial_shapes="none", unranked_dtypes=False, undefined_word="", tensor_options=False,
     float_style="short6", string_style="raw", tensor_tag="CPU{}Tensor", one_element_tensors=False, structured_values=False)
 _A1 = Dialect("A1", "2017-09-05", _A0, typed=True, bare_sizes=True, shape_style="marks")
 _A2 = Dialect("A2", "2017-09-05 to 2017-11-14", _A1, bare_sizes=False, input_separator="\n      ", one_element_tensors=True)
@@ -134,12 +128,11 @@ _B1 = Dialect("B1", "2017-11-15 to 2018-03-16", _A2, uses_lists=False)
 _B2 = Dialect("B2", "2017-12-04 to 2018-03-16", _B1, scopes=True)
 _B3 = Dialect("B3", "2018-02-02 to 2018-03-16", _B2, nested_blocks=True, tensor_word="Dynamic")
 _C1 = Dialect("C1", "2018-03-16 to 2018-07", _B3, qualified_kinds=True, none_kind="prim::Undefined", undefined_kind="prim::Undefined",
-              any_defined_kind="prim::AnyDefined", list_types=True)
+              any_defined_kind="prim::AnyDefined")
 _C2 = Dialect(
     "C2", "2018-06-21 to 2019-02-12", _C1, attribute_arguments=False, none_kind="prim::None", cast_namespace="prim",
-    device_constants="string", tensor_word="Tensor", number_word="Scalar", optional_types=True, tuple_types=True,
-    python_dicts=True, partial_shapes="rank",
-    undefined_word="UndefinedTensor", string_style="c", tensor_tag="CPU{}Type")
+    device_constants="string", tensor_word="Tensor", number_word="Scalar", python_dicts=True,
+    partial_shapes="rank", undefined_word="UndefinedTensor", string_style="c", tensor_tag="CPU{}Type")
 _X1 = Dialect("X1", "a branch, 2018-08", _C2, literal_operands=True)
 _X2 = Dialect("X2", "a branch, 2018-11", _C2)
 _D = Dialect("D", "2019-02-13 to 2019-05-30", _C2, braces=False, input_separator=",\n      ", semicolons=False, stages=False,

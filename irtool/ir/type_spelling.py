@@ -1,4 +1,5 @@
-"""A type in the words of a dialect. What a dialect has no words for is left out: `Float(2, *)` is `Dynamic` in 2018."""
+"""A type in the words of a dialect. Facts about a tensor that it has no words for are left out: `Float(2, *)` is `Dynamic` in early
+2018; kinds of types that came later (`int?`, `(int, Tensor)`) keep their words, for without them a graph would mean something else."""
 from __future__ import annotations
 
 from irtool.ir.dialect import Dialect
@@ -30,13 +31,13 @@ def _text(type: Type, dialect: Dialect) -> str:
     if isinstance(type, SimpleType):
         return _simple_text(type, dialect)
     if isinstance(type, ListType):
-        return _text(type.element, dialect) + "[]" if dialect.list_types else dialect.tensor_word
+        return _text(type.element, dialect) + "[]"
     if isinstance(type, OptionalType):
-        return _text(type.element, dialect) + ("?" if dialect.optional_types else "")
-    if isinstance(type, NamedTupleType) and dialect.tuple_types:
+        return _text(type.element, dialect) + "?"
+    if isinstance(type, NamedTupleType):
         return "NamedTuple(" + ", ".join(f"{n} : {_text(t, dialect)}" for n, t in zip(type.names, type.elements, strict=True)) + ")"
     if isinstance(type, TupleType):
-        return "(" + ", ".join(_text(t, dialect) for t in type.elements) + ")" if dialect.tuple_types else "Tuple"
+        return "(" + ", ".join(_text(t, dialect) for t in type.elements) + ")"
     if isinstance(type, DictType):
         if dialect.python_dicts:
             return python_text(type, dialect)

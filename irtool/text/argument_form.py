@@ -28,7 +28,7 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
     if not node.kind.startswith("aten::") or node.owner is None:
         return False
     schema = schema_of(node)
-    if schema is None or schema.is_vararg:
+    if schema is None or schema.is_vararg or schema.is_varret or not _is_about_tensors(schema):
         return False
     try:
         given = node_arguments(node, schema)
@@ -42,6 +42,16 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
             return False
     changed = _take(node, schema, tuple(inputs), attributes)
     return _unpack_results(node) or changed
+
+
+def _is_about_tensors(schema: Schema) -> bool:
+    """Is it an operator on tensors? Those on numbers, lists and strings came when attributes were on their way out."""
+    return any(is_tensor_like(_plain(each.type)) or _is_tensor_list(_plain(each.type)) for each in (*schema.arguments, *schema.returns))
+
+
+ATTRIBUTE_KEYS = frozenset(f"{word}{suffix}" for word in ("int", "float", "bool", "complex", "Scalar", "str", "Device")
+                           for suffix in ("", "[]"))
+"""Types of arguments that an attribute can hold."""
 
 
 def _give(argument: Argument, value: Value | Literal | list[Value], inputs: list[Value], attributes: dict[str, Attribute],
@@ -59,10 +69,10 @@ def _give(argument: Argument, value: Value | Literal | list[Value], inputs: list
     if found is None and argument.has_default and argument.default is None and not is_tensor_like(type):
         left_out.append(value)
         return True
-    if _is_tensor_list(argument.type) and value.node.kind == "prim::ListConstruct" and value.node.inputs:
+    if _is_tensor_list(argument.type) and value.node.kind == "prim::ListConstruct" and value.node.inputs and _is_fixed(value):
         inputs.extend(value.node.inputs)
-    elif found is None or found is NOT_CONSTANT or isinstance(found, TensorLiteral) and not found.text.startswith("{") \
-            or is_tensor_like(type) and isinstance(found, TensorLiteral):
+    elif found is None or found is NOT_CONSTANT or type.key not in ATTRIBUTE_KEYS and not is_tensor_like(type) \
+            or isinstance(found, TensorLiteral) and (is_tensor_like(type) or not found.text.startswith("{")):
         if left_out:
             return False        # it would be read as the argument that was left out
         inputs.append(value)
@@ -82,10 +92,19 @@ def _attribute(value: object, type: Type, target: Dialect) -> Attribute:
 
 def _constant(value: Value) -> object:
     """The Python value of a constant, or of a list made of constants; else NOT_CONSTANT."""
-    if value.node.kind == "prim::ListConstruct" and not _is_tensor_list(value.type):
+    if value.node.kind == "prim::ListConstruct" and not _is_tensor_list(value.type) and _is_fixed(value):
         parts = [constant(each) for each in value.node.inputs]
         return NOT_CONSTANT if any(part is NOT_CONSTANT or part is None for part in parts) else parts
     return constant(value)
+
+
+def _is_fixed(value: Value) -> bool:
+    """Is a list only ever read, by operators that keep no hold on it?"""
+    for use in value.uses:
+        schema = schema_of(use.user)
+        if schema is None or use.slot >= len(schema.arguments) or schema.arguments[use.slot].alias is not None:
+            return False
+    return True
 
 
 def _take(node: Node, schema: Schema, inputs: tuple[Value, ...], attributes: dict[str, Attribute]) -> bool:

@@ -162,10 +162,12 @@ class _Conversion:
                 node.kind = target.undefined_kind
                 return
             value.type = NONE
-        if is_none:
-            node.kind = target.none_kind if target.none_kind != "prim::None" or value.type.key == "None" else "prim::Constant"
-            if target.attribute_arguments:
+        if is_none and target.attribute_arguments:
+            if _is_absent_argument(value):
+                node.kind = target.none_kind
                 value.type = parse_type(target.tensor_word)
+        elif is_none:
+            node.kind = target.none_kind if target.none_kind != "prim::None" or value.type.key == "None" else "prim::Constant"
 
     def rename_cast(self, node: Node) -> None:
         """`prim::TensorToNum`, `prim::Int`, `aten::Int`: a tensor as a number."""
