@@ -45,7 +45,7 @@ def _find(name: str) -> Overload | None:
         return None
     base = _functional(kind)
     if base is not None:
-        return _derived(f"{base}.{variant}" if variant else base, schema, "inplace", 0)
+        return _derived(_same_arguments(base, variant, schema), schema, "inplace", 0)
     outs = sum(argument.keyword_only and argument.alias is not None and argument.alias.is_write for argument in schema.arguments)
     if outs:
         names = [(a.name, a.type.text) for a in schema.arguments[:len(schema.arguments) - outs]]
@@ -62,6 +62,19 @@ def _functional(kind: str) -> str | None:
     if kind.startswith("aten::__i") and kind.endswith("__"):
         return "aten::__" + kind.removeprefix("aten::__i")
     return kind[:-1] if kind.endswith("_") and not kind.endswith("__") else None
+
+
+def _same_arguments(base: str, variant: str, schema: Schema) -> str:
+    """The overload of `base` that takes the arguments of an in-place schema: mostly the one of the same name, but `ldexp_` is of
+    `ldexp.Tensor` and `pow_.Tensor` of `pow.Tensor_Tensor`."""
+    def types(of: Schema) -> list[str]:
+        return [argument.type.text.replace("SymInt", "int") for argument in of.arguments]
+
+    named = f"{base}.{variant}" if variant else base
+    alike = [other.name for other in schemas(base) if types(other) == types(schema)]
+    if named in alike or not alike:
+        return named if named in alike or any(s.name == named and types(s)[:1] == ["Tensor"] for s in schemas(base)) else ""
+    return alike[0]
 
 
 def _derived(base: str, schema: Schema, mode: str, outs: int) -> Overload | None:

@@ -32,7 +32,7 @@ def _chebyshev(closed):
         result = _by_recurrence(xp, x, n, xp.ones_like(x), second(x), lambda _, newer, older: twice * newer - older)
         if inside is not None:
             high = (n > inside[0]) & (xp.abs(inside[2](x)) < 1)
-            result = xp.where(high & (n > 0), inside[1](xp, xp.arccos(xp.clip(inside[2](x), -1, 1)), n).astype(x.dtype), result)
+            result = xp.where(high & (n > 0), inside[1](xp, xp.arccos(xp.clip(inside[2](x), -1, 1)), n.astype(x.dtype)), result)
         result = xp.where(inside[2](x) == 1, at_one(n).astype(x.dtype), result)
         result = xp.where(inside[2](x) == -1, at_minus_one(n).astype(x.dtype), result)
         return xp.where(n < 0, kind(0), result)
@@ -81,7 +81,7 @@ def _hermite_he(xp, x, n):
 
 
 def _laguerre(xp, x, n):
-    result = _by_recurrence(xp, x, n, xp.ones_like(x), 1 - x, lambda k, newer, older: ((2 * k + 1 - x) * newer - k * older) / (k + 1))
+    result = _by_recurrence(xp, x, n, xp.ones_like(x), 1 - x, lambda k, newer, older: ((2 * k + (1 - x)) * newer - k * older) / (k + 1))
     return xp.where((x == 0) & (n >= 0), x.dtype.type(1), result)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from importlib import import_module
 
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import astype, title
 from irtool.ops.checks import only, refuse, widen
 from irtool.ops.op import OpTable
@@ -144,7 +144,8 @@ def _polygamma(xp, n, self):
         return astype(xp.asarray(_digamma(sp, xp, x)), self.dtype)
     if n == 1:
         return astype(xp.asarray(_trigamma(xp, widen(xp, self))), self.dtype)
-    zeta = _zeta(sp, xp, xp.asarray(float(n + 1)), x)
+    wide = widen(xp, self)
+    zeta = _exact(xp, _zeta(xp, xp.asarray(n + 1, wide.dtype), wide))
     return astype(xp.asarray((-1.0) ** (n + 1) * sp.gamma(n + 1.0) * zeta), self.dtype)
 
 
@@ -181,25 +182,36 @@ table.define(("aten::mvlgamma(Tensor self, int p) -> Tensor", "aten::special_mul
              doc="Logarithm of the multivariate gamma function with dimension p.")
 
 
-def _zeta(sp, xp, s, q):
-    """Hurwitz zeta as cephes: inf at s = 1 and at whole q <= 0, nan for s < 1 and for other q <= 0 with a fractional s."""
+LEFTMOST = 1_000_000
+"""How far left of 0 zeta adds terms."""
+
+
+def _zeta(xp, s, q):
+    """Hurwitz zeta as torch computes it: SciPy's right of 0, the terms left of it added one by one in the dtype itself.
+
+    inf at s = 1 and at whole q <= 0; nan for s < 1, for a fractional s with other q <= 0, and at q = inf.
+    """
+    s, q = xp.broadcast_arrays(s, q)
     whole = q == xp.floor(q)
     with_pole = (q <= 0) & whole
-    undefined = (s < 1) | ((q <= 0) & ~whole & (s != xp.floor(s)))
-    # SciPy sums only right of 0; the terms left of it are added one by one, as many as reach it.
-    steps = xp.where((q < 0) & ~whole, xp.ceil(-q), 0)
-    right = q + steps
-    total = sp.zeta(s, xp.where(right > 0, right, 1.0))
-    for step in range(int(min(xp.max(steps, initial=0), 1000))):
-        total = total + xp.where(step < steps, xp.power(q + step, -s), 0.0)
-    result = xp.where(undefined, math.nan, xp.where(with_pole | (s == 1), math.inf, total))
-    unknown = (xp.isnan(s) & ~with_pole) | xp.isnan(q) | (q == math.inf)
-    return xp.where(s == 1, math.inf, xp.where(unknown, math.nan, result))
+    undefined = (s < 1) | ((q <= 0) & ~whole & (s != xp.floor(s))) | (xp.isnan(s) & ~with_pole) | xp.isnan(q) | (q == math.inf)
+    left = (q < 0) & ~whole & ~undefined & (s != 1) & xp.isfinite(q)
+    if (q[left] < -LEFTMOST).any():
+        raise UnsupportedError(f"zeta left of {-LEFTMOST} is not supported")
+    place, total = xp.where(left | (q > 0), q, q.dtype.type(1)), xp.zeros(q.shape, q.dtype)
+    while True:
+        going = left & (place < 0)
+        if not going.any():
+            break
+        total = total + xp.where(going, xp.power(xp.where(going, place, q.dtype.type(1)), -s), q.dtype.type(0))
+        place = xp.where(going, place + 1, place)
+    total = total + astype(xp.asarray(library(xp).zeta(_exact(xp, s), _exact(xp, place))), q.dtype)
+    return xp.where(s == 1, q.dtype.type(math.inf), xp.where(undefined, q.dtype.type(math.nan), xp.where(with_pole, math.inf, total)))
 
 
 def _zeta_kernel(xp, self, other):
     _floats("zeta_cpu", self)
-    return astype(xp.asarray(_zeta(library(xp), xp, _exact(xp, self), _exact(xp, other))), self.dtype)
+    return astype(xp.asarray(_zeta(xp, self, other)), self.dtype)
 
 
 table.define(("aten::special_zeta(Tensor self, Tensor other) -> Tensor", "aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
@@ -215,7 +227,7 @@ def _incomplete_gamma(function, upper):
         low, high = (1.0, 0.0) if upper else (0.0, 1.0)      # the values left and right of everything
         result = xp.where(~(a <= 0) & (x == 0), low, xp.where((a == 0) & (x > 0), high, result))
         result = xp.where(xp.isinf(a), xp.where(xp.isinf(x), math.nan, low), xp.where(xp.isinf(x), high, result))
-        bad = (x < 0) | (a < 0) | ((a == 0) & (x == 0)) | (xp.isnan(a) & (x != 0)) | xp.isnan(x)
+        bad = (x < 0) | (a < 0) | ((a == 0) & (x == 0))
         return astype(xp.asarray(xp.where(bad, math.nan, result)), self.dtype)
     return kernel
 
