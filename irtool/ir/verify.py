@@ -56,6 +56,10 @@ def _diagnostic(source: SourceFile | None, node: Node | None, message: str, code
     at = at + 3 if at >= 0 else text.find(word)
     if at < 0:
         return Diagnostic("error", message, source, line, code=code)
+    if code == "scopes":        # point at the operand, not at the operator
+        operand = message.partition(" reads ")[2].partition(", which ")[0]
+        place = next((i for i in range(at, len(text)) if text.startswith(operand, i) and text[i + len(operand):][:1] in ",) "), at)
+        at, word = (place, operand) if place > at else (at, word)
     return Diagnostic("error", message, source, line, at + 1, at + 1 + len(word), code=code)
 
 

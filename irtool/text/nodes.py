@@ -223,7 +223,8 @@ class NodeReader:
             found = {}
             for name, value in pairs:
                 if name in found:
-                    raise Mistake(f"attribute '{name}' is given twice", at, end + 1)
+                    again = text.rfind(f"{name}=", at, end)
+                    raise Mistake(f"attribute '{name}' is given twice", again, again + len(name))
                 if value.startswith('"') and (len(value) < 2 or value[-1] != '"') and not self.graph.dialect.attribute_arguments:
                     start = text.index(value, at)
                     raise Mistake(f"the string of attribute '{name}' does not end", start, start + len(value))
