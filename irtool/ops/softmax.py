@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from irtool.ops.arrays import convert, dtype_of, wrap_dim
+from irtool.ops.arrays import convert, wrap_dim
 from irtool.ops.checks import only, widen
 from irtool.ops.op import OpTable
 
@@ -85,7 +85,7 @@ def softmax_backward(xp, grad_output, output, dim, input_dtype):
     product = grad_output * output
     axis = wrap_dim(dim, output.ndim)
     total = product.sum(axis, keepdims=True, dtype=product.dtype) if output.ndim else product
-    return (product - output * total).astype(dtype_of(input_dtype), copy=False)
+    return product - output * total
 
 
 @table.op("aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
@@ -93,7 +93,7 @@ def log_softmax_backward(xp, grad_output, output, dim, input_dtype):
     """Gradient of log_softmax from its result."""
     axis = wrap_dim(dim, output.ndim)
     total = grad_output.sum(axis, keepdims=True, dtype=grad_output.dtype) if output.ndim else grad_output
-    return (grad_output - xp.exp(output) * total).astype(dtype_of(input_dtype), copy=False)
+    return grad_output - xp.exp(output) * total
 
 
 @table.op("aten::_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
