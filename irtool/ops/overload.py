@@ -15,6 +15,7 @@ from irtool.ir.schema import MISSING, Argument, Schema
 from irtool.ops.arrays import Array, as_array, astype, title, to_number, xp
 from irtool.ops.op import Op
 from irtool.ops.rules import Rule, can_cast, compute_dtype
+from irtool.ops.values import tag
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments that have a dtype of their own even in ops with a promotion rule."""
@@ -239,7 +240,7 @@ def _tensor(value: Any, argument: Argument) -> Any:
         return value
     if isinstance(value, NUMBER):
         return as_array(value)
-    raise RunError(f"argument '{argument.name}' must be a tensor, got {type(value).__name__}")
+    raise RunError(f"Expected Tensor but got {tag(value)}")
 
 
 def _tensors(value: Any, argument: Argument) -> Any:

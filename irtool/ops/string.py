@@ -8,6 +8,7 @@ import numpy as np
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.op import OpTable
+from irtool.ops.values import tag
 
 table = OpTable("string")
 
@@ -99,28 +100,23 @@ def _percent(key: str, value: Any) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if key in "di":
         if not number:
-            raise RunError(f"%{key} requires a number for formatting, but got {_tag(value)}")
+            raise RunError(f"%{key} requires a number for formatting, but got {tag(value)}")
         if isinstance(value, float):        # a C cast to a 32-bit int
             return str(int(value)) if math.isfinite(value) and -2**31 <= value < 2**31 else str(-2**31)
         return str(value)
     if key in "eEfF":
         if not number:
-            raise RunError(f"%{key} requires a number for formatting, but got {_tag(value)}")
+            raise RunError(f"%{key} requires a number for formatting, but got {tag(value)}")
         return f"%.6{key}" % float(np.float32(value))
     if key == "c":
         if isinstance(value, int):
             return text_of(bytes([value & 255]))
         if isinstance(value, str) and len(raw(value)) == 1:
             return value
-        raise RunError(f"%c requires an int or char for formatting, but got {_tag(value)}")
+        raise RunError(f"%c requires an int or char for formatting, but got {tag(value)}")
     if key == "s":
         return value_text(value)
     raise RunError(f"The specifier %{key} is not supported in TorchScript format strings")
-
-
-def _tag(value: Any) -> str:
-    names = {bool: "Bool", int: "Int", float: "Double", str: "String", tuple: "Tuple", list: "GenericList", dict: "GenericDict"}
-    return names.get(type(value), "None" if value is None else type(value).__name__)
 
 
 table.define("aten::hex(int i) -> str", lambda xp, i: hex(i), doc="hex(i).")

@@ -1,0 +1,14 @@
+"""What kind of thing a value is, in torch's words."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_TAGS: dict[type, str] = {bool: "Bool", int: "Int", float: "Double", complex: "ComplexDouble", str: "String", tuple: "Tuple",
+                          list: "GenericList", dict: "GenericDict", type(None): "None"}
+
+
+def tag(value: Any) -> str:
+    """torch's name for the kind of a value: `Double`, `Tensor`, `GenericList`."""
+    return _TAGS.get(type(value), "Tensor" if isinstance(value, np.ndarray) else type(value).__name__)
