@@ -184,7 +184,9 @@ class Reader(NodeReader):
             if env.pop(value.name, None) is not None:
                 gone[value.name] = value
         node = end.next
-        while node is not end:
+        while True:     # not `while node is not end`: see the note in the printer's loop
+            if node is end:
+                break
             for value in node.outputs:
                 if env.pop(value.name, None) is not None:
                     gone[value.name] = value
