@@ -149,6 +149,8 @@ class _AttributeList:
                 return pos
             if char in OPENING:
                 depth += 1
+                if depth > MAX_DEPTH:
+                    raise AttributeSyntaxError(f"a value nested deeper than {MAX_DEPTH}", pos)
             elif char in CLOSING:
                 depth -= 1
                 if depth < 0:
