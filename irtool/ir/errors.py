@@ -48,9 +48,37 @@ class PipelineError(UnsupportedError):
     """A pipeline string is wrong: unknown pass or option, bad value, syntax. The command line exits with 2."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean 'X'?)` for the nearest known name, or nothing when none is near."""
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name `word` is most likely a slip of, or None when none is near.
+
+    Of the names difflib finds similar, the one the fewest slips away (a letter more, less, other, or two swapped), then one that
+    begins alike.
+    """
     from difflib import get_close_matches
 
-    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" (did you mean '{found[0]}'?)" if found else ""
+    found = get_close_matches(word[:100], [name for name in known if len(name) <= 100], n=6, cutoff=0.5)
+    if not found:
+        return None
+    best = min(found, key=lambda name: (slips(word, name), name[:1] != word[:1]))
+    return best if slips(word, best) <= max(1, (len(word) + 1) // 3) else None
+
+
+def slips(a: str, b: str) -> int:
+    """Edits from `a` to `b`: letters inserted, deleted, replaced, or two neighbours swapped (optimal string alignment)."""
+    before: list[int] = []
+    last = list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        row = [i]
+        for j, other in enumerate(b, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean 'X'?)` for the nearest known name, or nothing when none is near."""
+    found = nearest(word, known)
+    return f" (did you mean '{found}'?)" if found else ""
