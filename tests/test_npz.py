@@ -258,6 +258,12 @@ class TestBinding:
         assert 'note: save it as float32, array.astype("float32"), or add --cast' in text
         assert bind(header(self.GRAPH), archive, {}, cast=True)[0].dtype == np.float32
 
+    def test_bfloat16_inputs_are_float32_arrays_of_such_values(self) -> None:
+        graph = header("%x : BFloat16(1)")
+        assert bind(graph, Archive({"x": np.float32([1.5])}), {})[0].tolist() == [1.5]
+        assert "digits that bfloat16 has not" in problem(graph, Archive({"x": np.float32([1.001])}))
+        assert bind(graph, Archive({"x": np.array([1.001])}), {}, cast=True)[0].tolist() == [1.0]
+
     def test_all_problems_at_once(self) -> None:
         text = problem(header(self.GRAPH), Archive({"x": np.zeros(2, "f"), "w": np.zeros(2, "f")}))
         assert text.count("error:") == 2

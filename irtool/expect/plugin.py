@@ -120,7 +120,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _accept_form(text: str) -> str:
     if text not in ("all", "names"):
-        raise pytest.UsageError(f"--accept: expected 'all' or 'names', not '{text}' (files go in front: pytest {text} --accept)")
+        hint = f" (files go in front: pytest {text} --accept)" if os.path.exists(text.partition("::")[0]) else ""
+        raise pytest.UsageError(f"--accept: expected 'all' or 'names', not '{text}'{hint}")
     return text
 
 

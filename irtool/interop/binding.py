@@ -217,15 +217,19 @@ def fitted_tensor(value: Any, type: TensorType, cast: bool) -> Any:
 
 def cast_array(value: Array, name: str, cast: bool) -> Array:
     """The array, in the dtype called `name`. Raises Misfit, with the remedy, where it has another one and `cast` is not set."""
-    dtype = np.dtype(dtype_name(name))
-    if value.dtype == dtype:
-        return value
-    if not cast or value.dtype.kind == "U":
-        raise Misfit(kind_of(value), f"save it as {dtype}, array.astype(\"{dtype}\"), or add --cast")
     from irtool.ops.arrays import astype, to_bfloat16
 
-    array = astype(value, dtype)
-    return to_bfloat16(array) if name == "bfloat16" else array
+    dtype = np.dtype(dtype_name(name))
+    if name == "bfloat16" and (cast or value.dtype == dtype):
+        rounded = to_bfloat16(astype(value, dtype))
+        if not cast and not np.array_equal(rounded, value, equal_nan=True):
+            raise Misfit(f"{kind_of(value)} with digits that bfloat16 has not", "round them, or add --cast")
+        return rounded
+    if value.dtype == dtype:
+        return value
+    if not cast:
+        raise Misfit(kind_of(value), f"save it as {dtype}, array.astype(\"{dtype}\"), or add --cast")
+    return astype(value, dtype)
 
 
 def dtype_name(name: str) -> str:
