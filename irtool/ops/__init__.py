@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 FAMILIES: tuple[str, ...] = (
     "prim", "scalar", "list", "dict", "string",
-    "pointwise", "pointwise_binary", "comparison", "cast", "reduction", "statistics", "scan", "sort", "order", "histogram",
+    "pointwise", "pointwise_binary", "bitwise", "comparison", "cast", "reduction", "statistics", "scan", "sort", "order", "histogram",
     "factory", "window", "random", "special", "polynomial", "fft", "stft",
     "shape", "joining", "diagonal", "padding", "indexing", "scatter", "matmul", "linalg", "decomposition", "distance",
     "conv", "pooling", "adaptive_pooling", "normalization", "softmax", "activation", "loss", "classification_loss", "embedding",

@@ -135,7 +135,8 @@ def _shift(name):
         if self.ndim == 0:
             raise RunError(f"Dimension specified as {dim[0]} but tensor has no dimensions" if dim else "`shifts` required")
         return getattr(xp.fft, name)(self, wrap_dims(dim, self.ndim))
-    table.define(f"aten::fft_{name}(Tensor self, int[1]? dim=None) -> Tensor", kernel, doc="The zero frequency moved to the middle, or back.")
+    table.define(f"aten::fft_{name}(Tensor self, int[1]? dim=None) -> Tensor", kernel,
+                 doc="The zero frequency moved to the middle, or back.")
 
 
 _shift("fftshift")

@@ -45,7 +45,7 @@ def _span(xp, name, x, low, high):
 
 @table.op("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor")
 def histc(xp, self, bins, min, max):
-    """Counts, as floats, in `bins` equal bins over [min, max] (the data's own range when those are equal); what lies outside is left out."""
+    """Counts, as floats, in equal bins over [min, max] (the data's own range when those are equal); what lies outside is left out."""
     if bins <= 0:
         raise RunError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     only("histogram_cpu", "f", self)
@@ -72,7 +72,8 @@ def _bin_edges(xp, x, bins, bounds):
     if low == high:
         low, high = low - 0.5, high + 0.5
     step = (high - low) / bins
-    return xp.asarray([low + step * place if place < (bins + 1) // 2 else high - step * (bins - place) for place in range(bins + 1)], x.dtype)
+    edges = [low + step * place if place < (bins + 1) // 2 else high - step * (bins - place) for place in range(bins + 1)]
+    return xp.asarray(edges, x.dtype)
 
 
 def _counted(xp, points, edges, weight, density, equal_bins):
@@ -85,7 +86,8 @@ def _counted(xp, points, edges, weight, density, equal_bins):
             place = ((column - own[0]) * (len(own) - 1) / (own[-1] - own[0])).astype(xp.int64)
             place = xp.clip(place, 0, len(own) - 2)
             # rounding may land one bin off: look at the edges themselves, as torch does
-            place = xp.where(column < own[place], place - 1, xp.where((column >= own[place + 1]) & (place < len(own) - 2), place + 1, place))
+            further = (column >= own[place + 1]) & (place < len(own) - 2)
+            place = xp.where(column < own[place], place - 1, xp.where(further, place + 1, place))
         else:
             place = xp.searchsorted(own, column, side="right") - 1
         places.append(xp.clip(place, 0, len(own) - 2))

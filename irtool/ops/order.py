@@ -108,7 +108,8 @@ def _unique(xp, self, return_inverse, return_counts):
     return ordered[first], inverse, counts.astype(xp.int64) if return_counts else _no_places(xp)
 
 
-table.define("aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+table.define("aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False)"
+             " -> (Tensor, Tensor, Tensor)",
              lambda xp, self, sorted, return_inverse, return_counts: _unique(xp, self, return_inverse, return_counts),
              doc="Distinct elements (always sorted here), inverse and counts; what is not asked for is empty.")
 table.define("aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",

@@ -5,6 +5,7 @@ promoted as a number and becomes a 0-d array when a kernel without a promotion r
 """
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ class Overload:
         self.schema = schema
         self.op = op
         self.kernel = op.kernel
-        self.promote: Rule | None = op.promote
+        self.promote: Rule | Callable[[list[Any]], Rule] | None = op.promote      # a function chooses by the arguments' values
         self.mode = mode                # "plain", "inplace": write into argument 0, "out": write into the last `outs` arguments
         self.outs = outs
         arguments = schema.arguments[:len(schema.arguments) - outs]
@@ -73,6 +74,8 @@ class Overload:
         rule = self.promote
         if rule is None:
             return self._finish(self.kernel(xp, *values), values)
+        if not isinstance(rule, Rule):
+            rule = rule(values)
         dtype = compute_dtype(rule, _flat(values[place] for place in self.promoted))
         for place in self.promoted:
             value = values[place]
@@ -156,19 +159,15 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
         raise RunError(f"{schema.kind} needs a tensor to write into, got {type(target).__name__}")
     if result is target:
         return target
-    if result.shape != target.shape or result.base is not None and np.may_share_memory(result, target):
-        if np.may_share_memory(result, target) and result.size == target.size:
-            return _reshape_in_place(target, result, schema)
+    if result.base is not None and np.may_share_memory(result, target):
+        return _reshape_in_place(target, result, schema)
+    if result.shape != target.shape:
         raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if not can_cast(result.dtype, target.dtype):
-        if not (result.dtype.kind == "b" or target.dtype.kind == "b" and schema.kind in COMPARES_IN_PLACE):
-            raise RunError(f"result type {title(result.dtype)} can't be cast to the desired output type {title(target.dtype)}")
+        raise RunError(f"result type {title(result.dtype)} can't be cast to the desired output type {title(target.dtype)}")
     _refuse_overlap(target)
     target[...] = astype(result, target.dtype)
     return target
-
-
-COMPARES_IN_PLACE: frozenset[str] = frozenset()
 
 
 def _refuse_overlap(target: Array) -> None:
@@ -179,8 +178,8 @@ def _refuse_overlap(target: Array) -> None:
 
 def _reshape_in_place(target: Array, view: Array, schema: Schema) -> Array:
     """`target` itself takes the shape and strides of `view`, a view of the whole of it (`t_`, `squeeze_`, `unsqueeze_`)."""
-    import warnings
-
+    if view.size != target.size:
+        raise UnsupportedError(f"{schema.kind} to another number of elements is not supported yet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
         try:

@@ -1,4 +1,4 @@
-"""Pointwise operators of two and three tensors: arithmetic, powers, bits, minimum and maximum, choice.
+"""Pointwise operators of two and three tensors: arithmetic, powers, minimum and maximum, choice.
 
 Operands arrive broadcastable and, where a promotion rule is named, in their common dtype (`alpha` too); `value` stays a Python number.
 """
@@ -8,7 +8,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import only, refuse, widen
 from irtool.ops.op import OpTable
-from irtool.ops.rules import PROMOTE, PROMOTE_IN, TO_FLOAT, Rule, float_of, result_type
+from irtool.ops.rules import PROMOTE, TO_FLOAT, Rule, float_of, result_type
 
 table = OpTable("pointwise")
 
@@ -19,7 +19,8 @@ SCALAR_TENSOR = "(Scalar self, Tensor other) -> Tensor"
 
 def _both(names):
     """The `.Tensor` and `.Scalar` overloads of each name."""
-    return [f"aten::{name}.{overload}(Tensor self, {overload} other) -> Tensor" for name in names.split() for overload in ("Tensor", "Scalar")]
+    return [f"aten::{name}.{overload}(Tensor self, {overload} other) -> Tensor"
+            for name in names.split() for overload in ("Tensor", "Scalar")]
 
 
 # ---- sums: self + alpha * other
@@ -113,13 +114,16 @@ def trunc_quotient(xp, self, other):
     return quotient + ((xp.remainder(self, other) != 0) & ((self < 0) != (other < 0)))
 
 
+def _rule_of_mode(values):
+    return TO_FLOAT if values[2] is None else PROMOTE
+
+
 @table.op(*(f"aten::{name}.{overload}_mode(Tensor self, {overload} other, *, str? rounding_mode) -> Tensor"
-            for name in ("div", "divide") for overload in ("Tensor", "Scalar")), promote=PROMOTE_IN)
+            for name in ("div", "divide") for overload in ("Tensor", "Scalar")), promote=_rule_of_mode)
 def div_mode(xp, self, other, rounding_mode):
     """Quotient: true (None), or rounded `trunc` or `floor`, then in the common dtype."""
     if rounding_mode is None:
-        dtype = float_of(self.dtype)
-        return xp.true_divide(astype(self, dtype), astype(other, dtype))
+        return xp.true_divide(self, other)
     if rounding_mode == "floor":
         return floor_quotient(xp, self, other)
     if rounding_mode == "trunc":
@@ -291,82 +295,6 @@ def heaviside(xp, self, values):
     return xp.where(self == 0, values, (self > 0).astype(self.dtype))
 
 
-# ---- whole numbers
-
-def _whole_pair(schemas, kernel_name, function, kinds, doc):
-    def kernel(xp, self, other):
-        only(kernel_name, kinds, self)
-        return function(xp, self, other)
-    table.define(schemas, kernel, PROMOTE, doc=doc)
-
-
-def _gcd(xp, self, other):
-    return xp.gcd(self, other)
-
-
-def _lcm(xp, self, other):
-    return xp.abs(xp.lcm(self, other))
-
-
-_whole_pair("aten::gcd" + TENSOR, "gcd_cpu", _gcd, "iu", "Greatest common divisor, not negative.")
-_whole_pair("aten::lcm" + TENSOR, "lcm_cpu", _lcm, "iu", "Least common multiple, not negative.")
-
-
-def left_shift(xp, self, other):
-    """self * 2 ** other without the bits that fall off; 0 for shifts outside [0, bits)."""
-    bits = 8 * self.dtype.itemsize
-    inside = (other >= 0) & (other < bits)
-    return xp.where(inside, xp.left_shift(self, xp.where(inside, other, 0).astype(self.dtype)), as_array(0, self.dtype))
-
-
-def right_shift(xp, self, other):
-    """self >> other; shifts outside [0, bits) leave only the sign."""
-    largest = as_array(8 * self.dtype.itemsize - (1 if self.dtype.kind == "i" else 0), self.dtype)
-    if self.dtype.kind == "u":
-        inside = other < largest
-        return xp.where(inside, xp.right_shift(self, xp.where(inside, other, 0).astype(self.dtype)), as_array(0, self.dtype))
-    return xp.right_shift(self, xp.where((other >= 0) & (other < largest), other, largest))
-
-
-def _bit_schemas(name, dunder, shift=False):
-    plain, scalar_first = (("Tensor_Scalar", "Scalar_Tensor") if shift else ("Scalar", "Scalar_Tensor"))
-    return (f"aten::{name}.Tensor{TENSOR}", f"aten::{name}.{plain}{SCALAR}", f"aten::{name}.{scalar_first}{SCALAR_TENSOR}",
-            f"aten::{dunder}.Tensor{TENSOR}", f"aten::{dunder}.Scalar{SCALAR}")
-
-
-BIT_OPERATORS = {
-    "and": ("bitwise_and", "bitwise_and_cpu", lambda xp, self, other: xp.bitwise_and(self, other), "biu"),
-    "or": ("bitwise_or", "bitwise_or_cpu", lambda xp, self, other: xp.bitwise_or(self, other), "biu"),
-    "xor": ("bitwise_xor", "bitwise_xor_cpu", lambda xp, self, other: xp.bitwise_xor(self, other), "biu"),
-    "lshift": ("bitwise_left_shift", "lshift_cpu", left_shift, "iu"),
-    "rshift": ("bitwise_right_shift", "rshift_cpu", right_shift, "iu"),
-}
-
-
-def _written_into(function, kernel_name, kinds):
-    """`self op= other`: the result in self's dtype, written into self."""
-    def kernel(xp, self, other):
-        dtype = result_type([self, other])
-        operands = as_array(self, dtype), as_array(other, dtype)
-        only(kernel_name, kinds, *operands)
-        self[...] = astype(as_array(function(xp, *operands)), self.dtype)
-        return self
-    return kernel
-
-
-for _word, (_name, _kernel_name, _function, _kinds) in BIT_OPERATORS.items():
-    _whole_pair(_bit_schemas(_name, f"__{_word}__", "shift" in _word), _kernel_name, _function, _kinds, f"Bitwise {_word}.")
-    table.define(tuple(f"aten::__i{_word}__.{_other}(Tensor(a!) self, {_other} other) -> Tensor(a!)" for _other in ("Tensor", "Scalar")),
-                 _written_into(_function, _kernel_name, _kinds), doc=f"Bitwise {_word}, written into self.")
-
-
-@table.op("aten::bitwise_not(Tensor self) -> Tensor")
-def bitwise_not(xp, self):
-    """Every bit turned over; of bools: not."""
-    only("bitwise_not_cpu", "biu", self)
-    return xp.invert(self)
-
-
 # ---- minimum and maximum
 
 def _extreme(name, function):
@@ -377,8 +305,8 @@ def _extreme(name, function):
     return kernel
 
 
-for _name, _also, _function in (("maximum", "max.other", "maximum"), ("minimum", "min.other", "minimum")):
-    table.define((f"aten::{_name}{TENSOR}", f"aten::{_also}{TENSOR}"), _extreme(_name, _function), PROMOTE,
+for _name, _also, _namesake in (("maximum", "max.other", "maximum"), ("minimum", "min.other", "minimum")):
+    table.define((f"aten::{_name}{TENSOR}", f"aten::{_also}{TENSOR}"), _extreme(_name, _namesake), PROMOTE,
                  doc=f"Elementwise {_name}; nan wins.")
 for _name in ("fmax", "fmin"):
     table.define(f"aten::{_name}{TENSOR}", _extreme(_name, _name), PROMOTE, doc="Elementwise extreme; a number wins over nan.")
@@ -400,14 +328,15 @@ table.define([f"aten::{name}{overload}(Tensor self, {kind}? min=None, {kind}? ma
              doc="Each element moved into [min, max]; `max` wins when they cross, nan stays and a nan bound gives nan.")
 
 
-for _name, _bound, _function in (("clamp_min", "min", "maximum"), ("clamp_max", "max", "minimum")):
-    def _kernel(xp, self, bound, name=_name, function=_function):
+for _name, _bound, _namesake in (("clamp_min", "min", "maximum"), ("clamp_max", "max", "minimum")):
+    def _kernel(xp, self, bound, function=_namesake):
         if self.dtype.kind == "c":
             raise RunError("clamp is not supported for complex types")
         return getattr(xp, function)(self, bound)
 
-    table.define((f"aten::{_name}(Tensor self, Scalar {_bound}) -> Tensor", f"aten::{_name}.Tensor(Tensor self, Tensor {_bound}) -> Tensor"),
-                 _kernel, PROMOTE, doc=f"Each element, at {'least' if _bound == 'min' else 'most'} `{_bound}`.")
+    table.define((f"aten::{_name}(Tensor self, Scalar {_bound}) -> Tensor",
+                  f"aten::{_name}.Tensor(Tensor self, Tensor {_bound}) -> Tensor"), _kernel, PROMOTE,
+                 doc=f"Each element, at {'least' if _bound == 'min' else 'most'} `{_bound}`.")
 
 
 # ---- three tensors
@@ -420,7 +349,7 @@ def where(xp, condition, self, other):
     """Elements of `self` where the bool `condition` holds, else of `other`."""
     if condition.dtype != xp.uint8:
         if condition.dtype.kind != "b":
-            raise RunError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {title(condition.dtype)}")
+            raise RunError("where expected condition to be a boolean tensor, but got a tensor with dtype " + title(condition.dtype))
         return xp.where(condition, self, other)
     return xp.where(condition != 0, self, other)
 
@@ -447,7 +376,8 @@ def lerp(xp, self, end, weight):
 
 def _c_name(dtype):
     """A dtype as lerp's message spells it."""
-    return {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int", "int32": "int"}.get(dtype.name, dtype.name)
+    names = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int", "int32": "int"}
+    return names.get(dtype.name, dtype.name)
 
 
 @table.op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote=PROMOTE)

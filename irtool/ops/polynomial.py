@@ -5,6 +5,7 @@ high degrees the recurrence itself is what torch computes, overflow included.
 """
 from __future__ import annotations
 
+from irtool.ir.errors import UnsupportedError
 from irtool.ops.checks import only, refuse
 from irtool.ops.op import OpTable
 from irtool.ops.rules import TO_FLOAT
@@ -12,11 +13,17 @@ from irtool.ops.rules import TO_FLOAT
 table = OpTable("polynomial")
 
 
+LARGEST_DEGREE = 100_000
+
+
 def _by_recurrence(xp, x, n, first, second, step):
     """P(n) from P(0) = first, P(1) = second, P(k + 1) = step(k, P(k), P(k - 1)); each element stops at its own degree."""
+    highest = int(xp.max(n, initial=0))
+    if highest > LARGEST_DEGREE:
+        raise UnsupportedError(f"polynomials of degree {highest} are not supported")
     result = xp.where(n == 0, first, xp.where(n == 1, second, x.dtype.type(0)))
     older, newer = first, second
-    for degree in range(1, int(min(xp.max(n, initial=0), 100000))):
+    for degree in range(1, highest):
         older, newer = newer, step(degree, newer, older)
         result = xp.where(n == degree + 1, newer, result)
     return result
@@ -100,13 +107,15 @@ def _define(name, values, doc):
         degrees = xp.where(xp.isfinite(n), n, -1).astype(xp.int64)
         return values(xp, x, degrees)
     table.define([f"aten::special_{name}{overload}({first} x, {second} n) -> Tensor" for overload, first, second in
-                  (("", "Tensor", "Tensor"), (".x_scalar", "Scalar", "Tensor"), (".n_scalar", "Tensor", "Scalar"))], kernel, TO_FLOAT, doc=doc)
+                  (("", "Tensor", "Tensor"), (".x_scalar", "Scalar", "Tensor"), (".n_scalar", "Tensor", "Scalar"))], kernel, TO_FLOAT,
+                 doc=doc)
 
 
 for _letter, _closed in _kinds(_same).items():
     _define(f"chebyshev_polynomial_{_letter}", _chebyshev(_closed), f"Chebyshev polynomial {_letter.upper()} of degree n at x.")
 for _letter, _closed in _kinds(_shifted).items():
-    _define(f"shifted_chebyshev_polynomial_{_letter}", _chebyshev(_closed), f"Chebyshev polynomial {_letter.upper()} of degree n at 2 x - 1.")
+    _define(f"shifted_chebyshev_polynomial_{_letter}", _chebyshev(_closed),
+            f"Chebyshev polynomial {_letter.upper()} of degree n at 2 x - 1.")
 _define("hermite_polynomial_h", _hermite_h, "Physicist's Hermite polynomial of degree n at x.")
 _define("hermite_polynomial_he", _hermite_he, "Probabilist's Hermite polynomial of degree n at x.")
 _define("laguerre_polynomial_l", _laguerre, "Laguerre polynomial of degree n at x.")

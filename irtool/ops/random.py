@@ -71,15 +71,23 @@ def _randint(xp, low, high, size, dtype, draw=None):
     return astype(xp.asarray(generator(draw).integers(low, high, tuple(size), dtype="int64")), dtype)
 
 
-_LONG = OPTIONS.replace("dtype=None", "dtype=4")
-for _overload, _low in (("", ""), (".low", "SymInt low, ")):
-    _named = ".generator" if not _low else ".low_generator"
-    table.define(f"aten::randint{_overload}({_low}SymInt high, SymInt[] size, {_LONG}) -> Tensor",
-                 lambda xp, *given: _randint(xp, *([0] * (7 - len(given))), *given[:-4], options(given[-4], given[-3], given[-2])),
-                 doc="Whole numbers of [low, high); int64.")
-    table.define(f"aten::randint{_named}({_low}SymInt high, SymInt[] size, {GENERATOR.replace('dtype=None', 'dtype=4')}) -> Tensor",
-                 lambda xp, *given: _randint(xp, *([0] * (8 - len(given))), *given[:-5], options(given[-4], given[-3], given[-2]), given[-5]),
-                 doc="Whole numbers of [low, high); int64.")
+LONG = OPTIONS.replace("dtype=None", "dtype=4")
+LONG_GENERATOR = GENERATOR.replace("dtype=None", "dtype=4")
+
+
+def _randint_of_size(with_low, with_generator):
+    def kernel(xp, *given):
+        low, high, size, *given = given if with_low else (0, *given)
+        draw, *given = given if with_generator else (None, *given)
+        return _randint(xp, low, high, size, options(given[0], given[1], given[2]), draw)
+    return kernel
+
+
+for _overload, _arguments, _with_low, _with_generator in (
+        ("", "SymInt high", False, False), (".generator", "SymInt high", False, True), (".low", "SymInt low, SymInt high", True, False),
+        (".low_generator", "SymInt low, SymInt high", True, True)):
+    table.define(f"aten::randint{_overload}({_arguments}, SymInt[] size, {LONG_GENERATOR if _with_generator else LONG}) -> Tensor",
+                 _randint_of_size(_with_low, _with_generator), doc="Whole numbers of [low, high); int64.")
 
 
 def _randint_like(with_low, with_generator):
@@ -105,17 +113,17 @@ def _randperm(xp, n, dtype, draw=None):
     return astype(xp.asarray(generator(draw).permutation(n)), dtype)
 
 
-table.define(f"aten::randperm(SymInt n, {_LONG}) -> Tensor",
+table.define(f"aten::randperm(SymInt n, {LONG}) -> Tensor",
              lambda xp, n, dtype, layout, device, pin_memory: _randperm(xp, n, options(dtype, layout, device)),
              doc="0 ... n - 1 in random order.")
-table.define(f"aten::randperm.generator(SymInt n, {GENERATOR.replace('dtype=None', 'dtype=4')}) -> Tensor",
+table.define(f"aten::randperm.generator(SymInt n, {LONG_GENERATOR}) -> Tensor",
              lambda xp, n, generator, dtype, layout, device, pin_memory: _randperm(xp, n, options(dtype, layout, device), generator),
              doc="0 ... n - 1 in random order.")
 
 
 # ---- a tensor like self drawn anew: the in-place forms follow from these
 
-def _drawn(schema, kernel, doc):
+def _anew(schema, kernel, doc):
     table.define(f"aten::{schema}, {DRAW}", kernel, doc=doc)
 
 
@@ -125,7 +133,7 @@ def _scaled(xp, self, low, high, generator):
     return astype(low + (high - low) * _uniform(xp, self.shape, self.dtype, generator), self.dtype)
 
 
-_drawn("uniform(Tensor self, float from=0., float to=1.", _scaled, "Numbers of [from, to).")
+_anew("uniform(Tensor self, float from=0., float to=1.", _scaled, "Numbers of [from, to).")
 
 
 def _check_spread(std):
@@ -138,7 +146,7 @@ def _normal_like(xp, self, mean, std, generator):
     return astype(mean + std * _normal(xp, self.shape, self.dtype, generator), self.dtype)
 
 
-_drawn("normal_functional(Tensor self, float mean=0., float std=1.", _normal_like, "Normal numbers.")
+_anew("normal_functional(Tensor self, float mean=0., float std=1.", _normal_like, "Normal numbers.")
 
 
 @table.op("aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)")
@@ -155,7 +163,7 @@ def _log_normal(xp, self, mean, std, generator):
     return astype(xp.exp(mean + std * _normal(xp, self.shape, default_dtype, generator)), self.dtype)
 
 
-_drawn("log_normal(Tensor self, float mean=1., float std=2.", _log_normal, "Numbers whose logarithms are normal.")
+_anew("log_normal(Tensor self, float mean=1., float std=2.", _log_normal, "Numbers whose logarithms are normal.")
 
 
 def _exponential(xp, self, lambd, generator_given):
@@ -165,7 +173,7 @@ def _exponential(xp, self, lambd, generator_given):
     return astype(xp.asarray(generator(generator_given).exponential(1 / lambd, self.shape)), self.dtype)
 
 
-_drawn("exponential(Tensor self, float lambd=1.", _exponential, "Exponentially distributed numbers.")
+_anew("exponential(Tensor self, float lambd=1.", _exponential, "Exponentially distributed numbers.")
 
 
 def _cauchy(xp, self, median, sigma, generator_given):
@@ -175,7 +183,7 @@ def _cauchy(xp, self, median, sigma, generator_given):
     return astype(xp.asarray(median + sigma * generator(generator_given).standard_cauchy(self.shape)), self.dtype)
 
 
-_drawn("cauchy(Tensor self, float median=0., float sigma=1.", _cauchy, "Numbers of a Cauchy distribution.")
+_anew("cauchy(Tensor self, float median=0., float sigma=1.", _cauchy, "Numbers of a Cauchy distribution.")
 
 
 def _geometric(xp, self, p, generator_given):
@@ -184,7 +192,7 @@ def _geometric(xp, self, p, generator_given):
     return astype(xp.asarray(generator(generator_given).geometric(p, self.shape)), self.dtype)
 
 
-_drawn("geometric(Tensor self, float p", _geometric, "How many trials until the first success.")
+_anew("geometric(Tensor self, float p", _geometric, "How many trials until the first success.")
 
 _MANTISSA = {"float16": 11, "float32": 24, "float64": 53, "bool": 1, "uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 63}
 
@@ -195,9 +203,9 @@ def _random(xp, self, low, high, generator_given):
     return _randint(xp, low, high, self.shape, self.dtype, generator_given)
 
 
-_drawn("random(Tensor self", lambda xp, self, generator: _random(xp, self, 0, None, generator), "Whole numbers over all the dtype has.")
-_drawn("random.to(Tensor self, int to", lambda xp, self, to, generator: _random(xp, self, 0, to, generator), "Whole numbers of [0, to).")
-_drawn("random.from(Tensor self, int from, int? to", _random, "Whole numbers of [from, to).")
+_anew("random(Tensor self", lambda xp, self, generator: _random(xp, self, 0, None, generator), "Whole numbers over all the dtype has.")
+_anew("random.to(Tensor self, int to", lambda xp, self, to, generator: _random(xp, self, 0, to, generator), "Whole numbers of [0, to).")
+_anew("random.from(Tensor self, int from, int? to", _random, "Whole numbers of [from, to).")
 
 
 # ---- parameters that are tensors
@@ -216,7 +224,7 @@ def _normal_of(xp, mean, std, generator):
 
 for _overload, _parameters in ((".Tensor_Tensor", "Tensor mean, Tensor std"), (".Tensor_float", "Tensor mean, float std=1."),
                                (".float_Tensor", "float mean, Tensor std")):
-    _drawn(f"normal{_overload}({_parameters}", _normal_of, "Normal numbers with means and deviations that broadcast.")
+    _anew(f"normal{_overload}({_parameters}", _normal_of, "Normal numbers with means and deviations that broadcast.")
 
 
 @table.op(f"aten::normal.float_float(float mean, float std, SymInt[] size, {GENERATOR.replace('generator,', 'generator=None,')}) -> Tensor")
@@ -244,9 +252,9 @@ def bernoulli(xp, self, generator):
     return astype(_coins(xp, self.shape, self, generator), self.dtype)
 
 
-_drawn("bernoulli.p(Tensor self, float p", lambda xp, self, p, generator: astype(_coins(xp, self.shape, p, generator), self.dtype),
+_anew("bernoulli.p(Tensor self, float p", lambda xp, self, p, generator: astype(_coins(xp, self.shape, p, generator), self.dtype),
        "1 with probability p, else 0, with self's shape and dtype.")
-_drawn("bernoulli.Tensor(Tensor self, Tensor p", lambda xp, self, p, generator: astype(_coins(xp, self.shape, p, generator), self.dtype),
+_anew("bernoulli.Tensor(Tensor self, Tensor p", lambda xp, self, p, generator: astype(_coins(xp, self.shape, p, generator), self.dtype),
        "1 with the probabilities p, else 0, with self's shape and dtype.")
 
 

@@ -149,8 +149,8 @@ def _polygamma(xp, n, self):
     return astype(xp.asarray((-1.0) ** (n + 1) * sp.gamma(n + 1.0) * zeta), self.dtype)
 
 
-table.define(("aten::polygamma(int n, Tensor self) -> Tensor", "aten::special_polygamma(int n, Tensor self) -> Tensor"), _polygamma, TO_FLOAT,
-             doc="n-th derivative of digamma.")
+table.define(("aten::polygamma(int n, Tensor self) -> Tensor", "aten::special_polygamma(int n, Tensor self) -> Tensor"), _polygamma,
+             TO_FLOAT, doc="n-th derivative of digamma.")
 
 
 @table.op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)")
@@ -178,8 +178,8 @@ def _mvlgamma(xp, self, p):
     return astype(xp.asarray(total + p * (p - 1) / 4 * math.log(math.pi)), self.dtype)
 
 
-table.define(("aten::mvlgamma(Tensor self, int p) -> Tensor", "aten::special_multigammaln(Tensor self, int p) -> Tensor"), _mvlgamma, MVLGAMMA,
-             doc="Logarithm of the multivariate gamma function with dimension p.")
+table.define(("aten::mvlgamma(Tensor self, int p) -> Tensor", "aten::special_multigammaln(Tensor self, int p) -> Tensor"), _mvlgamma,
+             MVLGAMMA, doc="Logarithm of the multivariate gamma function with dimension p.")
 
 
 LEFTMOST = 1_000_000
@@ -214,7 +214,8 @@ def _zeta_kernel(xp, self, other):
     return astype(xp.asarray(_zeta(xp, self, other)), self.dtype)
 
 
-table.define(("aten::special_zeta(Tensor self, Tensor other) -> Tensor", "aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
+table.define(("aten::special_zeta(Tensor self, Tensor other) -> Tensor",
+              "aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
               "aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor"), _zeta_kernel, TO_FLOAT, doc="Hurwitz zeta function.")
 
 

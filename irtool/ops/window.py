@@ -61,7 +61,8 @@ def _bartlett(xp, window_length, periodic, dtype, layout, device, pin_memory):
 
 table.define(f"aten::bartlett_window(int window_length, {OPTIONS}) -> Tensor",
              lambda xp, window_length, *rest: _bartlett(xp, window_length, True, *rest), doc="The triangle window, periodic.")
-table.define(f"aten::bartlett_window.periodic(int window_length, bool periodic, {OPTIONS}) -> Tensor", _bartlett, doc="The triangle window.")
+table.define(f"aten::bartlett_window.periodic(int window_length, bool periodic, {OPTIONS}) -> Tensor", _bartlett,
+             doc="The triangle window.")
 
 
 def _kaiser(xp, window_length, periodic, beta, dtype, layout, device, pin_memory):
