@@ -104,7 +104,7 @@ def put_at(xp, target, indices, values, accumulate):
     if not accumulate:
         target[index] = values
     elif target.dtype.kind == "b":
-        target[index] |= values
+        xp.logical_or.at(target, index, values)
     else:
         add_at(target, index, values)
     return target
@@ -324,7 +324,7 @@ def take_along_dim(xp, self, indices, dim):
     if indices.dtype.kind not in "iu" or indices.dtype != xp.int64:
         raise RunError("torch.take_along_dim(): dtype of indices should be Long but got " + title(indices.dtype))
     if dim is None:
-        return gather.kernel(xp, self.reshape(-1), 0, indices.reshape(-1), False)
+        self, indices, dim = self.reshape(-1), indices.reshape(-1), 0
     if self.ndim != indices.ndim:
         raise RunError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
                        f"{self.ndim} dimensions for input, and {indices.ndim} dimensions for indices")
@@ -332,6 +332,7 @@ def take_along_dim(xp, self, indices, dim):
     a = [1 if p == dim else n for p, n in enumerate(self.shape)]
     b = [1 if p == dim else n for p, n in enumerate(indices.shape)]
     both = list(xp.broadcast_shapes(a, b))
+    indices = xp.where(indices < 0, indices + (self.shape[dim] if self.ndim else 1), indices)
     if not self.ndim:
         return gather.kernel(xp, self, 0, indices, False)
     own, other = list(both), list(both)

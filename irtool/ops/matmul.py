@@ -321,8 +321,22 @@ def einsum(xp, equation, tensors, path):
         refuse("baddbmm_with_gemm", tensors[0])
     if dtype == xp.float16:
         tensors = [t.astype(xp.float32) for t in tensors]
-    result = xp.asarray(xp.einsum(equation, *tensors, optimize=len(tensors) > 1 and "..." not in equation))
+    if "..." in equation:
+        equation = _spelled_out(terms, arrow, output, tensors)
+    result = xp.asarray(xp.einsum(equation, *tensors, optimize=len(tensors) > 1))
     return xp.ascontiguousarray(result).reshape(result.shape).astype(dtype, copy=False)
+
+
+def _spelled_out(terms, arrow, output, tensors):
+    """An equation with letters instead of `...`; torch sums over the dots when the output does not repeat them."""
+    letters = [c for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" if all(c not in term for term in terms)]
+    rank = max(t.ndim - len(term) + 3 for t, term in zip(tensors, terms, strict=True) if "..." in term)
+    dots = "".join(letters[:rank])
+    spelled = [term.replace("...", dots[len(dots) - (t.ndim - len(term) + 3):]) for t, term in zip(tensors, terms, strict=True)]
+    if not arrow:
+        every = "".join(terms).replace(".", "")
+        output = "..." + "".join(sorted(c for c in set(every) if every.count(c) == 1))
+    return ",".join(spelled) + "->" + output.replace("...", dots)
 
 
 @table.op("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")

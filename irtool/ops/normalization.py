@@ -78,6 +78,8 @@ _STATS = "Tensor? running_mean, Tensor? running_var"
           "bool cudnn_enabled) -> Tensor")
 def batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Each channel to mean 0 and variance 1 over the batch (or by running statistics), times weight, plus bias."""
+    if not input.size:
+        return input.copy()
     return batch_normalized(xp, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -263,8 +265,7 @@ def _rms(xp, x, normalized_shape, weight, eps):
                        f"{', '.join(str(n) for n in normalized_shape)}], but got input of size{list(x.shape)}")
     wide = widen(xp, x)
     axes = tuple(range(x.ndim - inner, x.ndim))
-    squares = (wide * xp.conj(wide)).real if x.dtype.kind == "c" else xp.square(wide)
-    mean = squares.mean(axes, keepdims=True, dtype=squares.dtype)
+    mean = xp.square(wide).mean(axes, keepdims=True, dtype=wide.dtype)      # of complex numbers too, as torch has it
     inverse = 1 / xp.sqrt(mean + mean.dtype.type(xp.finfo(mean.dtype).eps if eps is None else eps))
     result = wide * inverse
     if weight is not None:
