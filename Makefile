@@ -34,7 +34,7 @@ $(VENV)/installed-dev: pyproject.toml setup.py | $(BIN)/python
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
 $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev,oracle]' xdsl
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev
 
 venv: $(VENV)/installed-dev ## a virtual environment in .venv with irtool (editable) and every tool

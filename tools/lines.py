@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 450
-DENSE = 16.0
+DENSE = 18.0
 """More tokens per line than this, over a whole file, is cramming."""
 FOLDERS = ("irtool", "passes", "tests", "benchmarks", "tools", "examples")
 

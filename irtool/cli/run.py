@@ -61,7 +61,7 @@ def load_python(path: str, console: Console) -> None:
     console.read(path)
     try:
         runpy.run_path(path, run_name="irtool_load")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None
         trace = error.__traceback__
         while trace is not None:
