@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import Error, RunError, UnsupportedError
-from irtool.ir.schema import MISSING, Argument, Schema
+from irtool.ir.schema import Argument, Schema
 from irtool.ops.arrays import Array, as_array, astype, title, to_number, xp
 from irtool.ops.op import Op
 from irtool.ops.rules import Rule, can_cast, compute_dtype
@@ -77,15 +77,16 @@ class Overload:
         if not isinstance(rule, Rule):
             rule = rule(values)
         dtype = compute_dtype(rule, _flat(values[place] for place in self.promoted))
+        inside = _inside_dtype(rule, dtype, values)
         for place in self.promoted:
             value = values[place]
             if isinstance(value, list | tuple):
-                values[place] = [as_array(item, dtype) for item in value]
+                values[place] = [as_array(item, inside) for item in value]
             elif value is not None:
-                values[place] = as_array(value, dtype)
+                values[place] = as_array(value, inside)
         for place, argument in enumerate(self.schema.arguments[:len(values)]):
             if argument.name in ("alpha", "beta") and values[place] is not None:
-                values[place] = _coefficient(argument.name, values[place], dtype)
+                values[place] = _coefficient(argument.name, values[place], inside)
         result = self.kernel(xp, *values)
         if rule.result == "compute":
             result = _map_arrays(result, dtype)
@@ -105,6 +106,16 @@ class Overload:
         if self.fresh and isinstance(value, np.ndarray) and _shares(value, args):
             value = value.copy()
         return value
+
+
+def _inside_dtype(rule: Rule, dtype: np.dtype[Any], values: list[Any]) -> np.dtype[Any]:
+    """The dtype a kernel computes in: float32 for float16 where a rule keeps a number exact: the second operand, or alpha."""
+    if rule.exact_numbers and dtype == np.float16:
+        second = values[1]
+        scaled = any(value != 1 for value in values[2:] if isinstance(value, int | float))
+        if scaled or not (isinstance(second, np.ndarray) and second.ndim):
+            return np.dtype(np.float32)
+    return dtype
 
 
 def _takes_part(argument: Argument) -> bool:

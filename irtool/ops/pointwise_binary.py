@@ -8,7 +8,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import only, refuse, widen
 from irtool.ops.op import OpTable
-from irtool.ops.rules import PROMOTE, TO_FLOAT, Rule, float_of, result_type
+from irtool.ops.rules import ARITHMETIC, PROMOTE, QUOTIENT, TO_FLOAT, Rule, float_of, result_type
 
 table = OpTable("pointwise")
 
@@ -38,7 +38,7 @@ def _times(xp, other, alpha):
     return other if alpha == 1 and other.dtype.kind != "c" else xp.multiply(other, alpha)
 
 
-@table.op(*_with_alpha("add"), promote=PROMOTE)
+@table.op(*_with_alpha("add"), promote=ARITHMETIC)
 def add(xp, self, other, alpha):
     """Sum, `other` times `alpha` first; of bools: or."""
     return xp.add(self, _times(xp, other, alpha))
@@ -54,7 +54,7 @@ def _no_bool_difference(operands):
                        "use the `~` or `logical_not()` operator instead.")
 
 
-DIFFERENCE = Rule("DIFFERENCE", "common", "compute", _no_bool_difference)
+DIFFERENCE = Rule("DIFFERENCE", "common", "compute", _no_bool_difference, exact_numbers=True)
 
 
 @table.op(*_with_alpha("sub subtract"), promote=DIFFERENCE)
@@ -75,7 +75,7 @@ def add_relu(xp, self, other, alpha):
     return xp.maximum(xp.add(self, _times(xp, other, alpha)), as_array(0, self.dtype))
 
 
-@table.op(*_both("mul multiply"), promote=PROMOTE)
+@table.op(*_both("mul multiply"), promote=ARITHMETIC)
 def mul(xp, self, other):
     """Product; of bools: and."""
     return xp.multiply(self, other)
@@ -89,7 +89,7 @@ def refuse_zero_divisor(xp, self, other):
         raise RunError("ZeroDivisionError")
 
 
-@table.op(*_both("div divide true_divide"), promote=TO_FLOAT)
+@table.op(*_both("div divide true_divide"), promote=QUOTIENT)
 def div(xp, self, other):
     """True quotient; integers give float32."""
     return xp.true_divide(self, other)
@@ -115,7 +115,7 @@ def trunc_quotient(xp, self, other):
 
 
 def _rule_of_mode(values):
-    return TO_FLOAT if values[2] is None else PROMOTE
+    return QUOTIENT if values[2] is None else ARITHMETIC
 
 
 @table.op(*(f"aten::{name}.{overload}_mode(Tensor self, {overload} other, *, str? rounding_mode) -> Tensor"
@@ -131,7 +131,7 @@ def div_mode(xp, self, other, rounding_mode):
     raise RunError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
-@table.op("aten::floor_divide" + TENSOR, "aten::floor_divide.Scalar" + SCALAR, promote=PROMOTE)
+@table.op("aten::floor_divide" + TENSOR, "aten::floor_divide.Scalar" + SCALAR, promote=ARITHMETIC)
 def floor_divide(xp, self, other):
     """Quotient rounded down."""
     return floor_quotient(xp, self, other)
@@ -354,6 +354,11 @@ def where(xp, condition, self, other):
     return xp.where(condition != 0, self, other)
 
 
+def _wide(xp, dtype):
+    """What a number beside a tensor of this dtype is computed in."""
+    return xp.float32 if dtype == xp.float16 else dtype
+
+
 def _lerp(xp, self, end, weight):
     if self.dtype.kind not in "fc":
         only("lerp_kernel_scalar", "fc", self)
@@ -371,7 +376,7 @@ def lerp(xp, self, end, weight):
     for name, operand in (("end", end), ("weight", weight)):
         if hasattr(operand, "dtype") and operand.dtype != self.dtype and (name == "end" or operand.ndim):
             raise RunError(f"expected dtype {_c_name(self.dtype)} for `{name}` but got dtype {_c_name(operand.dtype)}")
-    return _lerp(xp, self, end, as_array(weight, self.dtype))
+    return _lerp(xp, self, end, as_array(weight, _wide(xp, self.dtype)))
 
 
 def _c_name(dtype):
@@ -384,8 +389,8 @@ def _c_name(dtype):
 def addcmul(xp, self, tensor1, tensor2, value):
     """self + value * tensor1 * tensor2."""
     only("addcmul_cpu_out", "iufc", self)
-    factor = as_array(value, self.dtype)
-    return widen(xp, self) + widen(xp, factor) * widen(xp, tensor1) * widen(xp, tensor2)
+    factor = as_array(value, _wide(xp, self.dtype))
+    return widen(xp, self) + factor * widen(xp, tensor1) * widen(xp, tensor2)
 
 
 @table.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")

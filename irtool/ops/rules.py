@@ -19,10 +19,12 @@ DType = np.dtype[Any]
 class Rule:
     """How operands are converted before a kernel and its result after it."""
 
-    __slots__ = ("name", "compute", "result", "refuse")
+    __slots__ = ("name", "compute", "result", "refuse", "exact_numbers")
 
-    def __init__(self, name: str, compute: str, result: str, refuse: Callable[[list[Any]], None] | None = None) -> None:
+    def __init__(self, name: str, compute: str, result: str, refuse: Callable[[list[Any]], None] | None = None,
+                 exact_numbers: bool = False) -> None:
         self.name = name
+        self.exact_numbers = exact_numbers      # numbers and 0-d operands beside float16 are not rounded to it: float32 is computed
         self.refuse = refuse        # sees the operands as given, before conversion, and raises for those the op does not take
         self.compute = compute      # "common": torch.result_type of all; "float": the same, ints and bools become the default dtype
         self.result = result        # "compute": as computed; "bool": converted to bool; "kernel": whatever the kernel gives
@@ -35,6 +37,9 @@ PROMOTE = Rule("PROMOTE", "common", "compute")         # add, mul, where, maximu
 TO_FLOAT = Rule("TO_FLOAT", "float", "compute")        # div, sin, sigmoid: integers become the default float dtype
 COMPARE = Rule("COMPARE", "common", "bool")            # eq, lt, logical_and: computed in the common dtype, result bool
 PROMOTE_IN = Rule("PROMOTE_IN", "common", "kernel")    # operands converted, the kernel decides the result's dtype
+
+ARITHMETIC = Rule("ARITHMETIC", "common", "compute", exact_numbers=True)      # add, mul
+QUOTIENT = Rule("QUOTIENT", "float", "compute", exact_numbers=True)           # div
 
 _KIND_LEVEL = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
@@ -105,5 +110,5 @@ def can_cast(source: DType, target: DType) -> bool:
     return not (source.kind != "b" and target.kind == "b")
 
 
-__all__ = ["COMPARE", "PROMOTE", "PROMOTE_IN", "TO_FLOAT", "Rule", "can_cast", "compute_dtype", "default_complex", "default_dtype",
-           "float_of", "promote_types", "result_type"]
+__all__ = ["ARITHMETIC", "COMPARE", "PROMOTE", "PROMOTE_IN", "QUOTIENT", "TO_FLOAT", "Rule", "can_cast", "compute_dtype",
+           "default_complex", "default_dtype", "float_of", "promote_types", "result_type"]
