@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
+from irtool.ir.dialect import LATEST
 from irtool.ir.errors import Error, VerifyError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
@@ -86,7 +87,7 @@ class PassManager:
                 record.ops_before = count_ops(module)
             self._apply(record, module, observer)
             if record.changed and index < len(self.steps):
-                through_text(module, step.name)
+                through_text(module)
             if observer is not None:
                 record.ops_after = count_ops(module)
                 record.total_ns = perf_counter_ns() - start
@@ -122,18 +123,21 @@ class PassManager:
         return error
 
 
-def through_text(module: Module, after: str) -> None:
-    """Make the module what its text says, in the dialects whose text leaves something out.
+def through_text(module: Module) -> None:
+    """Make the module what its text says, in dialects whose text leaves something out; nothing to do in today's.
 
-    Note [what text leaves out]: a dialect with uses lists is told from its neighbours by what those lists happen to show, and one
-    with literals among the operands does not say where its constants stand. There the next pass must not see more than the next
-    process would. Everywhere else memory and text agree, and this does nothing.
+    Note [what text leaves out]: a dialect with literals among the operands does not say where its constants stand, and an old
+    dialect is told from its neighbours by what a text happens to show of it, which a pass may delete. The next pass must not see
+    more than the next process would. Raises ValueError where a pass left what has no text (a bug of ours).
     """
-    if not any(graph.dialect.uses_lists or graph.dialect.literal_operands for graph in module.graphs):
+    if all(graph.dialect is LATEST for graph in module.graphs):
         return
     from irtool.text.parser import parse
 
-    module.items = parse(str(module), f"<{module.filename} after {after}>").items
+    try:
+        module.items = parse(str(module), module.filename).items
+    except Error as error:
+        raise ValueError(f"what was printed cannot be read: {error.message}") from error
 
 
 def count_ops(module: Module) -> int:

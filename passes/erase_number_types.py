@@ -48,6 +48,7 @@ class Eraser:
     """The sweep."""
 
     def __init__(self, graph: Graph) -> None:
+        self.graph = graph
         self.dialect: Dialect = graph.dialect
         self.changed = False
         self.types: dict[Type, Type] = {}
@@ -92,4 +93,6 @@ class Eraser:
         if isinstance(number, (bool, int, float, complex)):
             attribute = Attribute.of(TensorLiteral.scalar(number), self.dialect)
             node.set_attribute("value", attribute)
+            if not node.output.name:        # it stood among its user's operands, which a tensor cannot
+                node.output.name = self.graph.fresh_id()
             self.changed = True

@@ -23,7 +23,9 @@ OPTIONS = re.compile(r"\b(?:requires_grad=[01]|device=\w)")
 PLAIN_SIZES = re.compile(r"\b[A-Z]\w+\(\d+(?:, \d+)*\)")
 UNTYPED = re.compile(r"^[ \t]*%[^\s,:()=]+ = |graph\([^)]*%[^\s,:()]+[,)]", re.M)
 SLASHED = re.compile(r"%[^\s,()=]*(?:::|/)")
-OLD_WORDS = re.compile(r" : (?:string|None|Number)\b|Dict\[|= prim::(?:Float|Int|Bool|None)\(|float = prim::Constant\[value=-?(?:\d+|\d*\.\d{1,6})\]")
+OLD_WORDS = re.compile(r" : (?:string|None|Number)\b|Dict\[|= prim::(?:Float|Int|Bool|None)\("
+                       r"|float = prim::Constant\[value=-?(?:\d+|(?!\d*\.(?:\d?[27])?5\])(?!\d*\.\d[1368][27]5\])\d*\.\d{1,6})\]")
+"""Floats of six digits, but for halves, quarters and the like, which seventeen digits do not change."""
 SOURCE = re.compile(r"\) # [^\n]*:\d+:\d+$", re.M)
 MODERN_WORDS = re.compile(r"strides=\[|NoneType|\bstr\b = |value=-?\d+\.\]|\d\.\d{12}")
 SHORT_STRING = re.compile(r" : string\b")
