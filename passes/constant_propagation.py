@@ -123,7 +123,7 @@ class Propagation:
         if isinstance(value, list):
             if not isinstance(declared, ListType) or any(isinstance(each, (list, tuple)) for each in value):
                 return None
-            type = declared
+            type: Type = declared
         else:
             type = declared if isinstance(value, str) and declared.key == "Device" else type_of(value)
         attribute = Attribute.of(value, self.dialect, type)

@@ -30,11 +30,11 @@ def cse(graph: Graph) -> bool:
 
     def can_merge(kept: Node, dropped: Node) -> bool:
         nonlocal aliases
-        if is_random(kept):
-            return False
         if aliases is None:
             aliases = Aliases(graph)
-        if aliases.has_writers(kept) or aliases.has_writers(dropped) or not aliases.can_merge(kept, dropped):
+        if not aliases.can_merge(kept, dropped) or is_random(kept):
+            return False
+        if aliases.has_writes and (aliases.has_writers(kept) or aliases.has_writers(dropped)):
             return False
         aliases.note_merge(kept, dropped)
         return True

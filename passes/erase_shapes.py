@@ -2,8 +2,22 @@
 from __future__ import annotations
 
 from irtool.ir.graph import Graph
-from irtool.ir.types import (TENSOR, DictType, ListType, NamedTupleType, OptionalType, TensorType, TupleType, Type, dict_of, list_of,
-                             named_tuple_of, optional, spell, tuple_of)
+from irtool.ir.types import (
+    TENSOR,
+    DictType,
+    ListType,
+    NamedTupleType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    dict_of,
+    list_of,
+    named_tuple_of,
+    optional,
+    spell,
+    tuple_of,
+)
 
 
 def erase_shapes(graph: Graph) -> bool:

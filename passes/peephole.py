@@ -13,8 +13,7 @@ from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.rewrite import become_constant
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.sweep import Sweep
-from irtool.ir.types import (INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of,
-                             parse_type, same)
+from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
 
 NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
 
@@ -140,7 +139,8 @@ def cannot_be_none(value: Value) -> bool:
     type = value.type
     if value.node.kind == "prim::AutogradAdd" or type in NONE_TYPES or isinstance(type, OptionalType) or type.key == "Any":
         return False
-    return not (isinstance(type, UnionType) and any(element.key == "None" or isinstance(element, OptionalType) for element in type.elements))
+    choices = type.elements if isinstance(type, UnionType) else ()
+    return not any(choice.key == "None" or isinstance(choice, OptionalType) for choice in choices)
 
 
 def _unwrap(at: Simplifier, node: Node) -> None:

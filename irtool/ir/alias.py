@@ -14,8 +14,21 @@ from typing import TYPE_CHECKING
 
 from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, has_side_effects, node_may_write
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
-from irtool.ir.types import (AwaitType, ClassType, DictType, FutureType, InterfaceType, ListType, OptionalType, RRefType, SimpleType,
-                             TensorType, TupleType, Type, UnionType)
+from irtool.ir.types import (
+    AwaitType,
+    ClassType,
+    DictType,
+    FutureType,
+    InterfaceType,
+    ListType,
+    OptionalType,
+    RRefType,
+    SimpleType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Block, Graph, Node, Value
@@ -399,7 +412,8 @@ class Aliases:
             self._point(inner, given)
         self._analyze_block(body)
         for result, given, inner, again in carried:
-            self._point(inner, again)
+            if again is not inner:
+                self._point(inner, again)
             self._point(result, given, again)
 
     def _analyze_construction(self, node: Node) -> None:

@@ -75,7 +75,8 @@ class KindFacts:
 
     __slots__ = ("side_effects", "is_random", "may_write", "category", "out_arities", "is_plain")
 
-    def __init__(self, side_effects: bool, is_random: bool, may_write: bool, category: int, out_arities: frozenset[int] = frozenset()) -> None:
+    def __init__(self, side_effects: bool, is_random: bool, may_write: bool, category: int,
+                 out_arities: frozenset[int] = frozenset()) -> None:
         self.side_effects = side_effects
         self.is_random = is_random
         self.may_write = may_write

@@ -3,14 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
-from irtool.ir.types import NamedTupleType, TupleType, Type
+from irtool.ir.types import TupleType, Type
 
-__all__ = ["become_constant", "clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block", "inline_graph", "remove_dead_nodes",
-           "replace_node", "replace_output"]
+__all__ = ["become_constant", "clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block", "inline_graph",
+           "remove_dead_nodes", "replace_node", "replace_output"]
 
 Mapping = dict[Value, Value]
 """Value of the original -> value of the copy."""
@@ -124,15 +123,6 @@ def flatten_values(values: Iterable[Value]) -> list[Value]:
         else:
             out.append(value)
     return out
-
-
-def element_names(type: Type, base: str) -> list[str]:
-    """Names for the parts of a tuple called `base`: its field names where it has them."""
-    if isinstance(type, NamedTupleType):
-        return [f"{base}.{name}" for name in type.names]
-    return [base for _ in type.elements]
-
-
 
 
 def become_constant(node: Node, attribute: Attribute | None, type: Type) -> None:

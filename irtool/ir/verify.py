@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from irtool.ir import types
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS, SPECIAL_PRIMS, is_known_prim
+from irtool.ir.effects import IF_KINDS, SPECIAL_PRIMS, is_known_prim
 from irtool.ir.errors import VerifyError
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
 from irtool.ir.module import Module

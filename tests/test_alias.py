@@ -1,0 +1,149 @@
+"""Alias and mutation facts: conservative, and no more conservative than passes can live with."""
+from __future__ import annotations
+
+import pytest
+
+import irtool
+from irtool.ir.alias import Aliases, memory_class
+from irtool.ir.effects import facts_of, has_side_effects, is_random, may_write
+from irtool.ir.schema import declared_kinds
+from irtool.ir.types import parse_type
+
+
+def facts(text: str) -> tuple[Aliases, dict[str, irtool.Value]]:
+    graph = irtool.parse(text).graphs[0]
+    return Aliases(graph), {value.name: value for value in graph.values()}
+
+
+def test_views_share_memory_and_results_do_not() -> None:
+    aliases, v = facts("""graph(%x : Tensor, %i : int):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::select(%a, %i, %i)
+  %c : Tensor = aten::exp(%b)
+  return (%c)
+""")
+    assert aliases.may_alias(v["a"], v["b"])
+    assert not aliases.may_alias(v["a"], v["c"])
+    assert not aliases.may_alias(v["a"], v["x"])
+    assert not aliases.has_writes
+    assert aliases.escapes(v["c"]) and aliases.escapes(v["x"]) and not aliases.escapes(v["b"])
+
+
+def test_inputs_may_be_one_memory() -> None:
+    aliases, v = facts("graph(%x : Tensor, %y : Tensor, %l : int[], %n : int):\n  return (%x)\n")
+    assert aliases.may_alias(v["x"], v["y"])
+    assert not aliases.may_alias(v["x"], v["l"])
+    assert not aliases.may_alias(v["n"], v["n"])
+
+
+def test_a_write_through_a_view_reaches_the_base() -> None:
+    aliases, v = facts("""graph(%x : Tensor, %i : int):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::select(%a, %i, %i)
+  %w : Tensor = aten::relu_(%b)
+  %c : Tensor = aten::exp(%x)
+  return (%a)
+""")
+    assert all(aliases.is_written(v[name]) for name in "abw")
+    assert not aliases.is_written(v["c"]) and not aliases.is_written(v["x"])
+    (write,) = (node for node in aliases.graph.walk() if node.kind == "aten::relu_")
+    assert aliases.writes(write) == {v["a"]}
+    assert not aliases.writes_wild(write)
+    assert aliases.writes_into(write, [v["a"]]) and not aliases.writes_into(write, [v["c"]])
+
+
+def test_what_goes_through_a_container_may_be_anything_of_its_kind() -> None:
+    aliases, v = facts("""graph(%x : Tensor, %i : int):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::exp(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %g : Tensor = aten::__getitem__(%l, %i)
+  %w : Tensor = aten::relu_(%g)
+  return (%b)
+""")
+    assert aliases.may_alias(v["g"], v["a"])
+    assert aliases.is_written(v["a"]) and aliases.is_written(v["l"])
+    assert not aliases.is_written(v["b"])
+
+
+def test_a_list_for_cat_lets_nothing_escape() -> None:
+    aliases, v = facts("""graph(%x : Tensor, %i : int):
+  %a : Tensor = aten::neg(%x)
+  %l : Tensor[] = prim::ListConstruct(%a, %a)
+  %c : Tensor = aten::cat(%l, %i)
+  return (%c)
+""")
+    assert not aliases.escapes(v["a"])
+
+
+def test_branches_and_loops_pass_memory_on() -> None:
+    aliases, v = facts("""graph(%x : Tensor, %c : bool, %n : int):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::exp(%x)
+  %d : Tensor = aten::exp(%x)
+  %p : Tensor = prim::If(%c)
+    block0():
+      -> (%a)
+    block1():
+      -> (%b)
+  %q : Tensor = prim::Loop(%n, %c, %p)
+    block0(%i : int, %z : Tensor):
+      %y : Tensor = aten::add_(%z, %z, %i)
+      -> (%c, %z)
+  return (%q)
+""")
+    assert aliases.roots(v["q"]) == {v["a"], v["b"]}
+    assert aliases.is_written(v["a"]) and aliases.is_written(v["b"]) and not aliases.is_written(v["d"])
+    assert aliases.escapes(v["a"])
+
+
+def test_unknown_operators_and_calls_are_taken_at_their_worst() -> None:
+    aliases, v = facts("graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %b : Tensor = my::op(%a)\n  return (%b)\n")
+    (neg, op) = aliases.graph.nodes
+    assert aliases.is_written(v["a"]) and has_side_effects(op) and may_write(op) and not may_write(neg)
+
+
+def test_out_overloads_write() -> None:
+    aliases, v = facts("graph(%x : Tensor, %n : int):\n  %a : Tensor = aten::neg(%x)\n  %b : Tensor = aten::exp(%x)\n"
+                       "  %c : Tensor = aten::add(%x, %b, %n, %a)\n  return (%b)\n")
+    assert aliases.is_written(v["a"]) and not aliases.is_written(v["b"]) and aliases.may_alias(v["a"], v["c"])
+
+
+def test_neighbours_that_may_change_places() -> None:
+    aliases, _ = facts("""graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::exp(%x)
+  %c : Tensor = aten::relu_(%a)
+  %d : Tensor = aten::exp(%b)
+  %e : Tensor = aten::neg(%a)
+   = prim::Print(%d)
+   = prim::Print(%e)
+  return (%c)
+""")
+    a, b, c, d, e, p, q = aliases.graph.nodes
+    assert aliases.can_swap(a, b) and aliases.can_swap(c, d) and aliases.can_swap(d, e)
+    assert not aliases.can_swap(b, d) and not aliases.can_swap(c, e) and not aliases.can_swap(p, q)
+
+
+def test_chance() -> None:
+    graph = irtool.parse("""graph(%x : Tensor, %p : float, %t : bool):
+  %f : bool = prim::Constant[value=0]()
+  %a : Tensor = aten::dropout(%x, %p, %t)
+  %b : Tensor = aten::dropout(%x, %p, %f)
+  %c : Tensor = aten::rand_like(%x, %f, %f, %f, %f, %f)
+  return (%a, %b, %c)
+""").graphs[0]
+    _, a, b, c = graph.nodes
+    assert (is_random(a), is_random(b), is_random(c)) == (True, False, True)
+
+
+def test_every_declared_kind_has_facts() -> None:
+    plain = [kind for kind in declared_kinds() if facts_of(kind).is_plain]
+    assert len(plain) > 1200 and {"aten::add", "aten::cat", "aten::conv2d", "aten::size"} <= set(plain)
+    assert not {"aten::add_", "aten::view", "aten::rand", "prim::Print", "aten::append", "aten::t"} & set(plain)
+
+
+@pytest.mark.parametrize(("text", "name"), [("Float(2, 3)", "T"), ("Tensor?", "T"), ("int", ""), ("int[]", "int[]"), ("Tensor[]", "T[]"),
+                                            ("(int, str)", ""), ("(int, Tensor)", "(, T)"), ("Any", "?"), ("__torch__.M", "?")])
+def test_memory_classes(text: str, name: str) -> None:
+    assert memory_class(parse_type(text)) == name
