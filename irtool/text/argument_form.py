@@ -114,12 +114,25 @@ def _take(node: Node, schema: Schema, inputs: tuple[Value, ...], attributes: dic
     again = resolve(node.kind, [value.type for value in inputs], [name for name in attributes if name in schema.positions])
     if again is None or list(again.positions) != list(schema.positions):
         return False
+    if any(not _reads_alike(again.arguments[again.positions[name]], argument) for name in attributes
+           if (argument := _argument(schema, name)) is not None):
+        return False
     dropped = [value for value in node.inputs if value not in inputs]
     node.set_inputs(inputs)
     node.attributes = attributes
     for value in dropped:
         _drop_unused(value)
     return True
+
+
+def _argument(schema: Schema, name: str) -> Argument | None:
+    return schema.arguments[schema.positions[name]] if name in schema.positions else None
+
+
+def _reads_alike(other: Argument, argument: Argument) -> bool:
+    """Does an attribute say the same to both overloads? `{2}` is the number to `Tensor other` that it is to `Scalar other`."""
+    wanted, found = _plain(argument.type), _plain(other.type)
+    return wanted.key == found.key or wanted.key == NUMBER.key and is_tensor_like(found)
 
 
 def _drop_unused(value: Value) -> None:

@@ -12,7 +12,8 @@ from irtool.ir.dialect import DIALECTS, Dialect, dialect
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
-from irtool.ir.types import NONE, Type, parse_type, same, spell
+from irtool.ir.schema import is_tensor_like, schema_of
+from irtool.ir.types import NONE, OptionalType, Type, parse_type, same, spell
 from irtool.text.argument_form import arguments_to_attributes, arguments_to_operands
 from irtool.text.layout import Layout
 from irtool.text.old_meaning import modernize
@@ -102,7 +103,7 @@ class _Conversion:
 
     def run(self) -> None:
         graph, source, target = self.graph, self.source, self.target
-        self.name_literals()
+        self.name_apart()
         if target.attribute_arguments and not source.attribute_arguments:
             for node in list(graph.walk()):
                 arguments_to_attributes(graph, node, target)
@@ -127,12 +128,17 @@ class _Conversion:
             found = self.types[type] = spell(type, self.target)
         return found
 
-    def name_literals(self) -> None:
-        """Constants that stood among the operands become nodes like others."""
-        if self.source.literal_operands and not self.target.literal_operands:
-            for value in self.graph.values():
-                if not value.name:
-                    value.name = self.graph.fresh_id()
+    def name_apart(self) -> None:
+        """Constants that stood among the operands become nodes like others; a name used twice by hand becomes two."""
+        known: set[str] = set()
+        for value in self.graph.values():
+            if not value.name:
+                if self.target.literal_operands:
+                    continue
+                value.name = self.graph.fresh_id()
+            elif value.name in known:
+                value.name = self.graph.fresh_id() if value.has_id_name else self.graph.fresh_name(value.name)
+            known.add(value.name)
 
     # -- kinds
     def rename(self, node: Node) -> None:
@@ -145,8 +151,10 @@ class _Conversion:
         self.rename_cast(node)
         if node.kind in ("prim::AnyDefined", "prim::AutogradAnyNonZero"):
             node.kind = self.target.any_defined_kind
-        if not self.target.qualified_kinds and node.kind not in ("prim::Param", "prim::Return"):
-            node.kind = node.kind.rpartition("::")[2]
+        if not self.target.qualified_kinds:
+            word = node.kind.rpartition("::")[2]
+            if qualified(word) == node.kind:        # what came later (`aten::Int`, `prim::dtype`) cannot do without
+                node.kind = word
 
     def rename_none(self, node: Node) -> None:
         """None and undefined tensors had other makers."""
@@ -163,7 +171,7 @@ class _Conversion:
                 return
             value.type = NONE
         if is_none and target.attribute_arguments:
-            if _is_absent_argument(value):
+            if _is_absent_tensor(value):
                 node.kind = target.none_kind
                 value.type = parse_type(target.tensor_word)
         elif is_none:
@@ -213,10 +221,14 @@ class _Conversion:
             return attribute.text
         if type is not None and type.key == "Device" and isinstance(value, str) and target.device_constants == "list":
             return attribute.text       # no words for it in a constant: only an argument's list has them
-        if type is None and node.kind.startswith("onnx::") and name in ONNX_FLOATS and target.float_style != source.float_style:
+        is_float = type is None and name in ONNX_FLOATS and node.kind.startswith("onnx::")
+        if is_float:
             value = _as_floats(value)
         quoted = '"' in attribute.text or target.string_style in ("raw", "escaped")
-        if quoted and _same_spelling(value, source, target) and (type is None or not _is_loosely_written(value)):
+        is_known = type is not None or is_float
+        if not is_known and _is_loosely_written(value):
+            return attribute.text       # nothing would tell that the `1` for `1.` is a float
+        if quoted and _same_spelling(value, source, target) and not _is_loosely_written(value):
             return attribute.text
         if not _can_say(value, target):
             return attribute.text
@@ -266,6 +278,18 @@ def qualified(kind: str) -> str:
 def _is_absent_argument(value: Value) -> bool:
     """Is the undefined tensor given to operators only, as an argument that is not there?"""
     return value.has_uses and all(qualified(use.user.kind).startswith("aten::") for use in value.uses)
+
+
+def _is_absent_tensor(value: Value) -> bool:
+    """Is this None given to operators only, for tensors?"""
+    for use in value.uses:
+        schema = schema_of(use.user)
+        if schema is None or use.slot >= len(schema.arguments):
+            return False
+        type = schema.arguments[use.slot].type
+        if not is_tensor_like(type.element if isinstance(type, OptionalType) else type):
+            return False
+    return value.has_uses
 
 
 def _retagged(text: str, target: Dialect) -> str:
@@ -320,6 +344,8 @@ def _is_loosely_written(value: object) -> bool:
 
 def _reads_back(text: str, value: str) -> bool:
     """Does the text, in an attribute list, say this string and nothing else?"""
+    if text == value and text.startswith('"'):
+        return False
     try:
         return split_attributes(f"value={text}, n=1") == [("value", text), ("n", "1")] and Attribute(text).value == value
     except Error:
