@@ -5,7 +5,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, generator, wrap_dim
-from irtool.ops.checks import only, widen
+from irtool.ops.checks import only, row_major, widen
 from irtool.ops.op import OpTable
 from irtool.ops.rules import PROMOTE
 
@@ -338,7 +338,7 @@ def _halves(self, dim):
 def glu(xp, self, dim):
     """First half of a dimension times the sigmoid of its second half."""
     first, second, _ = _halves(self, dim)
-    return xp.ascontiguousarray(first * _sigmoid(xp, second))
+    return row_major(xp, first * _sigmoid(xp, second))
 
 
 @table.op("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")

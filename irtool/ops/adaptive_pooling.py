@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.checks import only
+from irtool.ops.checks import only, row_major
 from irtool.ops.op import OpTable
 from irtool.ops.pooling import spread_to_indices
 
@@ -44,7 +44,7 @@ def _average(xp, x, sizes):
             lead = (slice(None),) * place
             parts = [x[(*lead, slice(a, b))].mean(place, dtype=x.dtype) for a, b in _bounds(extent, count)]
             x = xp.stack(parts, place) if parts else xp.empty((*x.shape[:place], 0, *x.shape[place + 1:]), x.dtype)
-    return xp.ascontiguousarray(x)
+    return row_major(xp, x)
 
 
 def _average_backward(xp, grad, shape, rank):

@@ -23,7 +23,8 @@ XP = Any
 xp: XP = np
 
 CODES: dict[int, str] = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
-                         8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16", 27: "uint16", 28: "uint32", 29: "uint64"}
+                         8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
+                         27: "uint16", 28: "uint32", 29: "uint64"}
 """torch's numbers for dtypes (c10/core/ScalarType.h) to torch's names."""
 
 BFLOAT16 = 15
@@ -70,12 +71,12 @@ def title(dtype: Any) -> str:
 
 def is_float(dtype: Any) -> bool:
     """Is it float16, float32 or float64?"""
-    return np.dtype(dtype).kind == "f"
+    return bool(np.dtype(dtype).kind == "f")
 
 
 def is_complex(dtype: Any) -> bool:
     """Is it complex?"""
-    return np.dtype(dtype).kind == "c"
+    return bool(np.dtype(dtype).kind == "c")
 
 
 def is_integral(dtype: Any, with_bool: bool = False) -> bool:
@@ -85,7 +86,8 @@ def is_integral(dtype: Any, with_bool: bool = False) -> bool:
 
 def real_of(dtype: Any) -> np.dtype[Any]:
     """complex64 -> float32, complex128 -> float64; real dtypes stay."""
-    return np.empty(0, dtype).real.dtype
+    real: np.dtype[Any] = np.dtype({"complex64": "float32", "complex128": "float64"}.get(np.dtype(dtype).name, dtype))
+    return real
 
 
 def complex_of(dtype: Any) -> np.dtype[Any]:

@@ -5,7 +5,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import generator
-from irtool.ops.checks import widen
+from irtool.ops.checks import row_major, widen
 from irtool.ops.matmul import matmul_any, same_dtype
 from irtool.ops.normalization import layer_normalized
 from irtool.ops.op import OpTable
@@ -167,4 +167,4 @@ def transform_bias_rescale_qkv(xp, qkv, qkv_bias, num_heads):
     """Packed projections (batch, length, 3 * embed) plus bias as query (scaled), key and value per head."""
     size = qkv.shape[-1] // 3
     q, k, v = (_heads(part, num_heads) for part in xp.split(qkv + qkv_bias, 3, -1))
-    return (xp.ascontiguousarray(q / q.dtype.type(math.sqrt(size // num_heads))), xp.ascontiguousarray(k), xp.ascontiguousarray(v))
+    return (row_major(xp, q / q.dtype.type(math.sqrt(size // num_heads))), row_major(xp, k), row_major(xp, v))

@@ -36,3 +36,8 @@ def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
 def widen(xp: Any, array: Any) -> Any:
     """float16 as float32: composed kernels and reductions compute there and are rounded once at the end."""
     return array.astype(xp.float32) if array.dtype == xp.float16 else array
+
+
+def row_major(xp: Any, array: Any) -> Any:
+    """The array laid out in memory row by row, itself when it is. (ascontiguousarray would make a 0-d array 1-d.)"""
+    return xp.asarray(array, order="C")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
+from irtool.ops.checks import row_major
 from irtool.ops.op import OpTable
 from irtool.ops.windows import conv_extents, cropped, padded_zeros, per_dim, place_slices, positions, spread, windows
 
@@ -76,7 +77,7 @@ def transposed(xp, x, weight, stride, padding, output_padding, dilation, groups)
     columns = xp.matmul(matrix, x.reshape(count, groups, channels // groups, -1))
     columns = columns.reshape(count, groups * each, *kernel, *x.shape[2:])
     result = spread(xp, columns, kernel, stride, dilation, whole)
-    return xp.ascontiguousarray(cropped(result, padding, padding))
+    return row_major(xp, cropped(result, padding, padding))
 
 
 def _weight_gradient(xp, grad, x, kernel, stride, padding, dilation, groups):
@@ -256,9 +257,9 @@ def conv_tbc(xp, self, weight, bias, pad):
     """Convolution over time of (time, batch, channels) with (kernel, channels, out)."""
     if self.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RunError("Input must have 3 dims: time, batch, in_channel" if self.ndim != 3 else "Weight tensor must have 3 dims")
-    result = convolve(xp, xp.ascontiguousarray(self.transpose(1, 2, 0)), xp.ascontiguousarray(weight.transpose(2, 1, 0)), bias, [1], [pad],
+    result = convolve(xp, row_major(xp, self.transpose(1, 2, 0)), row_major(xp, weight.transpose(2, 1, 0)), bias, [1], [pad],
                       [1], False, [0], 1)
-    return xp.ascontiguousarray(result.transpose(2, 0, 1))
+    return row_major(xp, result.transpose(2, 0, 1))
 
 
 @table.op(f"aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] "
@@ -310,7 +311,7 @@ def im2col(xp, self, kernel_size, dilation, padding, stride):
                        f"{list(self.shape)}")
     x = self if self.ndim == 4 else self[None]
     counts = _column_sizes(x.shape[2:], kernel_size, dilation, padding, stride)
-    columns = xp.ascontiguousarray(_columns(xp, padded_zeros(xp, x, padding, padding), kernel_size, stride, dilation, counts))
+    columns = row_major(xp, _columns(xp, padded_zeros(xp, x, padding, padding), kernel_size, stride, dilation, counts))
     return columns if self.ndim == 4 else columns[0]
 
 
@@ -330,5 +331,5 @@ def col2im(xp, self, output_size, kernel_size, dilation, padding, stride):
     channels = columns.shape[1] // places
     whole = [n + 2 * p for n, p in zip(output_size, padding, strict=True)]
     result = spread(xp, columns.reshape(columns.shape[0], channels, *kernel_size, *counts), kernel_size, stride, dilation, whole)
-    result = xp.ascontiguousarray(cropped(result, padding, padding))
+    result = row_major(xp, cropped(result, padding, padding))
     return result if self.ndim == 3 else result[0]

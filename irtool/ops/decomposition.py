@@ -5,7 +5,7 @@ import math
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import complex_of, real_of
-from irtool.ops.checks import refuse
+from irtool.ops.checks import refuse, row_major
 from irtool.ops.factorization import (
     adjoint,
     float_or_complex,
@@ -59,7 +59,7 @@ def lu_with_info(xp, self, pivot, check_errors):
 
 def _permutation_matrix(xp, pivots, rows, dtype):
     order = permutation(xp, pivots, rows)
-    return xp.ascontiguousarray((xp.arange(rows)[:, None] == order[..., None, :]).astype(dtype))
+    return row_major(xp, (xp.arange(rows)[:, None] == order[..., None, :]).astype(dtype))
 
 
 @table.op("aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)")
@@ -160,7 +160,7 @@ def geqrf(xp, self):
     matrices("torch.geqrf", self, "input")
     _only_float("geqrf_cpu", self)
     transposed, tau = xp.linalg.qr(self, "raw")
-    return xp.ascontiguousarray(transposed.swapaxes(-1, -2)).astype(self.dtype, copy=False), tau.astype(self.dtype, copy=False)
+    return row_major(xp, transposed.swapaxes(-1, -2)).astype(self.dtype, copy=False), tau.astype(self.dtype, copy=False)
 
 
 def _householder_product(xp, input, tau):
@@ -183,7 +183,7 @@ def ormqr(xp, self, input2, input3, left, transpose):
     if left:
         return reflect(xp, self, input2, input3, reverse=transpose, conjugate=transpose)
     flipped = reflect(xp, self, input2, adjoint(xp, input3), reverse=not transpose, conjugate=not transpose)
-    return xp.ascontiguousarray(adjoint(xp, flipped))
+    return row_major(xp, adjoint(xp, flipped))
 
 
 # ---- eigenvalues
@@ -290,4 +290,4 @@ def svd(xp, self, some, compute_uv):
         return (xp.zeros((*lead, rows, rows), self.dtype), linalg_svdvals.kernel(xp, self, None),
                 xp.zeros((*lead, columns, columns), self.dtype))
     U, S, Vh = _svd(xp, self, not some)
-    return U, S, xp.ascontiguousarray(adjoint(xp, Vh))
+    return U, S, row_major(xp, adjoint(xp, Vh))

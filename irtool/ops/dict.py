@@ -53,12 +53,12 @@ def getitem(xp, self, key):
 
 
 @table.op(*each("aten::_set_item.K(Dict(K, t)(a!) l, K(b -> *) idx, t(c -> *) v) -> ()"))
-def set_item(xp, l, idx, v):  # noqa: E741 - the schema's name
-    """l[idx] = v."""
-    l[as_key(idx)] = v
+def set_item(xp, self, idx, v):
+    """self[idx] = v."""
+    self[as_key(idx)] = v
 
 
-@table.op(*each("aten::__contains__.K(Dict(K, t) dict, K key) -> bool").copy())
+@table.op(*each("aten::__contains__.K(Dict(K, t) dict, K key) -> bool"))
 def contains(xp, dict, key):
     """key in dict."""
     return as_key(key) in dict

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, astype, title, wrap_dim
+from irtool.ops.checks import row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("indexing")
@@ -71,7 +72,7 @@ def indexed(xp, self, indices):
     """self[indices], a new tensor."""
     if not any(i is not None for i in indices):
         return self.copy()
-    return xp.ascontiguousarray(self[index_tuple(xp, self, indices)])
+    return row_major(xp, self[index_tuple(xp, self, indices)])
 
 
 def _index(xp, self, indices):
@@ -175,7 +176,7 @@ def index_select(xp, self, dim, index):
         raise RunError("index out of range in self")
     if not self.ndim:
         return self.copy() if index.size == 1 else xp.repeat(self, index.size)
-    return xp.ascontiguousarray(xp.take(self, index.reshape(-1), dim))
+    return row_major(xp, xp.take(self, index.reshape(-1), dim))
 
 
 @table.op("aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor")
@@ -337,7 +338,7 @@ def take_along_dim(xp, self, indices, dim):
         return gather.kernel(xp, self, 0, indices, False)
     own, other = list(both), list(both)
     own[dim], other[dim] = self.shape[dim], indices.shape[dim]
-    return gather.kernel(xp, xp.broadcast_to(self, own), dim, xp.ascontiguousarray(xp.broadcast_to(indices, other)), False)
+    return gather.kernel(xp, xp.broadcast_to(self, own), dim, row_major(xp, xp.broadcast_to(indices, other)), False)
 
 
 def _flat_index(self, index, name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import astype, broadcast_view, wrap_dim
+from irtool.ops.checks import row_major
 from irtool.ops.op import OpTable
 from irtool.ops.rules import result_type
 from irtool.ops.shape import infer_shape
@@ -36,7 +37,7 @@ def concatenated(xp, tensors, dim):
     dim = wrap_dim(dim, kept[0].ndim)
     if len({t.shape for t in kept}) > 1:
         _same_but(kept, dim, [t.shape for t in kept])
-    return xp.ascontiguousarray(xp.concatenate([astype(t, dtype) for t in kept], dim))
+    return row_major(xp, xp.concatenate([astype(t, dtype) for t in kept], dim))
 
 
 def _cat(xp, tensors, dim):
@@ -58,7 +59,7 @@ def stack(xp, tensors, dim):
             raise RunError(f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and "
                            f"{list(tensor.shape)} at entry {place}")
     dtype = result_type(tensors)
-    return xp.ascontiguousarray(xp.stack([astype(t, dtype) for t in tensors], dim))
+    return row_major(xp, xp.stack([astype(t, dtype) for t in tensors], dim))
 
 
 def _at_least(rank):
@@ -179,7 +180,7 @@ def pad_sequence(xp, sequences, batch_first, padding_value, padding_side):
     for place, sequence in enumerate(sequences):
         own = slice(longest - len(sequence), None) if padding_side == "left" else slice(0, len(sequence))
         result[place, own] = sequence
-    return result if batch_first else xp.ascontiguousarray(result.swapaxes(0, 1))
+    return result if batch_first else row_major(xp, result.swapaxes(0, 1))
 
 
 # ---- cut apart: lists of views
@@ -252,7 +253,7 @@ table.define("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", 
 
 def _list_of_copies(kernel):
     def copies(xp, *args):
-        return [xp.ascontiguousarray(part).copy() for part in kernel(xp, *args)]
+        return [row_major(xp, part) for part in kernel(xp, *args)]
     return copies
 
 
@@ -368,7 +369,7 @@ def _repeated(xp, self, repeats, dim, output_size):
         self, dim = self.reshape(-1), 0
     dim = wrap_dim(dim, self.ndim)
     source = self if self.ndim else self.reshape(1)
-    result = xp.ascontiguousarray(xp.repeat(source, repeats, dim))
+    result = row_major(xp, xp.repeat(source, repeats, dim))
     if output_size is not None and result.shape[dim] != output_size:
         raise RunError("repeat_interleave: Invalid output_size, the sum of repeats does not match")
     return result
@@ -412,7 +413,7 @@ def flip(xp, self, dims):
     for d in wrapped:
         if wrapped.count(d) > 1:
             raise RunError(f"dim {d} appears multiple times in the list of dims")
-    return xp.ascontiguousarray(xp.flip(self, wrapped)).reshape(self.shape) if self.ndim and dims else self.copy()
+    return row_major(xp, xp.flip(self, wrapped)).reshape(self.shape) if self.ndim and dims else self.copy()
 
 
 @table.op("aten::fliplr(Tensor self) -> Tensor")
@@ -440,7 +441,7 @@ def roll(xp, self, shifts, dims):
         return xp.roll(self.reshape(-1), shifts[0]).reshape(self.shape)
     if len(shifts) != len(dims):
         raise RunError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    return xp.ascontiguousarray(xp.roll(self, tuple(shifts), tuple(wrap_dim(d, self.ndim) for d in dims))) if self.ndim else self.copy()
+    return row_major(xp, xp.roll(self, tuple(shifts), tuple(wrap_dim(d, self.ndim) for d in dims))) if self.ndim else self.copy()
 
 
 @table.op("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor")
@@ -453,7 +454,7 @@ def rot90(xp, self, k, dims):
     a, b = (wrap_dim(d, self.ndim) for d in dims)
     if a == b:
         raise RunError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    return xp.ascontiguousarray(xp.rot90(self, k, (a, b)))
+    return row_major(xp, xp.rot90(self, k, (a, b)))
 
 
 # ---- grids and products of sequences
@@ -480,9 +481,7 @@ def _meshgrid(xp, tensors, indexing="ij"):
     shape = tuple(t.size for t in ordered)
     grids = [broadcast_view(t.reshape((1,) * place + (t.size,) + (1,) * (len(shape) - place - 1)), shape)
              for place, t in enumerate(ordered)]
-    if swapped:
-        grids = [g.swapaxes(0, 1) for g in (grids[1], grids[0], *grids[2:])]
-    return grids
+    return [grids[1], grids[0], *grids[2:]] if swapped else grids
 
 
 table.define("aten::meshgrid(Tensor[] tensors) -> Tensor[]", _meshgrid, doc="Coordinates of all points of a grid.")

@@ -5,6 +5,7 @@ import math
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import astype, dtype_of, real_of, title, wrap_dim
+from irtool.ops.checks import row_major
 from irtool.ops.factorization import (
     adjoint,
     cholesky_lower,
@@ -61,7 +62,7 @@ def _solve(xp, A, B, left, name):
         _, _, info = lu_packed(xp, A)
         X = None
     if X is not None and not left:
-        X = xp.ascontiguousarray(X.swapaxes(-1, -2))
+        X = row_major(xp, X.swapaxes(-1, -2))
     return (X[..., 0] if vector and X is not None else X), info
 
 
@@ -108,7 +109,7 @@ def linalg_solve_triangular(xp, self, B, upper, left, unitriangular):
     square("linalg.solve_triangular", self)
     if left:
         return substitute(xp, self, B, upper, unitriangular)
-    return xp.ascontiguousarray(substitute(xp, self.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, unitriangular).swapaxes(-1, -2))
+    return row_major(xp, substitute(xp, self.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, unitriangular).swapaxes(-1, -2))
 
 
 @table.op("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
@@ -139,7 +140,7 @@ def cholesky_inverse(xp, self, upper):
 def lu_solved(xp, LU, pivots, B, left, conjugated):
     """X with A @ X = B (X @ A = B), A (or its adjoint) given by packed LU and pivots."""
     if not left:
-        return xp.ascontiguousarray(adjoint(xp, lu_solved(xp, LU, pivots, adjoint(xp, B), True, not conjugated)))
+        return row_major(xp, adjoint(xp, lu_solved(xp, LU, pivots, adjoint(xp, B), True, not conjugated)))
     lower, upper = lower_upper(xp, LU)
     order = permutation(xp, pivots, LU.shape[-2])
     lead = xp.broadcast_shapes(LU.shape[:-2], B.shape[:-2])
@@ -254,7 +255,7 @@ def pseudo_inverse(xp, A, atol, rtol, hermitian):
     inverted = xp.where(sizes > cutoff, 1 / xp.where(values == 0, values.dtype.type(1), values), values.dtype.type(0))
     if hermitian:
         return (vectors * inverted[..., None, :]) @ adjoint(xp, vectors)
-    return xp.ascontiguousarray((adjoint(xp, Vh) * inverted[..., None, :]) @ adjoint(xp, U))
+    return row_major(xp, (adjoint(xp, Vh) * inverted[..., None, :]) @ adjoint(xp, U))
 
 
 def _cutoff(xp, A, atol, rtol, largest):
@@ -482,7 +483,7 @@ def linalg_vander(xp, x, N):
 def vander(xp, x, N, increasing):
     """The same, the highest power first unless `increasing`."""
     result = linalg_vander.kernel(xp, x, x.shape[-1] if N is None else N)
-    return result if increasing else xp.ascontiguousarray(result[..., ::-1])
+    return result if increasing else row_major(xp, result[..., ::-1])
 
 
 @table.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
@@ -560,7 +561,7 @@ def cholesky(xp, A, upper, name):
     square(name, A)
     source = adjoint(xp, A) if upper else A
     lower, info = cholesky_lower(xp, source)
-    return (xp.ascontiguousarray(adjoint(xp, lower)) if upper else lower), info
+    return (row_major(xp, adjoint(xp, lower)) if upper else lower), info
 
 
 def _cholesky(name):

@@ -36,10 +36,10 @@ def getitem(xp, list, idx):
 
 
 @table.op("aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)")
-def set_item(xp, l, idx, el):  # noqa: E741 - the schema's name
-    """l[idx] = el."""
-    l[place_in(l, idx)] = el
-    return l
+def set_item(xp, self, idx, el):
+    """self[idx] = el; gives the list."""
+    self[place_in(self, idx)] = el
+    return self
 
 
 @table.op("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)")
@@ -126,30 +126,30 @@ def concatenate_in_place(xp, self, b):
 
 
 @table.op("aten::mul.left_t(t[] l, int n) -> t[]")
-def repeat(xp, l, n):  # noqa: E741 - the schema's name
-    """l * n."""
-    return list(l) * n
+def repeat(xp, items, n):
+    """items * n, a new list."""
+    return list(items) * n
 
 
 @table.op("aten::mul.right_(int n, t[] l) -> t[]")
-def repeat_right(xp, n, l):  # noqa: E741 - the schema's name
-    """n * l."""
-    return list(l) * n
+def repeat_right(xp, n, items):
+    """n * items, a new list."""
+    return list(items) * n
 
 
 @table.op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)")
-def repeat_in_place(xp, l, n):  # noqa: E741 - the schema's name
-    """l *= n; gives l."""
-    l *= n
-    return l
+def repeat_in_place(xp, items, n):
+    """items *= n; gives the list."""
+    items *= n
+    return items
 
 
 @table.op("aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]")
-def slice_list(xp, l, start, end, step):  # noqa: E741 - the schema's name
-    """l[start:end:step], a new list."""
+def slice_list(xp, items, start, end, step):
+    """items[start:end:step], a new list."""
     if step == 0:
         raise RunError("slice step cannot be zero")
-    return list(l)[start:end:step]
+    return list(items)[start:end:step]
 
 
 @table.op("aten::index.list_Tensor(Tensor[] self, Tensor el) -> int",
@@ -170,9 +170,9 @@ def count(xp, self, el):
 
 @table.op("aten::__contains__.float_list(float[] l, float item) -> bool", "aten::__contains__.int_list(int[] l, int item) -> bool",
           "aten::__contains__.str_list(str[] l, str item) -> bool")
-def contains(xp, l, item):  # noqa: E741 - the schema's name
-    """item in l."""
-    return any(same(x, item) for x in l)
+def contains(xp, items, item):
+    """item in items."""
+    return any(same(x, item) for x in items)
 
 
 def _key(item: Any) -> Any:
@@ -226,8 +226,8 @@ def _forms(kind: str, result: str, names: str) -> list[str]:
     return [f"prim::{kind}.{t}_list({t}[] {a}, {t}[] {b}) -> {result or t + '[]'}" for t in ("bool", "float", "int")]
 
 
-table.define(_forms("max", "", "l r"), lambda xp, l, r: list(max(l, r)), doc="The larger list, in lexicographic order.")
-table.define(_forms("min", "", "l r"), lambda xp, l, r: list(min(l, r)), doc="The smaller list, in lexicographic order.")
+table.define(_forms("max", "", "l r"), lambda xp, a, b: list(max(a, b)), doc="The larger list, in lexicographic order.")
+table.define(_forms("min", "", "l r"), lambda xp, a, b: list(min(a, b)), doc="The smaller list, in lexicographic order.")
 
 
 @table.op(*(f"prim::max.self_{t}({t}[] self) -> {t}" for t in ("bool", "float", "int")))

@@ -8,7 +8,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, dtype_of, title, wrap_dim
-from irtool.ops.checks import refuse
+from irtool.ops.checks import refuse, row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("matmul")
@@ -217,9 +217,8 @@ def fused(xp, self, result, beta, alpha, shape=None):
     dtype = result.dtype
     if self.dtype != dtype:
         raise RunError(f"self and mat2 must have the same dtype, but got {title(self.dtype)} and {title(dtype)}")
-    for name, number in (("beta", beta), ("alpha", alpha)):
-        if isinstance(number, float) and dtype.kind in "iu":
-            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    if dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)      # torch converts them to the tensors' dtype
     try:
         expanded = xp.broadcast_to(self, result.shape)
     except ValueError:
@@ -281,6 +280,9 @@ def addr(xp, self, vec1, vec2, beta, alpha):
     if dtype.kind == "b":
         grown = xp.broadcast_to(self, result.shape)
         return (grown & bool(beta)) | (result & bool(alpha))
+    for name, number in (("beta", beta), ("alpha", alpha)):
+        if isinstance(number, float) and dtype.kind in "iu":
+            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
     return fused(xp, astype(self, dtype), result, beta, alpha)
 
 
@@ -324,7 +326,7 @@ def einsum(xp, equation, tensors, path):
     if "..." in equation:
         equation = _spelled_out(terms, arrow, output, tensors)
     result = xp.asarray(xp.einsum(equation, *tensors, optimize=len(tensors) > 1))
-    return xp.ascontiguousarray(result).reshape(result.shape).astype(dtype, copy=False)
+    return row_major(xp, result).reshape(result.shape).astype(dtype, copy=False)
 
 
 def _spelled_out(terms, arrow, output, tensors):

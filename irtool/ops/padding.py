@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, to_number
+from irtool.ops.checks import row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("padding")
@@ -51,7 +52,8 @@ def source_places(xp, extent, before, after, mode):
         return xp.where(places >= extent, 2 * (extent - 1) - places, places)
     if mode == "replicate":
         return xp.clip(places, 0, extent - 1)
-    return places % extent
+    low, high = max(-before, 0), extent - max(-after, 0)       # negative borders are cut off first
+    return low + (places - low) % (high - low)
 
 
 def _check(self, pad, mode, rank=None):
@@ -84,7 +86,7 @@ def padded(xp, self, pad, mode):
         if before or after:
             axis = self.ndim - 1 - place
             self = xp.take(self, source_places(xp, self.shape[axis], before, after, mode), axis)
-    return xp.ascontiguousarray(self)
+    return row_major(xp, self)
 
 
 def pad_by_mode(xp, self, pad, mode, value):
@@ -127,7 +129,7 @@ def unpadded(xp, grad, shape, pad, mode):
         result = xp.zeros((extent, *moved.shape[1:]), grad.dtype)
         add_at(result, source_places(xp, extent, pad[2 * place], pad[2 * place + 1], mode), moved)
         grad = xp.moveaxis(result, 0, axis)
-    return xp.ascontiguousarray(grad)
+    return row_major(xp, grad)
 
 
 def _named(mode, count):

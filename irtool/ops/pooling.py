@@ -9,7 +9,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at
-from irtool.ops.checks import only
+from irtool.ops.checks import only, row_major
 from irtool.ops.op import OpTable
 from irtool.ops.windows import cropped, padded_zeros, per_dim, place_slices, pool_extents, positions, spread
 
@@ -187,7 +187,7 @@ def _avg_pool(rank):
         total = sum_windows(xp, padded, geometry)
         by = divisors(xp, geometry, count_include_pad, divisor_override, wide)
         if self.dtype.kind in "iu":
-            return (xp.sign(total) * (xp.abs(total) // by)).astype(self.dtype)
+            return (xp.sign(total) * xp.sign(by) * (xp.abs(total) // xp.abs(by))).astype(self.dtype)     # towards 0, as in C
         return (total / by).astype(self.dtype, copy=False)
     return kernel
 
@@ -201,7 +201,7 @@ def _avg_pool_backward(rank):
                                   each.shape[:-rank] + tuple(geometry.kernel) + each.shape[-rank:])
         whole = [p + n + b for p, n, b in zip(geometry.padding, geometry.extents, geometry.behind, strict=True)]
         result = spread(xp, columns, geometry.kernel, geometry.stride, [1] * rank, whole)
-        return xp.ascontiguousarray(cropped(result, geometry.padding, geometry.behind))
+        return row_major(xp, cropped(result, geometry.padding, geometry.behind))
     return kernel
 
 

@@ -31,7 +31,8 @@ table.define("prim::is_cpu(Tensor a) -> bool", lambda xp, a: True, doc="Is it on
 table.define("prim::requires_grad(Tensor a) -> bool", lambda xp, a: False,
              doc="Does it take part in differentiation? Arrays do not.")
 table.define([f"prim::is_{name}(Tensor a) -> bool" for name in
-              ("cuda", "ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized", "sparse", "sparse_csr", "vulkan", "xla", "xpu")],
+              ("cuda", "ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized", "sparse", "sparse_csr", "vulkan", "xla",
+               "xpu")],
              lambda xp, a: False, doc="Is it of this kind? Arrays never are.")
 table.define("aten::is_floating_point(Tensor self) -> bool", lambda xp, self: self.dtype.kind == "f", doc="Is the dtype a float?")
 table.define("aten::is_complex(Tensor self) -> bool", lambda xp, self: self.dtype.kind == "c", doc="Is the dtype complex?")
@@ -133,7 +134,8 @@ def bool_of_tensor(xp, a):
     return bool(a.reshape(-1)[0])
 
 
-table.define("aten::Complex.Tensor_Tensor(Tensor a, Tensor b) -> complex", lambda xp, a, b: complex(_item(a), _item(b)), doc="complex(a, b).")
+table.define("aten::Complex.Tensor_Tensor(Tensor a, Tensor b) -> complex",
+             lambda xp, a, b: complex(_item(a), _item(b)), doc="complex(a, b).")
 table.define([f"aten::Complex.Tensor_{t}(Tensor x, {t} y) -> complex" for t in ("bool", "float", "int")],
              lambda xp, x, y: complex(_item(x), y), doc="complex(x, y).")
 table.define([f"aten::Complex.{t}_Tensor({t} x, Tensor y) -> complex" for t in ("bool", "float", "int")],
@@ -173,7 +175,8 @@ def unwrap_optional(xp, optional):
 
 table.define("prim::unchecked_cast(t x) -> t", lambda xp, x: x, doc="The value itself, under another type.")
 table.define("prim::Uninitialized() -> Any", lambda xp: None, doc="A value nobody reads.")
-table.define("prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)", lambda xp, cond, x, y: x if cond else y, doc="x if cond else y.")
+table.define("prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)",
+             lambda xp, cond, x, y: x if cond else y, doc="x if cond else y.")
 table.define("prim::Guard(Tensor(a) t) -> Tensor(a)", lambda xp, t: t, doc="The tensor, whose type is checked in torch.")
 table.define("prim::BailoutTemplate() -> int", lambda xp: 0, doc="The number of a piece of code to go back to.")
 table.define("aten::wait(Future(t) self) -> t", lambda xp, self: self, doc="The result of a fork, which ran at once.")

@@ -9,6 +9,7 @@ import math
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import add_at
+from irtool.ops.checks import row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("resample")
@@ -161,7 +162,7 @@ def resized(xp, x, mode, sizes, align_corners, scales, antialias=False):
             continue
         places, weights = taps(xp, mode, extent, sizes[axis], align_corners, scales[axis], kind, antialias)
         wide = _weighted(xp, wide, 2 + axis, places, weights)
-    return xp.ascontiguousarray(wide).astype(x.dtype, copy=wide is x)
+    return row_major(xp, wide).astype(x.dtype, copy=wide is x)
 
 
 def resized_backward(xp, grad, mode, input_size, align_corners, scales, antialias=False):
@@ -172,7 +173,7 @@ def resized_backward(xp, grad, mode, input_size, align_corners, scales, antialia
         extent = input_size[2 + axis]
         places, weights = taps(xp, mode, extent, grad.shape[2 + axis], align_corners, scales[axis], kind, antialias)
         grad = _spread_back(xp, grad, 2 + axis, extent, places, weights)
-    return xp.ascontiguousarray(grad)
+    return row_major(xp, grad)
 
 
 def _sizes_of(x, output_size, scale_factors):

@@ -418,7 +418,7 @@ table.define([f"aten::Complex.{x}_{y}({x} x, {y} y) -> complex" for x in ("bool"
 def int_of_text(xp, a):
     """int(a), base ten, nothing around it."""
     if not a.lstrip("+-").isdecimal() or not a.isascii() or len(a) - len(a.lstrip("+-")) > 1:
-        raise RunError(f"invalid literal for int() with base 10: '{a}'" if a[:1].strip().isdecimal() or a.strip()[:1].isdecimal() else "stoll")
+        raise RunError(f"invalid literal for int() with base 10: '{a}'" if a.strip()[:1].isdecimal() else "stoll")
     value = int(a) if len(a) < 25 else BIAS
     if not -BIAS <= value < BIAS:
         raise RunError("stoll")

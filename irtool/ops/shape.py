@@ -8,6 +8,7 @@ import math
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import broadcast_view, complex_of, dtype_of, element_strides, is_contiguous, real_of, wrap_dim
+from irtool.ops.checks import row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("shape")
@@ -276,8 +277,8 @@ def contiguous(xp, self, memory_format):
     """The tensor itself when it lies in memory in this order, else a copy that does."""
     order = _ordered_for(self, memory_format)
     if order is None:
-        return self if is_contiguous(self) else xp.ascontiguousarray(self).reshape(self.shape)
-    laid_out = xp.ascontiguousarray(self.transpose(order))
+        return row_major(xp, self)
+    laid_out = row_major(xp, self.transpose(order))
     return laid_out.transpose([order.index(place) for place in range(self.ndim)])
 
 

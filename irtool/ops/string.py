@@ -196,19 +196,23 @@ def _find(self: str, substr: str, start: int, end: int, last: bool = False) -> i
 
 
 SEARCH = "(str self, str substr, int start=0, int end=-1) -> int"
-table.define("aten::find" + SEARCH, lambda xp, *args: _find(*args), doc="First place of `substr`, or -1.")
-table.define("aten::rfind" + SEARCH, lambda xp, *args: _find(*args, last=True), doc="Last place of `substr`, or -1.")
+table.define("aten::find" + SEARCH, lambda xp, self, substr, start, end: _find(self, substr, start, end),
+             doc="First place of `substr`, or -1.")
+table.define("aten::rfind" + SEARCH, lambda xp, self, substr, start, end: _find(self, substr, start, end, True),
+             doc="Last place of `substr`, or -1.")
 
 
-def _index(*args: Any, last: bool = False) -> int:
-    place = _find(*args, last=last)
+def _index(self: str, substr: str, start: int, end: int, last: bool = False) -> int:
+    place = _find(self, substr, start, end, last)
     if place < 0:
         raise RunError("ValueError: substring not found")
     return place
 
 
-table.define("aten::index.str" + SEARCH, lambda xp, *args: _index(*args), doc="First place of `substr`.")
-table.define("aten::rindex" + SEARCH, lambda xp, *args: _index(*args, last=True), doc="Last place of `substr`.")
+table.define("aten::index.str" + SEARCH, lambda xp, self, substr, start, end: _index(self, substr, start, end),
+             doc="First place of `substr`.")
+table.define("aten::rindex" + SEARCH, lambda xp, self, substr, start, end: _index(self, substr, start, end, True),
+             doc="Last place of `substr`.")
 
 
 @table.op("aten::count(str self, str substr, int start=0, int end=-1) -> int")
@@ -305,9 +309,12 @@ def _pad(self: str, width: int, fillchar: str, side: str) -> str:
 
 
 WIDTH = "(str self, int width, str fillchar=\" \") -> str"
-table.define("aten::center" + WIDTH, lambda xp, *args: _pad(*args, "center"), doc="In the middle of `width` characters.")
-table.define("aten::ljust" + WIDTH, lambda xp, *args: _pad(*args, "left"), doc="At the left of `width` characters.")
-table.define("aten::rjust" + WIDTH, lambda xp, *args: _pad(*args, "right"), doc="At the right of `width` characters.")
+table.define("aten::center" + WIDTH, lambda xp, self, width, fill: _pad(self, width, fill, "center"),
+             doc="In the middle of `width` characters.")
+table.define("aten::ljust" + WIDTH, lambda xp, self, width, fill: _pad(self, width, fill, "left"),
+             doc="At the left of `width` characters.")
+table.define("aten::rjust" + WIDTH, lambda xp, self, width, fill: _pad(self, width, fill, "right"),
+             doc="At the right of `width` characters.")
 table.define("aten::zfill(str self, int width) -> str", lambda xp, self, width: _pad(self, width, "0", "right"),
              doc="Zeros in front (also of a sign, as torch does).")
 table.define("aten::expandtabs(str self, int tabsize=8) -> str", lambda xp, self, tabsize: self.expandtabs(tabsize),

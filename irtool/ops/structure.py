@@ -321,6 +321,10 @@ def _identity(value: Any) -> Any:
     return value
 
 
+def _length(node: Node, values: list[Any]) -> Sequence[Any]:
+    return (len(values[0]),)
+
+
 def _replace_if_undefined(node: Node, values: list[Any]) -> Sequence[Any]:
     return (values[1] if values[0] is None else values[0],)
 
@@ -363,7 +367,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::Int": _old_cast(int), "prim::Float": _old_cast(float), "prim::Bool": _old_cast(bool),
     "prim::IntToFloat": _old_cast(float), "prim::FloatToInt": _old_cast(int), "prim::StringToFloat": _old_cast(float),
     "prim::BoolToTensor": lambda node, values: (as_array(values[0]),), "prim::ReplaceIfUndef": _replace_if_undefined,
-    "prim::TensorTest": _same, "prim::ListLen": lambda node, values: (len(values[0]),), "prim::TupleLen": lambda node, values: (len(values[0]),),
+    "prim::TensorTest": _same, "prim::ListLen": _length, "prim::TupleLen": _length,
 }
 """Kind -> what it does."""
 
