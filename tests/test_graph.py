@@ -32,7 +32,7 @@ def chain(n: int) -> Graph:
 
 def test_uses_are_built_when_asked_for() -> None:
     graph = chain(3)
-    assert not graph.has_uses_built
+    assert graph.has_uses_built is False
     value = graph.inputs[0]
     assert value.uses == [Use(graph.nodes[0], 0)]
     assert graph.has_uses_built

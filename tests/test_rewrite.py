@@ -238,7 +238,7 @@ def test_what_no_overload_takes() -> None:
         build.call("aten::max", a, 0)
 
 
-@pytest.mark.parametrize("value", [True, 3, 2.5, -0.0, float("inf"), "a\n\"b\"", [1, 2], [1.5], ["x"], (1, 2.0), 1 << 62, 1e16, 0.1, 2 + 3j])
+@pytest.mark.parametrize("value", [True, 3, 2.5, -0.0, float("inf"), "a\n\"b\"", [1, 2], [1.5], ["x"], (1, 2.0), 1 << 62, 1e16, 0.1])
 def test_constants_come_back(value: object) -> None:
     graph, _, _, build = empty("G")
     graph.block.add_output(build.constant(value))
