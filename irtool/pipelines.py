@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 O1 = (
-    ("lower-tuples{all}", "tuples hide the values that the later passes want to see"),
+    ("lower-tuples", "tuples hide the values that the later passes want to see; not {all}: what the graph takes and gives stays"),
     ("constant-propagation", "decides branches and loop counts, so that less is left to look at"),
     ("peephole", "rules that need operands to be constants, which they are by now"),
     ("constant-pooling", "equal constants become one value, which makes equal nodes visibly equal"),

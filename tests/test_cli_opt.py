@@ -289,7 +289,7 @@ def test_timings() -> None:
 def test_the_pipeline_is_dumped_with_every_option() -> None:
     result = irtool_("opt", "-q", "--passes=O1", "--dump-pipeline", text=GOOD)
     pipeline = result.err.strip()
-    assert pipeline.startswith("lower-tuples{all=true}")
+    assert pipeline.startswith("lower-tuples{all=false}")
     assert irtool_("opt", "-q", f"--passes={pipeline}", text=GOOD).out == result.out
 
 

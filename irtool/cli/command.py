@@ -132,7 +132,7 @@ class Command:
             return positive, False
         option = table.get(flag)
         if option is None:
-            raise UsageError(f"no such option: {flag}{did_you_mean(flag, table)}")
+            raise UsageError(f"no such option: {flag}{did_you_mean(flag, table) if len(flag) > 3 else ''}")
         if not option.value:
             if equals:
                 raise UsageError(f"{flag} takes no value")
