@@ -28,8 +28,8 @@ class NodeReader:
         self.before = graph.block.return_node
         self.indent = "  "
         self.env: dict[str, Value] = {}
-        self.gone: dict[str, Value] = {}
-        """Values of blocks that are closed. torch itself prints uses of them after some passes: the verifier's business, not syntax."""
+        """Values by name. Those of closed blocks stay: torch itself prints uses of them after some passes, and what may use what is
+        the verifier's business, not syntax."""
         self.hidden: list[tuple[Block, str, Value]] = []
         """Outer values that a name of an inner block hides."""
         self.elided = False
@@ -60,13 +60,21 @@ class NodeReader:
         end = blanks(text, match.end())
         if not text.startswith(":", end):
             return name, None, match.end()      # written by hand: a second definition hides the first, as in torch's own reader
-        if name in self.env:
+        if name in self.env and self.is_visible(self.env[name]):
             self.report(Mistake(f"{lexer.ref(name)} is defined a second time", pos, match.end(), self.defined_at(name)))
         begin = blanks(text, end + 1)
         end = lexer.end_of_type(text, begin)
         while end > begin and text[end - 1] in " \t\r":
             end -= 1
         return name, self.type(begin, end), end
+
+    def is_visible(self, value: Value) -> bool:
+        """Does the value stand in the block that is being read, or one around it?"""
+        block: Block | None = self.block
+        owner = value.node.owner
+        while block is not None and block is not owner:
+            block = block.owning_node.owner if block.owning_node is not None else None
+        return block is not None or owner is None
 
     def defined_at(self, name: str) -> tuple[str, int, str]:
         """The note that points at the first definition."""
@@ -106,8 +114,6 @@ class NodeReader:
             declared, at = self.outputs(at)
         elif text[at] == "=":
             at = blanks(text, at + 1)
-        elif (bare := lexer.BARE_RESULT.match(text, at)) is not None:
-            raise Mistake(f"expected '%' before the name of a result, found '{bare[1][:60]}'", at, bare.end(1))
         node, after = self.operation(at)
         node.line = self.line
         node.outputs = tuple([Value(name, type if type is not None else self.untyped(node), node) for name, type in declared])
@@ -120,7 +126,7 @@ class NodeReader:
             self.records.append((node, 0, lead, pos, end))
         elif len(node.outputs) == 1 and all(value.name for value in node.inputs):
             head = text[start:after].partition(" ")[2]
-            self.file.templates[head.partition("%")[0]] = (node.kind, node.outputs[0].type, node.attributes)
+            self.file.templates[head.partition("%")[0] if node.inputs else head[:-2]] = (node.kind, node.outputs[0].type, node.attributes)
         self.move(end)
 
     def outputs(self, at: int) -> tuple[list[tuple[str, Type | None]], int]:
@@ -146,11 +152,15 @@ class NodeReader:
         node.prev = self.before
         self.before.next = node
         self.before = node
-        env = self.env
         for value in node.outputs:
-            if value.name in env:
-                self.hidden.append((self.block, value.name, env[value.name]))
-            env[value.name] = value
+            self.hide(value.name, self.block)
+            self.env[value.name] = value
+
+    def hide(self, name: str, block: Block) -> None:
+        """`block` is about to define this name: a value of that name of a block around it comes back when the block ends."""
+        outer = self.env.get(name)
+        if outer is not None and outer.node.owner is not block and self.is_visible(outer):
+            self.hidden.append((block, name, outer))
 
     def operation(self, at: int) -> tuple[Node, int]:
         """`aten::add[alpha={1}](%a, %b)`: the node, and the offset behind it."""
@@ -223,11 +233,7 @@ class NodeReader:
             found = {}
             for name, value in pairs:
                 if name in found:
-                    again = text.rfind(f"{name}=", at, end)
-                    raise Mistake(f"attribute '{name}' is given twice", again, again + len(name))
-                if value.startswith('"') and (len(value) < 2 or value[-1] != '"') and not self.graph.dialect.attribute_arguments:
-                    start = text.index(value, at)
-                    raise Mistake(f"the string of attribute '{name}' does not end", start, start + len(value))
+                    raise Mistake(f"attribute '{name}' is given twice", at, end + 1)
                 found[name] = Attribute(value)
             self.file.attributes[inside] = found
         return found, end + 1
@@ -257,7 +263,7 @@ class NodeReader:
 
     def value(self, name: str, start: int, end: int) -> Value:
         """The visible value of this name."""
-        found = self.env.get(name) or self.gone.get(name)
+        found = self.env.get(name)
         if found is not None:
             return found
         if name.endswith(".0") and name[:-2] in self.env and not self.graph.dialect.typed:

@@ -128,7 +128,7 @@ def attributes_text(attributes: Mapping[str, Attribute]) -> str:
 class Printer:
     """Renders the parts of one graph."""
 
-    __slots__ = ("graph", "dialect", "layout", "labels", "typed", "open", "uses", "stage", "attribute_texts")
+    __slots__ = ("graph", "dialect", "layout", "labels", "typed", "plain", "open", "uses", "stage", "attribute_texts")
 
     def __init__(self, graph: Graph, labels: dict[Node, int] | None = None) -> None:
         self.graph = graph
@@ -137,6 +137,8 @@ class Printer:
         self.labels = labels
         """Subgraph owners and their numbers, in text order; None until the first one is met."""
         self.typed = self.dialect.typed
+        self.plain = not (self.layout or self.dialect.uses_lists or self.dialect.literal_operands or not self.typed)
+        """Does every line have its canonical form, and that of the usual kind?"""
         self.open = " {\n" if self.dialect.braces else ":\n"
         self.uses: dict[Value, list[str]] | None = None
         self.stage = 0
@@ -150,7 +152,7 @@ class Printer:
         dialect = self.dialect
         if self.layout is not None and self.layout.is_listing:
             out.extend([self.recorded(node, self.listed(node)) for node in (*block, block.return_node)])
-        elif self.layout or dialect.uses_lists or dialect.literal_operands or not dialect.typed:
+        elif not self.plain:
             if dialect.uses_lists:
                 self.uses = collect_uses(graph)
             out.append(self.recorded(block.param_node, self.header(label)))
@@ -271,21 +273,26 @@ class Printer:
 
     def block(self, block: Block, number: int, level: int, out: Text) -> None:
         """A block of a node of `level`: header, nodes, `->`."""
-        out.append(self.recorded(block.param_node, self.block_header(block, number, level)))
-        if self.layout or not self.typed or self.dialect.uses_lists or self.dialect.literal_operands:
-            self.nodes_recorded(block, level + 2, out)
-        else:
+        if self.plain:
+            out.append(self.block_header(block, number, level))
             self.nodes(block, level + 2, out)
-        out.append(self.recorded(block.return_node, self.block_result(block, level)))
+            out.append(self.block_result(block, level))
+        else:
+            out.append(self.recorded(block.param_node, self.block_header(block, number, level)))
+            self.nodes_recorded(block, level + 2, out)
+            out.append(self.recorded(block.return_node, self.block_result(block, level)))
 
     def block_header(self, block: Block, number: int, level: int) -> str:
         """`    block0(%i : int):`"""
-        return f"{'  ' * (level + 1)}block{number}({', '.join([self.declared(v) for v in block.inputs])}){self.open}"
+        inputs = block.param_node.outputs
+        shown = ", ".join([self.declared(value) for value in inputs]) if inputs else ""
+        return f"{'  ' * (level + 1)}block{number}({shown}){self.open}"
 
     def block_result(self, block: Block, level: int) -> str:
         """`      -> (%a)` and what closes the block."""
         indent = "  " * (level + 1)
-        return f"{indent}  -> ({self.refs(block.outputs)})\n" + (f"{indent}}}\n" if self.dialect.braces else "")
+        text = f"{indent}  -> ({self.refs(block.return_node.inputs)})\n"
+        return f"{text}{indent}}}\n" if self.dialect.braces else text
 
     def mark_stage(self, node: Node, out: Text) -> None:
         """The line between two stages, before the first node of the later one."""
@@ -333,7 +340,7 @@ class Printer:
         """`%a, %b`"""
         if self.dialect.literal_operands:
             return ", ".join([f"%{v.name}" if v.name else v.node.attributes["value"].text for v in values])
-        return ", ".join([f"%{v.name}" for v in values])
+        return "%" + ", %".join([v.name for v in values]) if values else ""
 
     def uses_text(self, node: Node) -> str:
         """`, uses = [[%20.i0], []]`"""

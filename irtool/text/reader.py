@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from irtool.ir.graph import PARAM, Block, Graph, Node, Value
 from irtool.ir.types import Type
 from irtool.text import lexer
-from irtool.text.fast import read_body
+from irtool.text.fast import new_block, read_body
 from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
 from irtool.text.nodes import NodeReader
@@ -58,9 +58,10 @@ class Reader(NodeReader):
 
     def names_are_good(self) -> bool:
         """Are all names what the general reader takes for names? The fast path does not look at single characters."""
-        return not any(mark in names for names in ("".join(self.env), "".join(self.gone)) for mark in lexer.NO_NAME) and \
-            not any(lexer.NAME.fullmatch("%" + name) is None for names in (self.env, self.gone) if ":" in "".join(names)
-                    for name in names)
+        names = "".join(self.env)
+        if any(mark in names for mark in lexer.NO_NAME):
+            return False
+        return ":" not in names or all(lexer.NAME.fullmatch("%" + name) for name in self.env)
 
     def read_header(self) -> None:
         self.graph.block.param_node.line = self.line
@@ -150,8 +151,7 @@ class Reader(NodeReader):
     def open_block(self, number: int) -> None:
         """Begin a block of the node before."""
         owner = self.before
-        block = Block(self.graph, owner)
-        block.param_node.line = number
+        block = new_block(self.graph, owner, number)
         if not owner.blocks:
             owner.blocks = []  # type: ignore[assignment]  # made a tuple when the graph is complete
             self.owners.append(owner)
@@ -166,8 +166,7 @@ class Reader(NodeReader):
         block = block or self.block
         node = block.param_node
         value = Value(name, type if type is not None else self.untyped(), node)
-        if name in self.env:
-            self.hidden.append((block, name, self.env[name]))
+        self.hide(name, block)
         node.outputs = (*node.outputs, value)
         self.env[name] = value
 
@@ -179,21 +178,9 @@ class Reader(NodeReader):
         end.line = number
         end.prev = self.before
         self.before.next = end
-        env, gone = self.env, self.gone
-        for value in block.param_node.outputs:
-            if env.pop(value.name, None) is not None:
-                gone[value.name] = value
-        node = end.next
-        while True:     # not `while node is not end`: see the note in the printer's loop
-            if node is end:
-                break
-            for value in node.outputs:
-                if env.pop(value.name, None) is not None:
-                    gone[value.name] = value
-            node = node.next
         while self.hidden and self.hidden[-1][0] is block:
             _, name, value = self.hidden.pop()
-            env[name] = value
+            self.env[name] = value
         self.block, self.before = self.stack.pop()
         self.indent = "  " * (2 * len(self.stack) + 1)
 
