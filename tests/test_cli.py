@@ -168,6 +168,10 @@ def test_fmt_keeps_large_constants_beside_the_text(tmp_path: Path) -> None:
     assert "%0 : Float(4, 5) = prim::Constant[value=<Tensor>]()" in path.read_text()
     code, out, err = irtool_("fmt", f"--constants={tmp_path / 'none.npz'}", str(path))
     assert code == 0 and "nobody has the numbers of constant %0" in err
+    code, out, err = irtool_("run", f"--constants={archive}", str(path), "--input", "x=3x4xf32=1")
+    assert (code, err) == (0, "")
+    assert "[10.       11.333334 12.666666" in out
+    assert irtool_("run", str(path), "--input", "x=3x4xf32=1")[0] == 1
     np.savez(archive, **{"0": weight.astype(np.float64)})
     code, out, err = irtool_("fmt", f"--constants={archive}", str(path))
     assert (code, out) == (1, "")

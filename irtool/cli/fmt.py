@@ -70,17 +70,24 @@ def take_constants(module: Module, path: str, console: Console) -> None:
     """Attach the arrays of an npz, where there is one; say which constants stay without."""
     import os
 
-    from irtool.interop.constants import attach, missing
-    from irtool.interop.npz import decode
+    from irtool.interop.constants import missing
 
     if os.path.exists(path):
-        unused = attach(module, decode(console.read_bytes(path), path))
-        if unused:
-            raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'")
+        attach_constants(module, path, console)
     lost = missing(module)
     if lost:
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         console.err(f"warning: {module.filename}: nobody has the numbers of constant %{lost[0]}{more}")
+
+
+def attach_constants(module: Module, path: str, console: Console) -> None:
+    """Attach the arrays of an npz. Raises Error for a key that is no constant, UsageError where the file cannot be read."""
+    from irtool.interop.constants import attach
+    from irtool.interop.npz import decode
+
+    unused = attach(module, decode(console.read_bytes(path), path))
+    if unused:
+        raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'")
 
 
 def keep_constants(module: Module, path: str) -> None:

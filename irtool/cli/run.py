@@ -22,6 +22,10 @@ def run(arguments: Arguments, console: Console) -> int:
     from irtool.ops.arrays import seeded
 
     module = parse_source(console.read(arguments.file))
+    if arguments.constants:
+        from irtool.cli.fmt import attach_constants
+
+        attach_constants(module, arguments.constants, console)
     for path in arguments.load:
         load_python(path, console)
     graph = chosen(module, arguments)
@@ -248,6 +252,7 @@ COMMAND = Command(
         Option("-i --input", "a value: x=2x3xf32=0, n=3, l=[1,2], x=@file.npy; replaces or adds; repeat", value="NAME=VALUE", many=True,
                group=INPUTS),
         Option("--cast", "convert inputs to the declared dtypes", group=INPUTS),
+        Option("--constants", "arrays of the constants that the text has as <Tensor>", value="FILE.npz", group=INPUTS),
         Option("--graph", "run this graph of the file, as it stands", value="NAME", group=INPUTS),
         Option("--pair", "run this gradient pair (not yet)", value="NAME", group=INPUTS),
         Option("--cotangents", "vjp0, vjp1, ... of a pair (not yet)", value="FILE.npz", group=INPUTS),

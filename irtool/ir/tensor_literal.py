@@ -125,7 +125,7 @@ class TensorLiteral:
         text = self.text
         if text.startswith("<"):
             raise UnsupportedError("the text holds no data for this tensor ('<Tensor>'): "
-                                   "keep the numbers beside it, as `irtool fmt --constants=FILE.npz` does")
+                                   "--constants=FILE.npz takes the numbers from beside it")
         if text.startswith("{"):
             return [self._cast(_number(text[1:-1].strip(), text), 1.0)]
         shape = self.shape
