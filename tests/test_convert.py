@@ -406,3 +406,21 @@ def test_torch_reads_the_graphs_of_2018_once_converted() -> None:
     torch = pytest.importorskip("torch")
     for text in (GRAPH_2018, IN_2018_06.replace("   = prim::Print(%4, %14)\n", "").replace(", scope: Net/Sum[s]", "")):
         torch._C.parse_ir(converted(text, "G"))
+
+
+def test_lists_among_other_operands_are_written_out_only_where_they_are_read_back() -> None:
+    text = """\
+graph(%x : Tensor,
+      %h : Tensor,
+      %c : Tensor,
+      %w : Tensor):
+  %0 : NoneType = prim::Constant()
+  %1 : Tensor[] = prim::ListConstruct(%h, %c)
+  %2 : Tensor, %3 : Tensor = aten::lstm_cell(%x, %1, %w, %w, %0, %0)
+  %4 : Tensor[] = aten::nonzero_numpy(%x)
+  %5 : Tensor = prim::ListUnpack(%4)
+  return (%2, %5)
+"""
+    there = converted(text, "C1")
+    assert "aten::lstm_cell(%x, %1, %w, %w, %0, %0)" in there and "prim::ListUnpack(%4)" in there
+    assert converted(text, "C1", "G").count("aten::lstm_cell(%x, %1, %w, %w, %0, %0)") == 1

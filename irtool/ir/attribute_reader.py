@@ -1,4 +1,4 @@
-"""Attribute text -> names, value texts, Python values (docs/ir-grammar, section 3). Iterative or bounded in depth throughout."""
+"""Attribute text -> names, value texts, Python values. Iterative or bounded in depth throughout."""
 from __future__ import annotations
 
 from irtool.ir.errors import Error

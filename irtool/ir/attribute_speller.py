@@ -1,4 +1,4 @@
-"""Python values -> attribute text, as a dialect prints them (docs/ir-grammar, section 3)."""
+"""Python values -> attribute text, as a dialect prints them."""
 from __future__ import annotations
 
 from irtool.ir.attribute_reader import Opaque

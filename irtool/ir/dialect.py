@@ -1,4 +1,4 @@
-"""The dialects of the text: what each of them spells differently, as one table (docs/ir-grammar, section 1)."""
+"""The dialects of the text: what each of them spells differently, as one table."""
 from __future__ import annotations
 
 from irtool.ir.errors import Error

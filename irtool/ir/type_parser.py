@@ -1,4 +1,4 @@
-"""Type text -> Type: every type PyTorch ever printed (docs/ir-grammar, section 4), one object per distinct text."""
+"""Type text -> Type: every type PyTorch ever printed, one object per distinct text."""
 from __future__ import annotations
 
 from irtool.ir.errors import Error

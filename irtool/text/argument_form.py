@@ -40,7 +40,7 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
     for argument, value in zip(schema.arguments, given, strict=False):
         if not _give(argument, value, inputs, attributes, left_out, target):
             return False
-    changed = _take(node, schema, tuple(inputs), attributes)
+    changed = _take(node, schema, given, tuple(inputs), attributes)
     return _unpack_results(node) or changed
 
 
@@ -107,8 +107,9 @@ def _is_fixed(value: Value) -> bool:
     return True
 
 
-def _take(node: Node, schema: Schema, inputs: tuple[Value, ...], attributes: dict[str, Attribute]) -> bool:
-    """Give the node its new operands and attributes, unless they would be read as another overload's."""
+def _take(node: Node, schema: Schema, given: list[Value | Literal | list[Value]], inputs: tuple[Value, ...],
+          attributes: dict[str, Attribute]) -> bool:
+    """Give the node its new operands and attributes, unless they would be read as other arguments, or another overload's."""
     if inputs == node.inputs:
         return False
     again = resolve(node.kind, [value.type for value in inputs], [name for name in attributes if name in schema.positions])
@@ -116,6 +117,13 @@ def _take(node: Node, schema: Schema, inputs: tuple[Value, ...], attributes: dic
         return False
     if any(not _reads_alike(again.arguments[again.positions[name]], argument) for name in attributes
            if (argument := _argument(schema, name)) is not None):
+        return False
+    try:
+        read = node_arguments(Node(node.kind, inputs, attributes), again)
+    except ValueError:
+        return False
+    if any(isinstance(value, Value) and isinstance(found, (Value, list)) and found is not value and found != list(value.node.inputs)
+           for value, found in zip(given, read, strict=False)):
         return False
     dropped = [value for value in node.inputs if value not in inputs]
     node.set_inputs(inputs)
@@ -155,12 +163,13 @@ def _unpack_results(node: Node) -> bool:
     if len(uses) != 1 or uses[0].user.kind != "prim::ListUnpack" or uses[0].user.owner is not node.owner:
         return False
     unpack = uses[0].user
-    count = len(unpack.outputs)
+    if len(unpack.outputs) < 2:     # one result would be read as the list
+        return False
     for old in unpack.outputs:
         old.replace_all_uses_with(node.add_output(old.name, old.type))
     unpack.destroy()
     node.remove_output(0)
-    return count >= 0
+    return True
 
 
 # ---------------------------------------------------------------- attributes -> operands
