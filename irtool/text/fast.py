@@ -19,21 +19,21 @@ class FreshNode(Node):
     """A node whose slots the reader fills: made without a call of `Node.__init__`, which would cost more than all the slots."""
 
     __slots__ = ()
-    __init__ = object.__init__  # type: ignore[assignment]
+    __init__ = object.__init__
 
 
 class FreshValue(Value):
     """A value whose slots the reader fills."""
 
     __slots__ = ()
-    __init__ = object.__init__  # type: ignore[assignment]
+    __init__ = object.__init__
 
 
 class FreshBlock(Block):
     """A block whose slots the reader fills."""
 
     __slots__ = ()
-    __init__ = object.__init__  # type: ignore[assignment]
+    __init__ = object.__init__
 
 
 CHUNK = 1 << 16
@@ -47,7 +47,7 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
     env = reader.env
     templates, tails = reader.file.templates, reader.file.tails
     block, before, indent = reader.block, reader.before, reader.indent
-    while not reader.done:
+    while True:
         pos = reader.pos
         stop = text.find("\n", min(pos + CHUNK, size)) + 1 or size
         lines = text[pos:stop].split("\n")
@@ -124,9 +124,8 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
             last = number
             reader.pos, reader.line, reader.before = pos, number, before
             if not block_line(reader, line, parts):
-                reader.statement()
-                if reader.done:
-                    break
+                if not reader.statement():
+                    return
                 for _ in range(reader.line - number - 1):
                     next(numbered, None)
             pos, last = reader.pos, reader.line

@@ -5,7 +5,7 @@ Everything here is linear and keeps no recursion: nesting is counted, and more t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Reversible
 
 MAX_DEPTH = 200
 """Deepest nesting of brackets in a type or an attribute, and of blocks and subgraphs."""
@@ -21,7 +21,6 @@ FILLER = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 """What may stand between the members of a list: blanks, line ends, comments."""
 
 WORD = re.compile(r"%?[\w:.]+")
-BARE_RESULT = re.compile(r"([\w.]+)[ \t]*:[ \t]")
 KIND = re.compile(r"[A-Za-z_]\w*(?:::?\w+)*(?:\.\w+)?[!?]*")
 PYTHON_OP = re.compile(r"\^(?:<[^>\n]*>|[^\s\[(%]+)")
 WORDS = re.compile(r"([^%\n]*?)\((?=%|\))")
@@ -102,12 +101,12 @@ def word_end(text: str, pos: int) -> int:
     return match.end() if match else pos + 1
 
 
-def nearest(name: str, known: Mapping[str, object] | list[str]) -> str:
+def nearest(name: str, known: Reversible[str]) -> str:
     """The name among the (latest) known ones that is most like this one; empty when none is."""
     import difflib
     from itertools import islice
 
-    found = difflib.get_close_matches(name[:100], [k for k in islice(reversed(known), 2000) if len(k) < 100], 1, 0.6)  # type: ignore[call-overload]
+    found = difflib.get_close_matches(name[:100], [k for k in islice(reversed(known), 2000) if len(k) < 100], 1, 0.6)
     return found[0] if found else ""
 
 

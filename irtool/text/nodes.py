@@ -12,18 +12,23 @@ from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
 from irtool.text.printer import Printer
 
 if TYPE_CHECKING:
+    from irtool.ir.dialect import Dialect
     from irtool.text.parser import GraphFile
 
 
 class NodeReader:
     """A place in a graph's text, the values that are visible there, and how to read a node at it."""
 
-    def __init__(self, file: GraphFile, pos: int, line: int, graph: Graph) -> None:
+    def __init__(self, file: GraphFile, dialect: Dialect) -> None:
         self.file = file
         self.text = file.text
+        self.dialect = dialect
+
+    def begin(self, pos: int, line: int) -> None:
+        """Start a graph at `pos`, with nothing read yet."""
         self.pos = pos
         self.line = line
-        self.graph = graph
+        self.graph = graph = Graph(self.dialect)
         self.block = graph.block
         self.before = graph.block.return_node
         self.indent = "  "
@@ -88,7 +93,7 @@ class NodeReader:
             if not text:
                 raise expected("a type", self.text, begin)
             try:
-                found = parse_type(text, self.graph.dialect)
+                found = parse_type(text, self.dialect)
             except TypeSyntaxError as error:
                 at = begin + min(error.offset, len(text) - 1)
                 raise Mistake(error.message, at, max(at + 1, end)) from None
@@ -102,7 +107,7 @@ class NodeReader:
             text = attribute.text if attribute is not None else "None"
             if lexer.LITERAL.fullmatch(text) and text[:1] not in "<{":
                 return literal_type(text)
-        return parse_type(self.graph.dialect.tensor_word)
+        return parse_type(self.dialect.tensor_word)
 
     # -- nodes
     def node(self, pos: int, at: int, lead: str) -> None:
@@ -122,7 +127,7 @@ class NodeReader:
         waits = lexer.SUBGRAPH_KIND.match(node.kind)
         if waits:
             self.waits.setdefault(node.kind, []).insert(0, node)
-        if lead or waits or self.graph.dialect.uses_lists or self.printer.line(node, self.indent) != text[pos:end]:
+        if lead or waits or self.dialect.uses_lists or self.printer.line(node, self.indent) != text[pos:end]:
             self.records.append((node, 0, lead, pos, end))
         elif len(node.outputs) == 1 and all(value.name for value in node.inputs):
             head = text[start:after].partition(" ")[2]
@@ -195,7 +200,7 @@ class NodeReader:
         if text.startswith((" ", "\t"), end):
             words = lexer.WORDS.match(text, end)
             scalars = words[1].strip() if words is not None else "?"
-            if words is None or (scalars and self.graph.dialect.typed):
+            if words is None or (scalars and self.dialect.typed):
                 raise expected("'(' and the operands", text, blanks(text, end))
             return kind, {"scalars": Attribute(scalars)} if scalars else NO_ATTRIBUTES, words.end(1)
         return kind, NO_ATTRIBUTES, end
@@ -250,7 +255,7 @@ class NodeReader:
             if match is not None:
                 values.append(self.value(match[1], pos, match.end()))
             else:
-                match = lexer.LITERAL.match(text, pos) if self.graph.dialect.literal_operands else None
+                match = lexer.LITERAL.match(text, pos) if self.dialect.literal_operands else None
                 if match is None:
                     raise expected("a value such as %x" if pos < len(text) else "')' after the operands", text, pos)
                 values.append(self.literal(match.group()))
@@ -266,7 +271,7 @@ class NodeReader:
         found = self.env.get(name)
         if found is not None:
             return found
-        if name.endswith(".0") and name[:-2] in self.env and not self.graph.dialect.typed:
+        if name.endswith(".0") and name[:-2] in self.env and not self.dialect.typed:
             return self.env[name[:-2]]      # 2017-09: a fusion group is defined as %15 and used as %15.0
         if self.elided:
             node = Node("prim::Omitted")

@@ -199,8 +199,8 @@ class Printer:
         if node is self.graph.block.return_node:
             return f"Ret {refs}\n" if refs else "Ret\n"
         scalars = node.attributes.get("scalars")
-        words = [self.refs(node.outputs), "=", node.kind + attributes_text(node.attributes), scalars.text if scalars is not None else "", refs]
-        return " ".join([word for word in words if word]) + "\n"
+        words = (self.refs(node.outputs), "=", node.kind + attributes_text(node.attributes), scalars.text if scalars is not None else "")
+        return " ".join([word for word in (*words, refs) if word]) + "\n"
 
     # -- nodes
     def nodes(self, block: Block, level: int, out: Text) -> None:  # noqa: C901  the hot loop: one branch per number of operands

@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NoReturn
 
-from irtool.ir.graph import PARAM, Block, Graph, Node, Value
+from irtool.ir.graph import PARAM, Block, Node, Value
 from irtool.ir.types import Type
 from irtool.text import lexer
 from irtool.text.fast import new_block, read_body
@@ -26,14 +26,19 @@ class Reader(NodeReader):
 
     def __init__(self, file: GraphFile, pos: int, line: int, dialect: Dialect, label: tuple[int, Reader | None, Node | None],
                  lead: str) -> None:
-        super().__init__(file, pos, line, Graph(dialect))
-        self.graph.source = file.source
-        self.braces = dialect.braces
+        self.label = label
+        """Where the header begins; for a subgraph also who reads the graph around it, and the node that owns it."""
+        super().__init__(file, dialect)
+        self.begin(pos, line, lead)
+
+    def begin(self, pos: int, line: int, lead: str = "") -> None:
+        """Start at `pos`, with nothing read yet."""
+        super().begin(pos, line)
+        self.graph.source = self.file.source
+        self.braces = self.graph.dialect.braces
         self.done = False
         self.lead = lead
         """Comments and blank lines before the next part."""
-        self.label = label
-        """Where the header begins; for a subgraph also who reads the graph around it, and the node that owns it."""
         self.stack: list[tuple[Block, Node]] = []
         """Enclosing blocks, and the node in each that owns the next one."""
         self.owners: list[Node] = []
@@ -47,12 +52,13 @@ class Reader(NodeReader):
         """Header, body and return."""
         start, line, lead, problems = self.pos, self.line, self.lead, len(self.file.problems)
         self.read_header()
-        read_body(self)
+        if not self.done:
+            read_body(self)
         if len(self.file.problems) == problems and not self.names_are_good():
-            self.__init__(self.file, start, line, self.graph.dialect, self.label, lead)  # type: ignore[misc]
+            self.begin(start, line, lead)
             self.read_header()
-            while not self.done:
-                self.statement()
+            while self.statement():
+                pass
         for node in self.owners:
             node.blocks = tuple(node.blocks)
 
@@ -185,8 +191,8 @@ class Reader(NodeReader):
         self.indent = "  " * (2 * len(self.stack) + 1)
 
     # -- statements
-    def statement(self) -> None:
-        """Read one statement, with the blank lines and comments before it, from the beginning of a line."""
+    def statement(self) -> bool:
+        """Read one statement, with the blank lines and comments before it, from the beginning of a line. Is there more to read?"""
         try:
             self.one_statement()
             while self.lead and not self.done:      # a line that is kept with the statement after it
@@ -199,8 +205,10 @@ class Reader(NodeReader):
             self.lead = ""
             if self.pos >= len(self.text):
                 self.done = True
+        return not self.done
 
     def one_statement(self) -> None:
+        """The same, but raises Mistake."""
         text = self.text
         pos = self.pos
         while True:
@@ -242,7 +250,9 @@ class Reader(NodeReader):
         self.done = True
         self.pos = self.text.rfind("\n", 0, end) + 1
         self.line = self.text.count("\n", 0, end) + 1
-        where = f"block{len(self.stack[-1][1].blocks) - 1}, whose end '-> (...)' is missing" if self.stack else "a graph: expected 'return (...)'"
+        where = "a graph: expected 'return (...)'"
+        if self.stack:
+            where = f"block{len(self.stack[-1][1].blocks) - 1}, whose end '-> (...)' is missing"
         raise Mistake(f"the text ends inside {where}", end)
 
     def stray_brace(self, pos: int, at: int, lead: str) -> None:
