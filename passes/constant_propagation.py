@@ -10,7 +10,7 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.numbering import node_key
 from irtool.ir.rewrite import become_constant, inline_block, replace_node
-from irtool.ir.types import ListType, Type
+from irtool.ir.types import ListType, Type, contiguous_strides, spell, tensor_type
 from irtool.ops.folding import evaluate, is_foldable
 
 
@@ -96,11 +96,12 @@ class Propagation:
                 self.changed = True
             return
         build = Builder(self.graph).before(node)
+        if any(self.spell(result, old.type) is None for old, result in zip(node.outputs, results, strict=True)):
+            return
+        fresh = []
         for old, result in zip(node.outputs, results, strict=True):
-            made = self.spell(result, old.type)
-            if made is None:
-                return
-        fresh = [build.constant(result, old.type if result is None else None) for old, result in zip(node.outputs, results, strict=True)]
+            spelled = self.spell(result, old.type)
+            fresh.append(build.constant(result, None if spelled is None else spelled[1]))
         self.known.update(zip(fresh, results, strict=True))
         replace_node(node, fresh)
         self.changed = True
@@ -120,6 +121,10 @@ class Propagation:
         """The constant's attribute and type; None when text cannot hold the value exactly."""
         if value is None:
             return None, declared
+        if isinstance(value, TensorLiteral):
+            shape = value.shape or ()
+            found = tensor_type(value.dtype, shape, contiguous_strides(shape), False, "cpu")
+            return Attribute(value.text, value), spell(found, self.dialect)
         if isinstance(value, list):
             if not isinstance(declared, ListType) or any(isinstance(each, (list, tuple)) for each in value):
                 return None

@@ -1,4 +1,7 @@
-"""Operators on constants, for passes that compute ahead: numbers, strings, lists and tuples, without NumPy where that can be."""
+"""Operators on constants, for passes that compute ahead: numbers, strings, lists and tuples, without NumPy where that can be.
+
+Tensors of one element take part, as `TensorLiteral`s that know their dtype and shape; larger ones do not, for no text holds them.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
+from irtool.ir.tensor_literal import TensorLiteral
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -43,8 +47,12 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
     if found is not None:
         return found
     schema = schema_of(node)
-    if schema is None or not all(map(_is_plain, values)):
+    if schema is None:
         return None
+    if not all(map(_is_plain, values)):
+        values = [_array(value) if isinstance(value, TensorLiteral) else value for value in values]
+        if not all(_is_plain(value) or hasattr(value, "dtype") for value in values):
+            return None
     if node.attributes or len(node.inputs) != len(schema.arguments):
         values = _arguments(node, schema, values)
     try:
@@ -52,7 +60,8 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
     except (Error, NotImplementedError, ArithmeticError, ValueError, TypeError, IndexError, KeyError):
         return None         # it fails when it runs, with the right message
     results = list(result) if len(schema.returns) > 1 and isinstance(result, tuple) else [result]
-    return results if len(results) == len(node.outputs) and all(map(_is_plain, results)) else None
+    results = [_literal(value) if hasattr(value, "dtype") else value for value in results]
+    return results if len(results) == len(node.outputs) and all(isinstance(v, TensorLiteral) or _is_plain(v) for v in results) else None
 
 
 def _is_too_big(kind: str, values: Sequence[Any]) -> bool:
@@ -72,6 +81,27 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return len(value) <= MAX_SIZE and all(map(_is_plain, value))
     return type(value) in PLAIN and (not isinstance(value, str) or len(value) <= MAX_SIZE)
+
+
+def _array(literal: TensorLiteral) -> Any:
+    """The array of a one-element tensor whose text says all; else None, which no schema takes for a tensor."""
+    dtype, shape = literal.dtype, literal.shape
+    if dtype is None or shape is None or len(shape) > 1 or not literal.text.startswith("{") or dtype.startswith(("q", "complex", "bfloat")):
+        return literal
+    import numpy as np
+
+    from irtool.ops.arrays import dtype_named
+
+    return np.full(shape, literal.item(), dtype_named(dtype))
+
+
+def _literal(array: Any) -> Any:
+    """An array of one element as text that reads back exactly; any other array as it is."""
+    if array.size != 1 or array.ndim > 1 or array.dtype.kind not in "biuf" or array.dtype.name == "bfloat16":
+        return array
+    element = array.reshape(())
+    number = float(str(element)) if array.dtype.kind == "f" else element.item()     # the shortest decimal for this precision
+    return TensorLiteral(TensorLiteral.scalar(number).text, str(array.dtype), tuple(array.shape))
 
 
 def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
