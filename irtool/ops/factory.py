@@ -71,6 +71,8 @@ def filled(xp, size, number, dtype):
 def _sized(name, number):
     """zeros, ones, empty: of a size."""
     def kernel(xp, size, dtype, layout, device, pin_memory, memory_format=None):
+        if name == "zeros" and any(length < 0 for length in size):
+            raise RunError("zeros: Dimension size must be non-negative.")
         return filled(xp, size, number, options(dtype, layout, device))
     schema = ".memory_format" if name == "empty" else ""
     tail = ", MemoryFormat? memory_format=None" if name == "empty" else ""
