@@ -55,6 +55,20 @@ def test_every_command_has_help_of_one_screen(name: str) -> None:
         assert option.help and option.flags[-1].startswith("--")
 
 
+def test_help_of_a_command_by_name() -> None:
+    assert irtool_("help", "fmt") == irtool_("fmt", "--help")
+    assert irtool_("help") == irtool_("--help")
+    assert irtool_("help", "fnt")[0] == 2
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(arguments: Arguments, console: Console) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(load("fmt"), "run", interrupt)
+    assert irtool_("fmt") == (130, "", "")
+
+
 def test_versions() -> None:
     assert irtool_("--version") == (0, f"irtool {irtool.__version__}\n", "")
     report = json.loads(irtool_("--version", "--json")[1])

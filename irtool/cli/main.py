@@ -44,13 +44,15 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
         import gc
 
         gc.disable()        # one short command: what it makes lives until it ends
-    from irtool.cli.console import Console
-
-    console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
     try:
+        from irtool.cli.console import Console
+
+        console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
         code = dispatch(words, console)
         console.stdout.flush()
         return code
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         if own_process:     # `irtool opt ... | head`: nobody reads on, and the interpreter must not complain at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,6 +66,8 @@ def dispatch(words: list[str], console: Console) -> int:
     from irtool.ir.errors import Error, PipelineError, did_you_mean
 
     warn_of_environment(console)
+    if words[:1] == ["help"] and len(words) > 1:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         console.out(overview())
         return 0 if words else 2
@@ -81,8 +85,6 @@ def dispatch(words: list[str], console: Console) -> int:
         arguments = command.parse(rest)
         console.configure(arguments)
         return command.run(arguments, console)
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         raise
     except Error as error:
