@@ -37,6 +37,8 @@ def _text(type: Type, dialect: Dialect) -> str:
     if isinstance(type, NamedTupleType):
         return "NamedTuple(" + ", ".join(f"{n} : {_text(t, dialect)}" for n, t in zip(type.names, type.elements, strict=True)) + ")"
     if isinstance(type, TupleType):
+        if not type.elements and dialect.bare_sizes:
+            return "Tuple"      # `()` is a tensor there
         return "(" + ", ".join(_text(t, dialect) for t in type.elements) + ")"
     if isinstance(type, DictType):
         if dialect.python_dicts:
