@@ -1,0 +1,140 @@
+"""Laws of the text front end over generated graphs and damaged files.
+
+`IRTOOL_FUZZ=10000` sets how many damaged texts are tried (200 by default).
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from irtool.ir.errors import ParseError
+from irtool.text.parser import MAX_ERRORS, parse
+
+CORPUS = [path.read_bytes().decode("utf-8", "surrogateescape")
+          for path in sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt")) if path.stat().st_size < 5000]
+EXAMPLES = int(os.environ.get("IRTOOL_FUZZ", "200"))
+
+PIECES = ["%", "(", ")", "[", "]", "{", "}", ":", " : ", "=", " = ", ",", ", %", "\n", "\r\n", "\t", " ", '"', "'", "#", " # ", "->", "return (",
+          "block0(", "graph(", "with prim::F_0 = graph(", "---------------- stage 7 ----------------\n", "-------- stage 99999999 --------",
+          ", scope: ", ", uses = [", "^", "::", "\0", "\udc80", "9" * 5000, "<Tensor>", "aten::add", "%1", "%x", "Float(2, 3)", "# ...\n", "}\n",
+          "}{", '"\\"', "\u2028", "\x0b", "Subgraph=<Graph>", "scalars=1", "# graph f: a=[1, 2]\n", "Ret %1", "%1 = Foo %2\nRet %1\n", "(" * 300,
+          "prim::FusionGroup_0", ";", "!", "?", "*", "-1", "inf", "List[", "Tensor(dtype = Float , shape = (2, 3)"]
+
+
+@st.composite
+def damaged(draw: Callable[..., object]) -> str:
+    """A file of the corpus with a few edits: pieces put in, spans and lines cut out, doubled or exchanged."""
+    text = str(draw(st.sampled_from(CORPUS)))
+    for _ in range(int(str(draw(st.integers(1, 4))))):
+        start, stop = sorted((int(str(draw(st.integers(0, len(text))))), int(str(draw(st.integers(0, len(text)))))))
+        what = draw(st.sampled_from(["insert", "replace", "delete", "truncate", "cut", "double", "exchange", "splice"]))
+        lines = text.split("\n")
+        here, there = start % len(lines), stop % len(lines)
+        match what:
+            case "insert":
+                text = text[:start] + str(draw(st.sampled_from(PIECES))) + text[start:]
+            case "replace":
+                text = text[:start] + str(draw(st.sampled_from(PIECES))) + text[start + 1:]
+            case "delete":
+                text = text[:start] + text[start + 1 + stop % 7:]
+            case "truncate":
+                text = text[:stop]
+            case "cut":
+                text = text[:start] + text[stop:]
+            case "double":
+                text = "\n".join([*lines[:there], lines[here], *lines[there:]])
+            case "exchange":
+                lines[here], lines[there] = lines[there], lines[here]
+                text = "\n".join(lines)
+            case _:
+                text = text[:start] + str(draw(st.sampled_from(CORPUS)))[start % 100:stop % 400] + text[start:]
+    return text
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(damaged())
+def test_a_damaged_text_reads_or_is_diagnosed(text: str) -> None:
+    try:
+        module = parse(text, "damaged.ir")
+    except ParseError as error:
+        assert 1 <= len(error.diagnostics) <= MAX_ERRORS
+        lines = text.split("\n")
+        for diagnostic in error.diagnostics:
+            assert 1 <= diagnostic.line <= len(lines)
+            assert 1 <= diagnostic.col <= len(lines[diagnostic.line - 1]) + 1
+            assert diagnostic.message.isprintable()
+        assert str(error)
+    else:
+        assert str(module) == text
+        for graph in module.graphs:
+            graph.build_uses()
+            assert all(node.owner is not None for node in graph.walk())
+
+
+NAMES = st.from_regex(r"(?:[a-z_][a-z0-9_]{0,5}(?:\.[0-9]{1,2})?|[0-9]{1,3}|onnx::[A-Z]_0|/a/b_0)", fullmatch=True)
+TYPES = st.sampled_from(["Tensor", "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)", "int", "int[]", "Tensor?[]", "str", "bool?",
+                         "(int, Tensor)", "Dict(str, int[])", "NoneType", "Long(requires_grad=0, device=cuda:0)", "__torch__.a.B",
+                         "NamedTuple(a : int, b : Tensor)", "Future(Tensor)", "Float(*, 3)", "Union(int, str)"])
+ATTRIBUTES = st.sampled_from(["", "", "[value=1]", "[value=0.10000000000000001]", '[value="a, b=c]("]', '[value="\\"%x # )"]', "[value={1}]",
+                              "[value=<Tensor>]", "[a=[1, 2], b=(1, 2), c=None]", "[value= 1  2 [ CPULongType{2} ]]",
+                              "[types=[Tensor(requires_grad=0), Float(2)]]"])
+TAILS = st.sampled_from(["", "", "", " # a.py:1:2", ", scope: Net/Linear[fc]", ", scope: __main__.M:: # b c.py:30:4", ", scope: f()"])
+
+
+@st.composite
+def graphs(draw: Callable[..., object]) -> str:
+    """The text of a graph as today's printer writes it: ops with attributes and tails, several outputs, none, nested blocks."""
+    taken: set[str] = set()
+    lines: list[str] = []
+
+    def fresh() -> str:
+        name = str(draw(NAMES.filter(lambda name: name not in taken)))
+        taken.add(name)
+        return name
+
+    def declared(count: int, scope: list[str]) -> str:
+        names = [fresh() for _ in range(count)]
+        scope += names
+        return ", ".join(f"%{name} : {draw(TYPES)}" for name in names)
+
+    def refs(scope: list[str], most: int = 6) -> str:
+        count = int(str(draw(st.integers(0, most)))) if scope else 0
+        return ", ".join(f"%{draw(st.sampled_from(scope))}" for _ in range(count))
+
+    def nodes(scope: list[str], level: int) -> None:
+        for _ in range(int(str(draw(st.integers(0, 4))))):
+            operands = refs(scope)
+            blocks = int(str(draw(st.sampled_from([0, 0, 0, 1, 2])))) if level < 7 else 0
+            kind = draw(st.sampled_from(["aten::mul", "prim::If", "foo::bar_x", "^Name(1, (2, 3))", "prim::Constant"]))
+            inner: list[str] = []
+            outputs = declared(int(str(draw(st.sampled_from([1, 1, 1, 1, 0, 2])))), inner)
+            attributes = "" if str(kind).startswith("^") else draw(ATTRIBUTES)
+            lines.append(f"{'  ' * level}{outputs} = {kind}{attributes}({operands}){draw(TAILS)}")
+            for number in range(blocks):
+                local = list(scope)
+                lines.append(f"{'  ' * (level + 1)}block{number}({declared(int(str(draw(st.integers(0, 2)))), local)}):")
+                nodes(local, level + 2)
+                lines.append(f"{'  ' * (level + 2)}-> ({refs(local, 3)})")
+            scope += inner
+
+    top: list[str] = []
+    inputs = declared(int(str(draw(st.integers(0, 3)))), top)
+    for name in top[1:]:
+        inputs = inputs.replace(f", %{name} : ", f",\n      %{name} : ", 1)
+    nodes(top, 1)
+    return f"graph({inputs}):\n" + "".join(f"{line}\n" for line in lines) + f"  return ({refs(top)})\n"
+
+
+@settings(max_examples=max(50, EXAMPLES // 10), suppress_health_check=list(HealthCheck))
+@given(st.lists(graphs(), min_size=1, max_size=3), st.sampled_from(["", "\n", "a title\n", "# graph f: of=g n=[1, 2]\n"]))
+def test_generated_graphs_round_trip(texts: list[str], between: str) -> None:
+    text = between.join(["", *texts])
+    module = parse(text)
+    assert str(module) == text
+    assert len(module.graphs) == len(texts)
+    again = parse("".join(str(graph) for graph in module.graphs))
+    assert [[node.kind for node in graph.walk()] for graph in again.graphs] == [[node.kind for node in graph.walk()] for graph in module.graphs]
