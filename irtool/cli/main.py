@@ -50,6 +50,8 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
         console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
         code = dispatch(words, console)
         console.stdout.flush()
+        if own_process:
+            gc.freeze()         # or the interpreter's last act would be to walk all of it
         return code
     except KeyboardInterrupt:
         return 130
