@@ -201,6 +201,11 @@ graph(%x : Tensor):
 """
 
 
+def test_strings_of_2018_are_escaped_today() -> None:
+    text = 'graph() {\n  %0 : string = prim::Constant[value="say "hi""]()\n  return (%0);\n}\n'
+    assert 'prim::Constant[value="say \\"hi\\""]()' in converted(text, "G")
+
+
 def test_lists_that_grow_stay_operands() -> None:
     text = """\
 graph(%x : Tensor):

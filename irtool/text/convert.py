@@ -6,7 +6,7 @@ target has no words for is left out of types (`device=cpu` in 2018), and kept as
 from __future__ import annotations
 
 from irtool.ir.attribute import Attribute, Opaque, TensorLiteral
-from irtool.ir.attribute_reader import split_attributes
+from irtool.ir.attribute_reader import skip_string, split_attributes
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.dialect import DIALECTS, Dialect, dialect
 from irtool.ir.errors import Error
@@ -224,7 +224,7 @@ class _Conversion:
         is_float = type is None and name in ONNX_FLOATS and node.kind.startswith("onnx::")
         if is_float:
             value = _as_floats(value)
-        quoted = '"' in attribute.text or target.string_style in ("raw", "escaped")
+        quoted = target.string_style in ("raw", "escaped") or _is_quoted(attribute.text, value)
         is_known = type is not None or is_float
         if not is_known and _is_loosely_written(value):
             return attribute.text       # nothing would tell that the `1` for `1.` is a float
@@ -340,6 +340,13 @@ def _is_loosely_written(value: object) -> bool:
     if isinstance(value, list):
         return not value or any(map(_is_loosely_written, value))
     return isinstance(value, (float, complex))
+
+
+def _is_quoted(text: str, value: object) -> bool:
+    """Are the strings in a value quoted, and quotes inside them escaped? They are not in 2018."""
+    if isinstance(value, str):
+        return text.startswith('"') and skip_string(text, 0, len(text)) == len(text)
+    return '"' in text or not isinstance(value, list) or not any(isinstance(each, str) for each in value)
 
 
 def _reads_back(text: str, value: str) -> bool:
