@@ -67,31 +67,36 @@ class Plan:
         self.own_results = own_results      # results defined in the block itself: gone from it once they are handed on
 
 
-def plan_block(block: Block, plans: dict[Block, Plan]) -> frozenset[Value]:
-    """Work out last uses of a block and the blocks in it; gives the outer values it reads."""
+def plan_block(block: Block, plans: dict[Block, Plan]) -> dict[Value, None]:
+    """Work out last uses of a block and the blocks in it; gives the outer values it reads.
+
+    (Tuples are made of lists, not of generators: those leave a trace in CPython's free lists, and memory would seem to grow.)
+    """
     later: set[Value] = set(block.outputs)
+    outer = {value: None for value in block.outputs if value.node.owner is not block}
     steps: list[Step] = []
     node = block.return_node.prev
     while node is not block.param_node and node is not block.return_node:
-        inner: set[Value] = set()
+        inner: dict[Value, None] = {}       # dicts, not sets: the order in which values are released is the same every time
         for nested in node.blocks:
-            inner |= plan_block(nested, plans)
+            inner.update(plan_block(nested, plans))
         subgraph = _subgraph(node)
         if subgraph is not None and subgraph.block not in plans:
             plan_block(subgraph.block, plans)
-        read = inner.union(node.inputs)
+        read = {**dict.fromkeys(node.inputs), **inner}
         dying = [value for value in read if value not in later and value.node.owner is block]
-        early = tuple(value for value in dying if value not in inner) if node.blocks else ()
+        early = tuple([value for value in dying if value not in inner]) if node.blocks else ()
         late = [value for value in dying if value in inner or not node.blocks]
         late += [value for value in node.outputs if value not in later]
         steps.append(Step(node, early, tuple(late)))
-        later |= read
+        outer.update({value: None for value in read if value.node.owner is not block})
+        later.update(read)
         node = node.prev
     steps.reverse()
-    unused = tuple(value for value in block.inputs if value not in later)
-    own = tuple(dict.fromkeys(value for value in block.outputs if value.node.owner is block))
+    unused = tuple([value for value in block.inputs if value not in later])
+    own = tuple([value for value in dict.fromkeys(block.outputs) if value.node.owner is block])
     plans[block] = Plan(block, steps, unused, own)
-    return frozenset(value for value in later if value.node.owner is not block)
+    return outer
 
 
 class Frame:
@@ -237,7 +242,7 @@ class Rounds:
 
     __slots__ = ("done", "limit")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int | None) -> None:
         self.done = 0
         self.limit = limit
 

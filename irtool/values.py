@@ -27,7 +27,7 @@ def _accept(value: Any, type: Type, name: str) -> Any:
         return _accept_array(np.asarray(value), type, name)
     if isinstance(value, list | tuple):
         if isinstance(type, TupleType) and len(type.elements) == len(value):
-            return tuple(_accept(item, each, name) for item, each in zip(value, type.elements, strict=True))
+            return tuple([_accept(item, each, name) for item, each in zip(value, type.elements, strict=True)])
         if isinstance(type, ListType):
             return [_accept(item, type.element, name) for item in value]
         return value
@@ -75,7 +75,8 @@ def _copied(value: Any, known: dict[int, Any]) -> Any:
         elif isinstance(value, dict):
             found = {key: _copied(item, known) for key, item in value.items()}
         else:
-            found = type(value)(_copied(item, known) for item in value)
+            items = [_copied(item, known) for item in value]
+            found = items if isinstance(value, list) else tuple(items)
         known[id(value)] = found
     return found
 
@@ -101,5 +102,5 @@ def delivered(value: Any, type: Type) -> Any:
     if isinstance(type, ListType) and isinstance(value, list) and isinstance(type.element, TensorType):
         return [delivered(item, type.element) for item in value]
     if isinstance(type, TupleType) and isinstance(value, tuple) and len(value) == len(type.elements):
-        return tuple(delivered(item, each) for item, each in zip(value, type.elements, strict=True))
+        return tuple([delivered(item, each) for item, each in zip(value, type.elements, strict=True)])
     return value

@@ -175,12 +175,12 @@ def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
 
 def strided_view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """`x`'s memory from its first element on, with a shape and strides in *elements*. The caller has checked the bounds."""
-    return np.lib.stride_tricks.as_strided(x, tuple(shape), tuple(s * x.itemsize for s in strides), writeable=x.flags.writeable)
+    return np.lib.stride_tricks.as_strided(x, tuple(shape), tuple([s * x.itemsize for s in strides]), writeable=x.flags.writeable)
 
 
 def element_strides(x: Array) -> tuple[int, ...]:
     """Strides in elements, as torch counts them; dimensions of size 1 and empty arrays get the strides torch would give new ones."""
-    return tuple(s // x.itemsize for s in x.strides)
+    return tuple([s // x.itemsize for s in x.strides])
 
 
 def is_contiguous(x: Array) -> bool:

@@ -97,7 +97,7 @@ class Overload:
     def _finish(self, result: Any, args: list[Any]) -> Any:
         """Results as the schema says: arrays for tensors, Python numbers for numbers, no hidden views."""
         if isinstance(result, tuple) and len(self.result) > 1:
-            return tuple(self._finish_one(item, finish, args) for item, finish in zip(result, self.result, strict=False))
+            return tuple([self._finish_one(item, finish, args) for item, finish in zip(result, self.result, strict=False)])
         return self._finish_one(result, self.result[0] if self.result else None, args)
 
     def _finish_one(self, value: Any, finish: Callable[[Any], Any] | None, args: list[Any]) -> Any:
@@ -145,7 +145,7 @@ def _shares(value: Array, args: list[Any]) -> bool:
 
 def _map_arrays(result: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(result, tuple | list):
-        return type(result)(_map_arrays(item, dtype) for item in result)
+        return type(result)([_map_arrays(item, dtype) for item in result])
     return result if result is None else as_array(result, dtype)
 
 

@@ -191,6 +191,8 @@ def _bounds(data: bytes, start: int, end: int) -> tuple[int, int]:
 
 def _find(self: str, substr: str, start: int, end: int, last: bool = False) -> int:
     data = raw(self)
+    if start >= (end if end >= 0 else max(0, len(data) + end + 1)) and start >= 0:     # nothing to search, whatever the size
+        return -1 if substr else start
     low, high = _bounds(data, start, end)
     return data.rfind(raw(substr), low, high) if last else data.find(raw(substr), low, high)
 
@@ -219,7 +221,7 @@ table.define("aten::rindex" + SEARCH, lambda xp, self, substr, start, end: _inde
 def count(xp, self, substr, start, end):
     """How often `substr` stands in it, without overlaps."""
     data = raw(self)
-    low, high = _bounds(data, start, end)
+    low, high = _bounds(data, min(start, len(data)), end)
     return data.count(raw(substr), low, high)
 
 

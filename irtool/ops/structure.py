@@ -76,7 +76,7 @@ def from_literal(value: Any, type: Type | None) -> Any:
         return [from_literal(item, element) for item in value]
     if isinstance(value, tuple):
         types: Sequence[Type | None] = type.elements if isinstance(type, TupleType) else [None] * len(value)
-        return tuple(from_literal(item, each) for item, each in zip(value, types, strict=True))
+        return tuple([from_literal(item, each) for item, each in zip(value, types, strict=True)])
     if isinstance(value, dict):
         element = type.value_type if isinstance(type, DictType) else None
         return {key: from_literal(item, element) for key, item in value.items()}
