@@ -1,7 +1,8 @@
 """Forget shapes."""
 from __future__ import annotations
 
-from irtool.ir.graph import Graph
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.graph import Graph, Value
 from irtool.ir.types import (
     TENSOR,
     DictType,
@@ -23,6 +24,8 @@ from irtool.ir.types import (
 def erase_shapes(graph: Graph) -> bool:
     """Make every tensor type a plain tensor: no dtype, sizes, strides, device.
 
+    A constant of one element that is no 0-dim tensor (`Long(1)`, `{3}`) keeps its type: only the type says so.
+
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):
           %1 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::tanh(%x)
@@ -41,10 +44,16 @@ def erase_shapes(graph: Graph) -> bool:
         new = erased.get(old)
         if new is None:
             new = erased[old] = without_shapes(old, plain)
-        if new is not old:
+        if new is not old and not _is_told_by_type(value):
             value.type = new
             changed = True
     return changed
+
+
+def _is_told_by_type(value: Value) -> bool:
+    """Is it a tensor constant with dimensions that its text (`{3}`) does not show?"""
+    attribute = value.node.attributes.get("value") if value.node.kind in CONSTANT_KINDS else None
+    return attribute is not None and attribute.text.startswith("{") and isinstance(value.type, TensorType) and bool(value.type.sizes)
 
 
 def without_shapes(type: Type, plain: Type) -> Type:

@@ -168,14 +168,15 @@ def _branch(at: Simplifier, node: Node) -> None:
             at.changed = True
 
 
-def _integers(node: Node) -> int | None:
+def _integers(at: Simplifier, node: Node) -> int | None:
     """The constant operand of integer arithmetic, put second where the operator commutes."""
     if len(node.inputs) != 2 or node.inputs[0].type.key != "int" or node.inputs[1].type.key != "int":
         return None
     if node.kind in ("aten::mul", "aten::add"):
         first = constant(node.inputs[0])
-        if type(first) is int:
+        if type(first) is int and type(constant(node.inputs[1])) is not int:
             node.set_inputs((node.inputs[1], node.inputs[0]))
+            at.changed = True
             return first
     second = constant(node.inputs[1])
     return second if type(second) is int else None
@@ -183,7 +184,7 @@ def _integers(node: Node) -> int | None:
 
 def _integer_sum(at: Simplifier, node: Node) -> None:
     """n + 0 is n; constants of two sums in a row are added."""
-    number = _integers(node)
+    number = _integers(at, node)
     if number is None:
         return
     if number == 0:
@@ -192,7 +193,7 @@ def _integer_sum(at: Simplifier, node: Node) -> None:
     source = node.inputs[0].node
     if source.kind not in ("aten::add", "aten::sub") or len(source.inputs) != 2:
         return
-    inner = _integers(source)
+    inner = _integers(at, source)
     if inner is None:
         return
     merged = number + inner if source.kind == node.kind else number - inner
@@ -205,7 +206,7 @@ def _integer_sum(at: Simplifier, node: Node) -> None:
 
 def _integer_product(at: Simplifier, node: Node) -> None:
     """n * 1 and n // 1 are n."""
-    if _integers(node) == 1:
+    if _integers(at, node) == 1:
         at.replace(node.output, node.inputs[0])
 
 
