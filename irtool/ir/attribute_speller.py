@@ -5,7 +5,7 @@ from irtool.ir.attribute_reader import Opaque
 from irtool.ir.dialect import Dialect
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
-from irtool.ir.tensor_literal import TensorLiteral, short_text
+from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.type_model import DictType, ListType, OptionalType, TupleType, Type
 from irtool.ir.type_spelling import python_text, spell
 
@@ -28,7 +28,9 @@ def argument_text(value: object, type: Type, dialect: Dialect) -> str:
     """The text of an operator's argument that is an attribute: numbers for `Scalar` and `Tensor` are `{1}`."""
     inner = type.element if isinstance(type, OptionalType) else type
     if isinstance(value, (bool, int, float, complex)) and (inner.key == "Scalar" or inner.key.startswith("Tensor")):
-        return TensorLiteral.scalar(value).text
+        if isinstance(value, complex):
+            return f"{{({short_text(value.real)},{short_text(value.imag)})}}"
+        return f"{{{short_text(value) if isinstance(value, float) else int(value)}}}"
     return value_text(value, dialect, inner)
 
 
@@ -86,6 +88,12 @@ def _int_text(value: int) -> str:
 
 def _is_negative(value: float) -> bool:
     return value < 0 or (value == 0 and str(value).startswith("-"))
+
+
+def short_text(value: float) -> str:
+    """A float with 6 digits when they say it all (`1`, `0.1`, `1e-05`), else with as many as it takes."""
+    text = f"{value:g}"
+    return text if value != value or float(text) == value else repr(value)
 
 
 def float_text(value: float, dialect: Dialect) -> str:

@@ -38,12 +38,12 @@ class TensorLiteral:
 
     @staticmethod
     def scalar(value: Number) -> TensorLiteral:
-        """`{1}`: a tensor of one element, printed with 6 digits as torch does, or with as many as it takes."""
+        """`{1}`: a tensor of one element, printed with 6 digits as torch does."""
         if isinstance(value, complex):
-            return TensorLiteral(f"{{({short_text(value.real)},{short_text(value.imag)})}}")
+            return TensorLiteral(f"{{({value.real:g},{value.imag:g})}}")
         if isinstance(value, (bool, int)):
             return TensorLiteral(f"{{{int(value)}}}")
-        return TensorLiteral(f"{{{short_text(value)}}}")
+        return TensorLiteral(f"{{{value:g}}}")
 
     @property
     def has_data(self) -> bool:
@@ -163,12 +163,6 @@ class TensorLiteral:
 
     def __repr__(self) -> str:
         return f"TensorLiteral({_short(self.text)!r})"
-
-
-def short_text(value: float) -> str:
-    """A float with 6 digits when they say it all (`1`, `0.1`, `1e-05`), else with as many as it takes."""
-    text = f"{value:g}"
-    return text if value != value or float(text) == value else repr(value)
 
 
 def _short(text: str) -> str:
