@@ -313,6 +313,9 @@ def _spaced(xp, start, end, steps, dtype):
     if dtype.kind in "iu":
         start, end = int(start), int(end)
     places = xp.arange(steps)
+    if dtype.kind in "iu":
+        # torch's compiled loop multiplies and adds in one rounding, which truncation to a whole number shows: more digits do the same
+        places = places.astype(getattr(xp, "longdouble", xp.float64))
     with_step = (end - start) / max(steps - 1, 1)
     result = xp.where(places < steps // 2, start + with_step * places, end - with_step * (steps - 1 - places)).astype(wide)
     return astype(result, dtype)

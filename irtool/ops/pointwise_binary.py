@@ -328,15 +328,25 @@ table.define([f"aten::{name}{overload}(Tensor self, {kind}? min=None, {kind}? ma
              doc="Each element moved into [min, max]; `max` wins when they cross, nan stays and a nan bound gives nan.")
 
 
-for _name, _bound, _namesake in (("clamp_min", "min", "maximum"), ("clamp_max", "max", "minimum")):
-    def _kernel(xp, self, bound, function=_namesake):
+def _bounded(name, bound, function):
+    """clamp_min or clamp_max; the number's overload refuses bool."""
+    def by_tensor(xp, self, limit):
         if self.dtype.kind == "c":
             raise RunError("clamp is not supported for complex types")
-        return getattr(xp, function)(self, bound)
+        return getattr(xp, function)(self, limit)
 
-    table.define((f"aten::{_name}(Tensor self, Scalar {_bound}) -> Tensor",
-                  f"aten::{_name}.Tensor(Tensor self, Tensor {_bound}) -> Tensor"), _kernel, PROMOTE,
-                 doc=f"Each element, at {'least' if _bound == 'min' else 'most'} `{_bound}`.")
+    def by_number(xp, self, limit):
+        if self.dtype.kind == "b":
+            refuse(f"{name}_scalar_cpu", self)
+        return by_tensor(xp, self, limit)
+
+    doc = f"Each element, at {'least' if bound == 'min' else 'most'} `{bound}`."
+    table.define(f"aten::{name}(Tensor self, Scalar {bound}) -> Tensor", by_number, PROMOTE, doc=doc)
+    table.define(f"aten::{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor", by_tensor, PROMOTE, doc=doc)
+
+
+_bounded("clamp_min", "min", "maximum")
+_bounded("clamp_max", "max", "minimum")
 
 
 # ---- three tensors

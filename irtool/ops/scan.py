@@ -30,15 +30,15 @@ _running("cumprod", "cumprod", "Running product along a dimension; whole numbers
 def _running_extreme(name, function, beats):
     """Values and the index each was last reached at. A nan wins from there on, the latest nan giving the index."""
     def kernel(xp, self, dim):
-        only(name, "biuf", self)
         axis = wrap_dim(dim, self.ndim)
-        if self.ndim == 0:
-            return self.copy(), xp.zeros((), xp.int64)
-        values = getattr(xp, function).accumulate(self, axis=axis) if self.size else self.copy()
+        if self.ndim == 0 or self.size == 0:
+            return self.copy(), xp.zeros(self.shape, xp.int64)
+        only(name, "biuf", self)
+        values = getattr(xp, function).accumulate(self, axis=axis)
         reached = (self == values) | (self != self)
         places = xp.arange(self.shape[axis]).reshape([-1 if place == axis else 1 for place in range(self.ndim)])
         indices = xp.where(reached, places, 0)
-        return values, xp.maximum.accumulate(indices, axis=axis) if self.size else indices
+        return values, xp.maximum.accumulate(indices, axis=axis)
     table.define(f"aten::{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", kernel,
                  doc=f"Running {beats} along a dimension and the index it was last reached at; nan wins.")
 
