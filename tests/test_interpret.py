@@ -97,7 +97,8 @@ def test_lists_tuples_dicts_and_types() -> None:
 """
     x = np.ones(1)
     pair, table, last, is_tensor, second = run(text, x, "key")
-    assert pair[0].tolist() == [1] and pair[1] == [1, 2, 2] and table == {"key": [1, 2, 2]} and (last, is_tensor) == (2, True) and second == [1, 2, 2]
+    assert pair[0].tolist() == [1] and pair[1] == [1, 2, 2] and table == {"key": [1, 2, 2]}
+    assert last == 2 and is_tensor is True and second == [1, 2, 2]
 
 
 # -- mutation and aliasing

@@ -141,7 +141,8 @@ def test_arithmetic_is_that_of_64_bit_registers(name: str, args: list[object], e
 
 # -- strings
 @pytest.mark.parametrize(("name", "args", "expected"), [
-    ("aten::len.str", ["é"], 2), ("aten::str", [1.0], "1."), ("aten::str", [0.1], "0.10000000000000001"), ("aten::str", [1e10], "10000000000."),
+    ("aten::len.str", ["é"], 2), ("aten::str", [1.0], "1."),
+    ("aten::str", [0.1], "0.10000000000000001"), ("aten::str", [1e10], "10000000000."),
     ("aten::str", [[1.0, 0.5]], "[1., 0.5]"), ("aten::str", [["a", "b"]], "[a, b]"), ("aten::str", [(1,)], "(1,)"),
     ("aten::str", [{"a": 1}], "{a: 1}"), ("aten::str", [1.5 - 2.25j], "1.5-2.25j"), ("aten::format", ["{{}}", 1], "{1}"),
     ("aten::percentFormat", ["%d %s %%", (3, "x")], "3 x %"), ("aten::percentFormat", ["%f", 123456.789012345], "123456.789062"),
@@ -218,7 +219,8 @@ def test_overloads_agree_with_torch(family: str) -> None:
         kind, _, variant = rest.partition(".")
         text = next(text for text, own in zip(op.schemas, op.names) if own == name)
         kinds = [argument.type_text.replace("?", "") for argument in parse_schema(text).arguments]
-        if op.family != family or "..." in text or kind.startswith(CRASHES) or variant == "int_to_int" or any(k not in SAMPLES for k in kinds):
+        left_out = kind.startswith(CRASHES) or variant == "int_to_int" or "..." in text
+        if op.family != family or left_out or any(k not in SAMPLES for k in kinds):
             continue
         theirs = getattr(getattr(getattr(torch.ops, space), kind), variant or "default")
         combinations = list(itertools.product(*[SAMPLES[k] for k in kinds]))
