@@ -163,6 +163,6 @@ def _join_all(a: Type, b: Type) -> list[Type] | None:
 def _only_tensors_differ(a: Type, b: Type) -> bool:
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return True
-    if type(a) is type(b) and a.elements and len(a.elements) == len(b.elements):
+    if type(a) is type(b) and not isinstance(a, UnionType) and a.elements and len(a.elements) == len(b.elements):
         return all(_only_tensors_differ(x, y) for x, y in zip(a.elements, b.elements, strict=True))
     return same(a, b)
