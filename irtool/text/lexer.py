@@ -21,6 +21,7 @@ FILLER = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 """What may stand between the members of a list: blanks, line ends, comments."""
 
 WORD = re.compile(r"%?[\w:.]+")
+BARE_RESULT = re.compile(r"([\w.]+)[ \t]*:[ \t]")
 KIND = re.compile(r"[A-Za-z_]\w*(?:::?\w+)*(?:\.\w+)?[!?]*")
 PYTHON_OP = re.compile(r"\^(?:<[^>\n]*>|[^\s\[(%]+)")
 WORDS = re.compile(r"([^%\n]*?)\((?=%|\))")

@@ -119,6 +119,8 @@ class NodeReader:
             declared, at = self.outputs(at)
         elif text[at] == "=":
             at = blanks(text, at + 1)
+        elif (bare := lexer.BARE_RESULT.match(text, at)) is not None:
+            raise Mistake(f"expected '%' before the name of a result, found '{bare[1][:60]}'", at, bare.end(1))
         node, after = self.operation(at)
         node.line = self.line
         node.outputs = tuple([Value(name, type if type is not None else self.untyped(node), node) for name, type in declared])
@@ -238,7 +240,11 @@ class NodeReader:
             found = {}
             for name, value in pairs:
                 if name in found:
-                    raise Mistake(f"attribute '{name}' is given twice", at, end + 1)
+                    again = text.rfind(f"{name}=", at, end)
+                    raise Mistake(f"attribute '{name}' is given twice", again, again + len(name))
+                if value.startswith('"') and (len(value) < 2 or value[-1] != '"') and not self.graph.dialect.attribute_arguments:
+                    start = text.index(value, at)
+                    raise Mistake(f"the string of attribute '{name}' does not end", start, start + len(value))
                 found[name] = Attribute(value)
             self.file.attributes[inside] = found
         return found, end + 1
