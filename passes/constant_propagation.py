@@ -5,12 +5,12 @@ from irtool.ir.alias import Aliases, is_mutable
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS, is_random
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.numbering import node_key
 from irtool.ir.rewrite import become_constant, inline_block, replace_node
-from irtool.ir.types import ListType, Type, contiguous_strides, spell, tensor_type
+from irtool.ir.types import INT, ListType, Type, contiguous_strides, spell, tensor_type
 from irtool.ops.folding import evaluate, is_foldable
 
 
@@ -107,10 +107,12 @@ class Propagation:
         self.changed = True
 
     def may_fold(self, node: Node) -> bool:
-        """No chance, and nothing that is written into, in operands or results."""
-        values = [value for value in (*node.inputs, *node.outputs) if is_mutable(value.type)]
-        if not values:
-            return not is_random(node)
+        """Nothing that is written into, in operands or results."""
+        for value in (*node.inputs, *node.outputs):
+            if is_mutable(value.type):
+                break
+        else:
+            return True
         if self.immutable_types:
             return False
         if self.aliases is None:
@@ -119,6 +121,8 @@ class Propagation:
 
     def spell(self, value: object, declared: Type) -> tuple[Attribute | None, Type] | None:
         """The constant's attribute and type; None when text cannot hold the value exactly."""
+        if value.__class__ is int:
+            return Attribute(str(value), value), INT
         if value is None:
             return None, declared
         if isinstance(value, TensorLiteral):

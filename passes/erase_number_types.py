@@ -77,7 +77,7 @@ class Eraser:
                 self.block(inner)
             if node.kind in CONSTANT_KINDS:
                 self.constant(node)
-            elif node.kind in CONVERSIONS and node.inputs:
+            elif node.kind in CONVERSIONS and len(node.inputs) == 1 and node.inputs[0].type.key != "str":
                 replace_node(node, node.inputs[:1])
                 self.changed = True
             else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from irtool.ir.alias import Aliases
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
-from irtool.ir.constants import NOT_CONSTANT, constant, is_none
+from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant, is_none
 from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
@@ -73,7 +73,7 @@ class Simplifier:
             if rule is not None and node.owner is not None:
                 rule(self, node)
             for value in node.outputs:
-                if value.type in nones and node.kind != "prim::Constant":
+                if value.type in nones and node.kind not in CONSTANT_KINDS:
                     self.replace(value, Builder(self.graph).before(node).constant(None))
         return self.changed
 

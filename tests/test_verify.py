@@ -137,7 +137,7 @@ def test_a_group_and_its_graph() -> None:
 def test_old_texts_may_use_kinds_that_are_gone() -> None:
     irtool.verify(graph_of("graph(%0 : Float(2)\n      %1 : Float(2)) {\n  %2 : Float(2) = aten::gone[alpha={1}](%0, %1)\n"
                            "  %3 : Float(2) = onnx::Anything(%2)\n  return (%3);\n}\n"))
-    irtool.verify(graph_of("graph(%x : Tensor):\n  %2 : Tensor = my::op(%x)\n  %3 : Tensor = prim::Private(%2)\n  return (%3)\n"))
+    irtool.verify(graph_of("graph(%x : Tensor):\n  %2 : Tensor = my::op(%x)\n  %3 : Tensor = prim::MyOwn(%2)\n  return (%3)\n"))
 
 
 def test_all_violations_are_collected() -> None:

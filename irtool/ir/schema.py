@@ -363,7 +363,7 @@ def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (),
     if not attributes:
         for schema in candidates:
             if len(operands) == len(schema.arguments) or schema.is_vararg and len(operands) >= len(schema.arguments):
-                if _fits(schema, operands):
+                if _fits(schema, operands) and (results < 0 or schema.is_varret or len(schema.returns) == results or results == 0):
                     return schema
     for lenient in (False, True):
         fitting = [schema for schema in candidates if _fits_partly(schema, operands, attributes, lenient)]

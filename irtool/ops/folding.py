@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 MAX_SIZE = 10_000
 """Longer strings and lists are not computed ahead."""
 PLAIN = (int, float, complex, str)
+NUMBERS = frozenset((int, float, bool))
+
+_WITHOUT_KERNEL = frozenset("""
+prim::ListConstruct prim::TupleConstruct prim::TupleUnpack prim::ListUnpack prim::TupleIndex prim::unchecked_cast aten::__is__
+aten::__isnot__ prim::rangelist aten::pow aten::__lshift__
+""".split())
+"""Kinds that `evaluate` does not give to a kernel, or not without a look at how large the result would be."""
 
 _NOT_FOLDED = frozenset("""
 prim::If prim::Loop prim::Closure prim::Function prim::Constant prim::AutogradZero prim::Uninitialized prim::Guard prim::profile
@@ -39,6 +46,10 @@ def is_foldable(kind: str) -> bool:
 
 def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
     """The results of a node whose operands have these values; None when they cannot be told here (an error included)."""
+    if node.kind not in _WITHOUT_KERNEL and values and NUMBERS.issuperset(map(type, values)):
+        schema = schema_of(node)
+        if schema is not None and len(values) == len(schema.arguments) and not node.attributes:
+            return _run(node, schema, values)
     if not node.inputs:
         return _construct(node, values) or _ALWAYS.get(node.kind)
     if _is_too_big(node.kind, values):
@@ -55,10 +66,16 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
             return None
     if node.attributes or len(node.inputs) != len(schema.arguments):
         values = _arguments(node, schema, values)
+    return _run(node, schema, values)
+
+
+def _run(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any] | None:
     try:
         result = _function(schema.name)(values)
     except (Error, NotImplementedError, ArithmeticError, ValueError, TypeError, IndexError, KeyError):
         return None         # it fails when it runs, with the right message
+    if type(result) in NUMBERS and len(node.outputs) == 1 and _is_plain(result):
+        return [result]
     results = list(result) if len(schema.returns) > 1 and isinstance(result, tuple) else [result]
     results = [_literal(value) if hasattr(value, "dtype") else value for value in results]
     return results if len(results) == len(node.outputs) and all(isinstance(v, TensorLiteral) or _is_plain(v) for v in results) else None
