@@ -80,12 +80,20 @@ def _under_same_kind(a: Type, b: Type) -> bool:
 
 def _equal_up_to_tensors(a: Type, b: Type) -> bool:
     """Equal, where a refined tensor counts as a tensor at any depth (shapes are facts, not what a container is declared to hold)."""
+    a, b = _once_optional(a), _once_optional(b)
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return _refines(a, b)
     if type(a) is type(b) and a.elements and len(a.elements) == len(b.elements):
         return all(_equal_up_to_tensors(x, y) for x, y in zip(a.elements, b.elements, strict=True)) and (
             not isinstance(a, NamedTupleType) or not isinstance(b, NamedTupleType) or a.names == b.names)
     return same(a, b)
+
+
+def _once_optional(type: Type) -> Type:
+    """`T??` is `T?`."""
+    while isinstance(type, OptionalType) and isinstance(type.element, OptionalType):
+        type = type.element
+    return type
 
 
 def _refines(a: TensorType, b: TensorType) -> bool:

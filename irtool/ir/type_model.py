@@ -178,7 +178,7 @@ class OptionalType(Type):
         return (self.element,)
 
     def _make_key(self) -> str:
-        return self.element.key + "?"
+        return self.element.key if isinstance(self.element, OptionalType) else self.element.key + "?"
 
 
 class TupleType(Type):
