@@ -1,4 +1,5 @@
 """Text -> IR -> text: byte for byte, really read, and with errors that say where."""
+# ruff: noqa: E501  a text and what is said about it stand side by side
 from __future__ import annotations
 
 import gc
@@ -283,7 +284,7 @@ def test_the_collector_is_left_as_it_was() -> None:
     (body("%3 : Tensor = aten::add(%x, 1)", "return (%3)"), ["3:31: expected a value such as %x, found '1'"]),
     (body("%3 : int = prim::Constant[value=1()", "return (%3)"), None),
     (body("%3 : int = prim::Constant[1]()", "return (%3)"), ["3:29: expected 'name=' in attributes"]),
-    (body("%3 : int = a::b[k=1, k=2]()", "return (%3)"), ["3:18: attribute 'k' is given twice"]),
+    (body("%3 : int = a::b[k=1, k=2]()", "return (%3)"), ["3:24: attribute 'k' is given twice"]),
     (body("%3 : Tensor = aten::relu(%x) foo", "return (%3)"), ["3:32: expected the end of the line after the operands, found 'foo'"]),
     (body("%3 : Tensor = ^Foo(%x)", "return (%3)"), ["3:21: a Python op needs two lists: ^Name(scalars)(operands)"]),
     (body("%3 : Tensor = aten::m\0l(%x)", "return (%3)"), ["3:24: expected '(' and the operands, or '[' and attributes, found a NUL byte"]),
