@@ -142,44 +142,57 @@ def block_line(reader: Reader, line: str, parts: list[str]) -> bool:
     lead = parts[0]
     if reader.braces or reader.lead or not lead.startswith(indent):
         return False
-    env = reader.env
     if lead.startswith("-> (", len(indent)):
-        if not reader.stack or line[-1] != ")":
+        if not _block_result(reader, line, parts):
             return False
-        values: tuple[Value, ...] = ()
-        if len(parts) > 1:
-            if len(lead) != len(indent) + 4:
-                return False
-            try:
-                values = (env[parts[1][:-1]],) if len(parts) == 2 else tuple([env[name] for name in line[len(lead) + 1:-1].split(", %")])
-            except KeyError:
-                return False
-        elif len(line) != len(indent) + 5:
-            return False
-        reader.close_block(values, reader.line)
-    elif lead.startswith("  block", len(indent)) and line.endswith("):"):
-        owner = reader.before
-        head, _, rest = lead.partition("(")
-        if owner is reader.block.return_node or len(reader.stack) >= MAX_DEPTH or head != f"{indent}  block{len(owner.blocks)}":
-            return False
-        declared: list[tuple[str, Type]] = []
-        if len(parts) > 1:
-            types = reader.file.types
-            for param in line[len(head) + 2:-2].split(", %"):
-                name, _, type_text = param.partition(" : ")
-                type = types.get(type_text)
-                if type is None or name in env or rest:
-                    return False
-                declared.append((name, type))
-        elif rest != "):":
-            return False
-        reader.open_block(reader.line)
-        for name, type in declared:
-            reader.declare_input(name, type)
-    else:
+    elif not lead.startswith("  block", len(indent)) or not line.endswith("):") or not _block_header(reader, line, parts):
         return False
     reader.pos += len(line) + 1
     reader.line += 1
+    return True
+
+
+def _block_result(reader: Reader, line: str, parts: list[str]) -> bool:
+    size = len(reader.indent) + 4
+    if not reader.stack or line[-1] != ")" or len(parts[0]) > size + 1:
+        return False
+    values: tuple[Value, ...] = ()
+    if len(parts) > 1:
+        if len(parts[0]) != size:
+            return False
+        try:
+            env = reader.env
+            values = (env[parts[1][:-1]],) if len(parts) == 2 else tuple([env[name] for name in line[size + 1:-1].split(", %")])
+        except KeyError:
+            return False
+    elif len(line) != size + 1:
+        return False
+    reader.close_block(values, reader.line)
+    return True
+
+
+def _block_header(reader: Reader, line: str, parts: list[str]) -> bool:
+    owner = reader.before
+    head, _, rest = parts[0].partition("(")
+    if owner is reader.block.return_node or len(reader.stack) >= MAX_DEPTH or head != f"{reader.indent}  block{len(owner.blocks)}":
+        return False
+    declared: dict[str, Type] = {}
+    env, types = reader.env, reader.file.types
+    if len(parts) > 1:
+        for param in line[len(head) + 2:-2].split(", %"):
+            name, _, type_text = param.partition(" : ")
+            type = types.get(type_text)
+            if type is None or name in env or name in declared or rest:
+                return False
+            declared[name] = type
+    elif rest != "):":
+        return False
+    reader.open_block(reader.line)
+    if declared:
+        param_node = reader.block.param_node
+        param_node.outputs = tuple([Value(name, type, param_node) for name, type in declared.items()])
+        for value in param_node.outputs:
+            env[value.name] = value
     return True
 
 

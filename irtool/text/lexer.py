@@ -44,6 +44,9 @@ USES = re.compile(r", uses = \[[^#;]*\](?=;|, scope: |$)")
 ELISION = re.compile(r"#[\s-]*(?:\.\.\.|\u2026|[^\n]*\bomitted\b)")
 """A comment that says that lines were left out."""
 
+DOTS = re.compile(r"\.\.\.[ \t\r]*(?:\n|\Z)")
+"""The same, without `#`, in documentation."""
+
 STRAY_RESULT = re.compile(r"^[ \t]*(return[ \t]*\([%)])", re.M)
 FIRST_WORD = re.compile(r"^[ \t]*([^\s#(][^\s(]*)", re.M)
 VALUE = r"(?:[^\s\[\]\"]|\"[^\"\n]*\"|\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\])*"

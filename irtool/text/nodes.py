@@ -1,6 +1,7 @@
 """Reading one node's line in its general form: outputs, operator, attributes, operands, what follows. Raises `Mistake`."""
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,8 @@ class NodeReader:
         """Outer values that a name of an inner block hides."""
         self.elided = False
         """A comment said that lines were left out: names that those would define may be used."""
-        self.waits: dict[str, list[Node]] = {}
-        """Nodes whose kind ends in a number and whose `with` section has not come yet, the last one first."""
+        self.waits: dict[str, deque[Node]] = {}
+        """Nodes whose kind ends in a number and whose `with` section has not come yet."""
         self.records: list[tuple[Node, int, str, int, int]] = []
         """Parts that may not be canonical: key, number of the block, text before it, offsets of its text."""
         self.printer = Printer(graph, {})
@@ -128,7 +129,7 @@ class NodeReader:
         self.place(node)
         waits = lexer.SUBGRAPH_KIND.match(node.kind)
         if waits:
-            self.waits.setdefault(node.kind, []).insert(0, node)
+            self.waits.setdefault(node.kind, deque()).append(node)
         if lead or waits or self.dialect.uses_lists or self.printer.line(node, self.indent) != text[pos:end]:
             self.records.append((node, 0, lead, pos, end))
         elif len(node.outputs) == 1 and all(value.name for value in node.inputs):
@@ -140,10 +141,12 @@ class NodeReader:
         """`%a : Tensor, %b : int =`: names and types, and the offset of the operator."""
         text = self.text
         declared: list[tuple[str, Type | None]] = []
+        names: set[str] = set()
         while True:
             name, type, end = self.declaration(at)
-            if any(name == other for other, _ in declared):
+            if name in names:
                 raise Mistake(f"{lexer.ref(name)} is defined a second time", at, end)
+            names.add(name)
             declared.append((name, type))
             end = blanks(text, end)
             if not text.startswith(",", end):

@@ -165,7 +165,7 @@ class GraphFile:
                 message = f"subgraphs nested more than {lexer.MAX_DEPTH} levels deep" if waits else f"no node '{label}' owns this graph"
                 self.report(Mistake(message, match.start("label"), match.end("label")), line)
                 return lexer.line_end(text, begin), line + 1
-            owner = waits.pop()
+            owner = waits.popleft()
             inner = Reader(self, match.start("graph"), line, around[0].graph.dialect, (begin, around[-1], owner), text[pos:begin])
             inner.read()
             split = lexer.SUBGRAPH_KIND.match(label)
@@ -188,10 +188,11 @@ class GraphFile:
         end = min(mistake.end, stop if stop >= 0 else len(text))
         notes = []
         if mistake.note is not None and mistake.note[1]:
-            message, number, word = mistake.note
+            note, number, word = mistake.note
             col = self.source.line(number).find(word) + 1
-            notes.append(Diagnostic("note", message, self.source, number, col, col + len(word)))
-        self.problems.append(Diagnostic("error", mistake.message, self.source, line, start - begin + 1,
+            notes.append(Diagnostic("note", note, self.source, number, col, col + len(word)))
+        message = "".join([c if c.isprintable() else "\ufffd" for c in mistake.message])
+        self.problems.append(Diagnostic("error", message, self.source, line, start - begin + 1,
                                         max(end, start + 1) - begin + 1, notes))
 
 

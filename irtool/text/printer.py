@@ -22,9 +22,6 @@ INPUT_STAGE = "-------- stage {} --------"
 PIECES = 1024
 """So many short texts are joined at a time: their memory is used again at once, which costs less than fresh memory."""
 
-HIDDEN = ("scalars", "Subgraph")
-"""Attributes that are not written between brackets (`Subgraph` only while it is a Graph)."""
-
 
 class Text(list[str]):
     """The text in the making: pieces, and before them what was joined already."""
@@ -118,10 +115,10 @@ def subgraph_of(node: Node) -> Graph | None:
     return value if isinstance(value, Graph) else None
 
 
-def attributes_text(attributes: Mapping[str, Attribute]) -> str:
-    """`[alpha={1}, axis=0]`, without the attributes that are not written there; empty when there are none."""
+def attributes_text(attributes: Mapping[str, Attribute], has_scalars: bool = False) -> str:
+    """`[alpha={1}, axis=0]`, without a Python op's scalars and the subgraph, which are written elsewhere; empty when there are none."""
     parts = [f"{name}={attribute.text}" for name, attribute in attributes.items()
-             if name not in HIDDEN or (name == "Subgraph" and not isinstance(attribute.value, Graph))]
+             if not (name == "scalars" and has_scalars or name == "Subgraph" and isinstance(attribute.value, Graph))]
     return f"[{', '.join(parts)}]" if parts else ""
 
 
@@ -199,8 +196,9 @@ class Printer:
         if node is self.graph.block.return_node:
             return f"Ret {refs}\n" if refs else "Ret\n"
         scalars = node.attributes.get("scalars")
-        words = (self.refs(node.outputs), "=", node.kind + attributes_text(node.attributes), scalars.text if scalars is not None else "")
-        return " ".join([word for word in (*words, refs) if word]) + "\n"
+        kind = node.kind + attributes_text(node.attributes, True)
+        words = (self.refs(node.outputs), "=", kind, scalars.text if scalars is not None else "", refs)
+        return " ".join([word for word in words if word]) + "\n"
 
     # -- nodes
     def nodes(self, block: Block, level: int, out: Text) -> None:  # noqa: C901  the hot loop: one branch per number of operands
@@ -317,20 +315,24 @@ class Printer:
         if not attributes:
             return node.kind
         text = node.kind
-        scalars = attributes.get("scalars")
+        scalars = attributes.get("scalars") if self.has_scalars(node) else None
         if "Subgraph" in attributes and subgraph_of(node) is not None:
             if self.labels is None:
                 self.labels = number_subgraphs(self.graph)
             number = self.labels.get(node)
-            shown = attributes_text(attributes)
+            shown = attributes_text(attributes, scalars is not None)
             if number is None:
                 return f"{text}{shown[:-1] + ', ' if shown else '['}Subgraph=<Graph>]"
             text += f"_{number}{shown}"
         elif len(attributes) > (scalars is not None):
-            text += attributes_text(attributes)
+            text += attributes_text(attributes, scalars is not None)
         if scalars is not None:
             text += f"({scalars.text})" if node.kind.startswith("^") else f" {scalars.text}"
         return text
+
+    def has_scalars(self, node: Node) -> bool:
+        """Are scalars written apart from the attributes: those of a Python op, and of any op of 2017?"""
+        return node.kind.startswith("^") or not self.typed
 
     def declared(self, value: Value) -> str:
         """`%x : Tensor`"""

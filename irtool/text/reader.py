@@ -5,7 +5,6 @@ import re
 from typing import TYPE_CHECKING, NoReturn
 
 from irtool.ir.graph import PARAM, Block, Node, Value
-from irtool.ir.types import Type
 from irtool.text import lexer
 from irtool.text.fast import new_block, read_body
 from irtool.text.layout import Layout
@@ -124,6 +123,13 @@ class Reader(NodeReader):
 
     def params(self, pos: int, block: Block) -> int:
         """Inputs up to their `)`; gives the offset behind it."""
+        values: list[Value] = []
+        try:
+            return self.read_params(pos, block, values)
+        finally:
+            block.param_node.outputs = tuple(values)
+
+    def read_params(self, pos: int, block: Block, values: list[Value]) -> int:
         text = self.text
         stage = 0
         while True:
@@ -137,9 +143,12 @@ class Reader(NodeReader):
                 stage, pos = self.stage_number(pos)
                 continue
             name, type, pos = self.declaration(pos)
-            self.declare_input(name, type, block)
+            value = Value(name, type if type is not None else self.untyped(), block.param_node)
+            self.hide(name, block)
+            self.env[name] = value
+            values.append(value)
             if stage:
-                self.layout.input_stages[block.param_node.outputs[-1]] = stage
+                self.layout.input_stages[value] = stage
             pos = blanks(text, pos)
             if text.startswith(",", pos):
                 pos += 1
@@ -166,15 +175,6 @@ class Reader(NodeReader):
         self.block = block
         self.before = block.return_node
         self.indent = "  " * (2 * len(self.stack) + 1)
-
-    def declare_input(self, name: str, type: Type | None, block: Block | None = None) -> None:
-        """A new input of the block that is being read."""
-        block = block or self.block
-        node = block.param_node
-        value = Value(name, type if type is not None else self.untyped(), node)
-        self.hide(name, block)
-        node.outputs = (*node.outputs, value)
-        self.env[name] = value
 
     def close_block(self, values: tuple[Value, ...], number: int) -> None:
         """End the block that is being read."""
@@ -214,8 +214,8 @@ class Reader(NodeReader):
         while True:
             at = blanks(text, pos)
             mark = text[at:at + 1]
-            if mark == "#":
-                if lexer.ELISION.match(text, at):
+            if mark == "#" or (mark == "." and lexer.DOTS.match(text, at)):
+                if mark == "." or lexer.ELISION.match(text, at):
                     self.elided = True
                 pos = line_end(text, at)
             elif mark == "\n":
