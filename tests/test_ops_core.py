@@ -222,7 +222,9 @@ def test_overloads_agree_with_torch(family: str) -> None:
         left_out = kind.startswith(CRASHES) or variant == "int_to_int" or "..." in text
         if op.family != family or left_out or any(k not in SAMPLES for k in kinds):
             continue
-        theirs = getattr(getattr(getattr(torch.ops, space), kind), variant or "default")
+        theirs = getattr(getattr(getattr(torch.ops, space), kind, None), variant or "default", None)
+        if theirs is None:          # a kind of another year
+            continue
         combinations = list(itertools.product(*[SAMPLES[k] for k in kinds]))
         for args in rng.sample(combinations, min(12, len(combinations))):
             try:

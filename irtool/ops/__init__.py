@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ class Ops(Mapping[str, "Op"]):
         if self._by_name is None:
             joined: dict[str, Op] = {}
             for family in FAMILIES:
-                if find_spec(f"irtool.ops.{family}") is None:
-                    continue
                 table: OpTable = import_module(f"irtool.ops.{family}").table
                 for op in table:
                     for name in op.names:

@@ -17,7 +17,7 @@ from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleT
 from irtool.ops import OPS
 from irtool.ops.op import Op
 from irtool.ops.overload import Overload
-from irtool.ops.structure import STRUCTURE, from_literal, python_op
+from irtool.ops.structure import from_literal, handler_of, python_op
 
 _found: dict[str, Overload | None] = {}
 
@@ -185,7 +185,7 @@ def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
 
     Raises UnsupportedError naming the kind when there is no kernel, RunError when the operator refuses its operands.
     """
-    handler = STRUCTURE.get(node.kind)
+    handler = handler_of(node.kind)
     if handler is not None:
         return handler(node, values)
     if node.kind[:1] == "^":
@@ -267,6 +267,8 @@ def _fits(type: Type, value: Any, lenient: bool) -> bool:
     kinds = _SIMPLE.get(str(type.key))
     if kinds is None:
         return str(type.key) in ("Any", "Generator", "Function")
+    if lenient and str(type.key) == "Device" and isinstance(value, list):
+        return len(value) == 2      # kind and index, before 2019
     if lenient and isinstance(value, np.ndarray) and value.ndim == 0:
         return bool in kinds or int in kinds or float in kinds
     return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool) or lenient)

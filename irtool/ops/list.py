@@ -246,6 +246,10 @@ def smallest(xp, self):
     return min(self)
 
 
+table.define([f"aten::_construct_empty_{t.lower()}_list() -> {t}[]" for t in ("int", "float", "Tensor")], lambda xp: [],
+             doc="A new, empty list, as 2018 wrote it.")
+
+
 @table.op("prim::rangelist(int n) -> int[]")
 def rangelist(xp, n):
     """[0, ..., n - 1]."""

@@ -281,6 +281,14 @@ def _bool(value: Any, argument: Argument) -> Any:
     return value if type(value) is bool else bool(to_number(value))
 
 
+def _device(value: Any, argument: Argument) -> Any:
+    """A device by name; before 2019 it was a list of kind and index."""
+    if isinstance(value, list) and len(value) == 2:
+        kind = {0: "cpu", 1: "cuda"}.get(value[0], f"device{value[0]}")
+        return kind if value[1] < 0 else f"{kind}:{value[1]}"
+    return value
+
+
 def _ints(value: Any, argument: Argument) -> Any:
     if isinstance(value, list | tuple):
         return value if all(type(item) is int for item in value) else [_int(item, argument) for item in value]
@@ -298,7 +306,7 @@ def _floats(value: Any, argument: Argument) -> Any:
 CONVERTERS: Mapping[str, Callable[[Any, Argument], Any]] = {
     "Tensor": _tensor, "Tensor?": _tensor, "Tensor[]": _tensors, "Tensor[]?": _tensors, "Tensor?[]": _tensors, "Tensor?[]?": _tensors,
     "Scalar": _scalar, "Scalar?": _scalar, "int": _int, "int?": _int, "float": _float, "float?": _float, "bool": _bool, "bool?": _bool,
-    "int[]": _ints, "int[]?": _ints, "float[]": _floats, "float[]?": _floats,
+    "Device": _device, "Device?": _device, "int[]": _ints, "int[]?": _ints, "float[]": _floats, "float[]?": _floats,
 }
 """Category of an argument -> what turns a given value into what the kernel is promised."""
 

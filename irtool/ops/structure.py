@@ -24,7 +24,7 @@ from irtool.ir.types import (
     Type,
     UnionType,
 )
-from irtool.ops.arrays import as_array, dtype_named, wrap_dim
+from irtool.ops.arrays import as_array, dtype_named, to_number, wrap_dim
 from irtool.ops.dict import as_key
 from irtool.ops.prim import nested_list
 from irtool.ops.python_op import run_python_op
@@ -310,7 +310,7 @@ def _future(node: Node, values: list[Any]) -> Sequence[Any]:
 def _old_cast(convert: Callable[[Any], Any]) -> Handler:
     """`prim::TensorToNum` and the like of 2018, whose result type says which number is meant."""
     def handler(node: Node, values: list[Any]) -> Sequence[Any]:
-        value = values[0].item() if isinstance(values[0], np.ndarray) else values[0]
+        value = to_number(values[0])
         kinds: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
         type = node.outputs[0].type
         return (kinds.get(str(type.key), convert)(value) if isinstance(type, SimpleType) else convert(value),)
@@ -318,6 +318,20 @@ def _old_cast(convert: Callable[[Any], Any]) -> Handler:
 
 
 def _identity(value: Any) -> Any:
+    return value
+
+
+def _transpose(node: Node, values: list[Any]) -> Sequence[Any]:
+    """Transpose of 2017 and of ONNX: `perm` says which dimension comes where; without it they are reversed."""
+    attribute = node.attributes.get("perm")
+    x = as_array(values[0])
+    return (x.T if attribute is None else np.transpose(x, [int(dim) for dim in as_ints(attribute.value)]),)
+
+
+def as_ints(value: Any) -> list[int]:
+    """A list of ints. Raises RunError for anything else."""
+    if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+        raise RunError("expected a list of ints")
     return value
 
 
@@ -349,7 +363,7 @@ def python_op(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 STRUCTURE: dict[str, Handler] = {
-    "prim::Constant": _constant, "Constant": _constant,
+    "prim::Constant": _constant, "onnx::Constant": _constant, "Transpose": _transpose, "onnx::Transpose": _transpose,
     "prim::None": lambda node, values: (None,) * len(node.outputs), "prim::Undefined": lambda node, values: (None,) * len(node.outputs),
     "prim::AutogradZero": lambda node, values: (None,) * len(node.outputs),
     "prim::ListConstruct": lambda node, values: (values,), "prim::TupleConstruct": lambda node, values: (tuple(values),),
@@ -367,7 +381,11 @@ STRUCTURE: dict[str, Handler] = {
     "prim::Int": _old_cast(int), "prim::Float": _old_cast(float), "prim::Bool": _old_cast(bool),
     "prim::IntToFloat": _old_cast(float), "prim::FloatToInt": _old_cast(int), "prim::StringToFloat": _old_cast(float),
     "prim::BoolToTensor": lambda node, values: (as_array(values[0]),), "prim::ReplaceIfUndef": _replace_if_undefined,
-    "prim::TensorTest": _same, "prim::ListLen": _length, "prim::TupleLen": _length,
+    "prim::ListLen": _length, "prim::TupleLen": _length,
 }
 """Kind -> what it does."""
 
+
+def handler_of(kind: str) -> Handler | None:
+    """What runs nodes of a structural kind; old texts leave out `prim::`."""
+    return STRUCTURE.get(kind) or (STRUCTURE.get("prim::" + kind) if "::" not in kind else None)
