@@ -67,7 +67,7 @@ def _clamp(xp, x, low, high):
 def relu6(xp, self):
     """x clamped to [0, 6]."""
     if self.dtype.kind == "b":
-        raise RunError("Boolean inputs not supported for relu6")
+        raise RunError("Bool inputs not supported for hardtanh")
     return _clamp(xp, self, 0, 6)
 
 
@@ -158,7 +158,7 @@ def hardshrink_backward(xp, grad_out, self, lambd):
     return xp.where((self >= -lambd) & (self <= lambd), grad_out.dtype.type(0), grad_out)
 
 
-@_define("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "softshrink_cpu")
+@_define("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "softshrink_check")
 def softshrink(xp, self, lambd):
     """x moved towards 0 by lambd, 0 within."""
     if lambd < 0:
@@ -173,7 +173,7 @@ def softshrink_backward(xp, grad_output, self, lambd):
     return hardshrink_backward.kernel(xp, grad_output, self, lambd)
 
 
-@_define("aten::hardsigmoid(Tensor self) -> Tensor", "hardsigmoid")
+@_define("aten::hardsigmoid(Tensor self) -> Tensor", "hardsigmoid_cpu")
 def hardsigmoid(xp, self):
     """(x + 3) / 6 clamped to [0, 1]."""
     return _clamp(xp, self + 3, 0, 6) / self.dtype.type(6)
@@ -391,7 +391,8 @@ def rrelu(xp, self, lower, upper, training, generator):
     return _rrelu(xp, self, lower, upper, training, generator)[0]
 
 
-@table.op("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, "
+@table.op("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
+          "training=False, "
           "Generator? generator=None) -> Tensor")
 def rrelu_with_noise(xp, self, noise, lower, upper, training, generator):
     """rrelu that writes the slopes it drew."""

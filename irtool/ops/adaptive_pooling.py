@@ -58,6 +58,14 @@ def _average_backward(xp, grad, shape, rank):
     return grad
 
 
+def _last_nan_or_largest(xp, part):
+    best = part.argmax(-1)
+    nan = part != part
+    if nan.any():       # of several nan torch's index is the last one's
+        best = xp.where(nan.any(-1), part.shape[-1] - 1 - nan[..., ::-1].argmax(-1), best)
+    return best
+
+
 def _maximum(xp, x, sizes):
     rank = len(sizes)
     extents = x.shape[-rank:]
@@ -68,7 +76,7 @@ def _maximum(xp, x, sizes):
     for place in xp.ndindex(*sizes):
         window = tuple(slice(*own[p]) for own, p in zip(bounds, place, strict=True))
         part = x[(..., *window)].reshape(*x.shape[:-rank], -1)
-        best = part.argmax(-1)
+        best = _last_nan_or_largest(xp, part)
         values[(..., *place)] = xp.take_along_axis(part, best[..., None], -1)[..., 0]
         indices[(..., *place)] = flat[window].reshape(-1)[best]
     return values, indices

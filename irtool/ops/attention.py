@@ -66,6 +66,8 @@ def scaled_dot_product_attention(xp, query, key, value, attn_mask, dropout_p, is
           "bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)")
 def scaled_dot_product_attention_math(xp, query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa):
     """scaled_dot_product_attention and the weights."""
+    if attn_mask is not None and attn_mask.dtype.kind == "b":
+        attn_mask = attn_mask.astype(query.dtype)       # here torch adds a bool mask as numbers
     return attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, dropout_mask)
 
 

@@ -41,3 +41,13 @@ def widen(xp: Any, array: Any) -> Any:
 def row_major(xp: Any, array: Any) -> Any:
     """The array laid out in memory row by row, itself when it is. (ascontiguousarray would make a 0-d array 1-d.)"""
     return xp.asarray(array, order="C")
+
+
+C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half", "bool": "bool",
+           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint8": "unsigned char", "int8": "signed char",
+           "int16": "short int"}
+
+
+def c_name(dtype: Any) -> str:
+    """What C++ calls a dtype, as some of torch's messages do."""
+    return C_NAMES.get(dtype.name, str(dtype.name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import title
 from irtool.ops.checks import only
 from irtool.ops.loss import MEAN, NONE, SUM, reduced
 from irtool.ops.op import OpTable
@@ -20,7 +21,7 @@ def _check_targets(x, target, ignore_index, weight):
         raise RunError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
                        f"{list(weight.shape)}")
     if target.dtype.kind not in "iu":
-        raise RunError(f"expected scalar type Long but found {target.dtype}")
+        raise RunError(f"expected target dtype to be Long or Byte, but got {title(target.dtype)}")
     wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
     if wrong.any():
         raise RunError(f"Target {int(target[wrong].reshape(-1)[0])} is out of bounds.")

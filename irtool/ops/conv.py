@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.checks import row_major
+from irtool.ops.arrays import title
+from irtool.ops.checks import c_name, row_major
 from irtool.ops.op import OpTable
 from irtool.ops.windows import conv_extents, cropped, padded_zeros, per_dim, place_slices, positions, spread, windows
 
@@ -95,15 +96,15 @@ def _weight_gradient(xp, grad, x, kernel, stride, padding, dilation, groups):
 
 # ---- checks and calls
 
-_C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half", "bool": "bool",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
-
-
 def _check_types(x, weight, bias):
-    for name, other in (("weight", weight), ("bias", bias)):
-        if other is not None and other.dtype != x.dtype:
-            raise RunError(f"Input type ({_C_NAMES.get(x.dtype.name, x.dtype.name)}) and {name} type "
-                           f"({_C_NAMES.get(other.dtype.name, other.dtype.name)}) should be the same")
+    if weight.dtype != x.dtype and x.dtype == "float32":
+        raise RunError(f"Input type (torch.{title(x.dtype)}Tensor) and weight type (torch.{title(weight.dtype)}Tensor) should be the "
+                       f"same or "
+                       "input should be a MKLDNN tensor and weight is a dense tensor")
+    if weight.dtype != x.dtype:
+        raise RunError(f"expected scalar type {title(x.dtype)} but found {title(weight.dtype)}")
+    if bias is not None and bias.dtype != x.dtype:
+        raise RunError(f"Input type ({c_name(x.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same")
 
 
 def _check_shapes(x, weight, bias, stride, padding, dilation, is_transposed, groups):
@@ -118,7 +119,7 @@ def _check_shapes(x, weight, bias, stride, padding, dilation, is_transposed, gro
         raise RunError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
                        f"{weight_text} instead" if weight.shape[0] < groups else
                        f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
-                       f"{weight_text} instead")
+                       f"[{weight_text}] instead")
     expected = weight.shape[0] if is_transposed else weight.shape[1] * groups
     if x.shape[1] != expected:
         if is_transposed:
@@ -128,7 +129,7 @@ def _check_shapes(x, weight, bias, stride, padding, dilation, is_transposed, gro
                        f"got {x.shape[1]} channels instead")
     outputs = weight.shape[1] * groups if is_transposed else weight.shape[0]
     if bias is not None and bias.shape != (outputs,):
-        raise RunError(f"Given {'transposed=1' if is_transposed else f'groups={groups}'}, weight of size {weight_text}, expected bias to be "
+        raise RunError(f"Given {'transposed=1, ' * is_transposed}weight of size {weight_text}, expected bias to be "
                        f"1-dimensional with {outputs} elements, but got bias of size {list(bias.shape)} instead")
     if not is_transposed:
         room = [n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)]
@@ -240,15 +241,18 @@ table.define(("aten::thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_si
               "padding=[0, 0]) -> Tensor",
               "aten::_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] "
               "padding) -> Tensor",
-              "aten::slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] "
+              "aten::slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
+              "SymInt[3] "
               "padding=[0, 0, 0]) -> Tensor",
               "aten::slow_conv_dilated2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
               "SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor",
               "aten::slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
               "SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor"), _plain_kernel, doc="Convolution of one group.")
-table.define(("aten::_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] padding, "
+table.define(("aten::_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] "
+              "padding, "
               "SymInt[2] dilation) -> Tensor",
-              "aten::conv_depthwise3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] padding, "
+              "aten::conv_depthwise3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] "
+              "padding, "
               "SymInt[3] dilation) -> Tensor"), _depthwise_kernel, doc="Convolution of each channel with filters of its own.")
 
 
@@ -262,7 +266,7 @@ def conv_tbc(xp, self, weight, bias, pad):
     return row_major(xp, result.transpose(2, 0, 1))
 
 
-@table.op(f"aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] "
+@table.op("aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] "
           "padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> "
           "(Tensor, Tensor, Tensor)")
 def convolution_backward(xp, grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,

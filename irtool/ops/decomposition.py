@@ -125,7 +125,14 @@ def linalg_ldl_factor(xp, self, hermitian):
 @table.op("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor")
 def linalg_ldl_solve(xp, LD, pivots, B, hermitian):
     """X with A @ X = B from the LDL factorization of A."""
-    raise UnsupportedError("aten::linalg_ldl_solve is not supported yet")
+    (routine,) = _lapack(("hetrs" if hermitian and LD.dtype.kind == "c" else "sytrs",), LD.dtype)
+    lead = xp.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
+    LD, X = xp.broadcast_to(LD, lead + LD.shape[-2:]), xp.broadcast_to(B, lead + B.shape[-2:]).copy()
+    swaps = xp.broadcast_to(pivots, lead + pivots.shape[-1:])
+    if X.size:
+        for place in xp.ndindex(*lead):
+            X[place], _ = routine(LD[place], swaps[place], X[place], lower=1)
+    return X
 
 
 # ---- QR

@@ -1,7 +1,7 @@
 """Rows of a table by index, bags of them reduced, one-hot vectors; and the gradients."""
 from __future__ import annotations
 
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import add_at
 from irtool.ops.op import OpTable
 
@@ -19,7 +19,8 @@ def _rows(xp, weight, indices):
     return xp.take(weight, indices, 0)
 
 
-@table.op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
+@table.op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> "
+          "Tensor")
 def embedding(xp, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     """weight[indices]."""
     if weight.ndim != 2:
@@ -70,6 +71,8 @@ def _bag_bounds(xp, indices, offsets, include_last_offset):
         raise RunError("offsets[-1] can not be greater than input's length: input's length is "
                        f"{flat.size} but got offsets[-1] of {int(offsets[-1])}")
     starts = offsets.astype(xp.int64)
+    if include_last_offset and starts.size and int(starts[-1]) != flat.size:
+        raise UnsupportedError("aten::embedding_bag whose last offset is not the number of indices is not supported")
     if include_last_offset:
         return flat, starts[:-1], starts[1:]
     return flat, starts, xp.concatenate([starts[1:], xp.full(1, flat.size, xp.int64)])
@@ -107,15 +110,17 @@ def bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_of
     return total.astype(weight.dtype, copy=False), bag_of, sizes, best
 
 
-def _embedding_bag(xp, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx=None):
+def _embedding_bag(xp, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
+                   padding_idx=None):
     padding = -1 if padding_idx is None else padding_idx
     if padding_idx is not None and padding < 0:
         padding += weight.shape[0]
     result, bag_of, sizes, best = bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding)
     # torch leaves what a mode does not need empty, or not
-    fast = mode != MAX and padding < 0 and weight.dtype in ("float32", "float16")
+    fast = mode == SUM and padding < 0 and weight.dtype in ("float32", "float16")
     offset2bag = xp.empty(0, indices.dtype) if fast else bag_of.astype(indices.dtype)
-    return result, offset2bag, sizes.astype(offsets.dtype), best if mode == MAX else sizes.astype(offsets.dtype).copy()
+    sizes = xp.zeros(offsets.shape if indices.ndim == 1 else sizes.shape, offsets.dtype) if mode == SUM else sizes.astype(offsets.dtype)
+    return result, offset2bag, sizes, best if mode == MAX else sizes.copy()
 
 
 _BAG = ("Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
@@ -127,7 +132,8 @@ table.define((f"aten::embedding_bag({_BAG}){_FOUR}",
              doc="Rows of each bag of indices summed, averaged or their maximum; and the bag of each index, bag sizes, rows of maxima.")
 
 
-def _embedding_bag_plain(xp, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
+def _embedding_bag_plain(xp, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
+                         padding_idx):
     return _embedding_bag(xp, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
                           padding_idx if padding_idx >= 0 else None)
 

@@ -125,7 +125,8 @@ def _grid_sampler(xp, input, grid, interpolation_mode, padding_mode, align_corne
 
 
 _ARGUMENTS = "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"
-table.define([f"aten::{name}{_ARGUMENTS}" for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "_grid_sampler_2d_cpu_fallback")],
+table.define([f"aten::{name}{_ARGUMENTS}" for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
+                                                       "_grid_sampler_2d_cpu_fallback")],
              _grid_sampler, doc="An image read at the points of a grid; bilinear, nearest or bicubic; zeros, border or reflection outside.")
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, astype, title, wrap_dim
-from irtool.ops.checks import row_major
+from irtool.ops.checks import c_name, row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("indexing")
@@ -207,7 +207,9 @@ def _check_source(name, self, dim, index, source):
         raise RunError(f"{name}(): self and source expected to have the same dtype, but got (self) {title(self.dtype)} and (source) "
                        f"{title(source.dtype)}")
     extent = self.shape[dim] if self.ndim else 1
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
+    if name == "index_copy_":
+        check_index(index, extent, dim)
+    elif index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
         raise RunError("index out of range in self")
     if source.ndim and index.size != (source.shape[dim] if source.ndim > dim else 1):
         raise RunError(f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
@@ -218,7 +220,7 @@ def _check_source(name, self, dim, index, source):
 @table.op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
 def index_add(xp, self, dim, index, source, alpha):
     """A copy with alpha * source added along a dimension at the places of an index vector, repetitions included."""
-    dim = _check_source("index_add", self, dim, index, source)
+    dim = _check_source("index_add_", self, dim, index, source)
     if alpha != 1:
         source = source * as_array(alpha, self.dtype)
     if self.dtype.kind == "b":
@@ -233,7 +235,7 @@ def index_add(xp, self, dim, index, source, alpha):
 @table.op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
 def index_copy(xp, self, dim, index, source):
     """A copy with the places of an index vector overwritten."""
-    dim = _check_source("index_copy", self, dim, index, source)
+    dim = _check_source("index_copy_", self, dim, index, source)
     if not self.ndim:
         return source.reshape(()).copy()
     result = self.copy()
@@ -285,7 +287,7 @@ def check_gather(name, self, dim, index, other=None):
     for place in range(index.ndim):
         limit = self.shape[place] if self.ndim else 1
         if place != dim and index.shape[place] > limit or other is not None and other.ndim and index.shape[place] > other.shape[place]:
-            suffix = (f"and to be smaller than src {list(other.shape)}" if other is not None else "").strip()
+            suffix = (f"and to be no larger size than src {list(other.shape)}" if other is not None else "").strip()
             raise RunError(f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension {dim}"
                            f" {suffix}".rstrip() if name != "gather" else
                            f"Size does not match at dimension {place} expected index {list(index.shape)} to be no larger than self "
@@ -387,7 +389,7 @@ def _bool_mask(mask, name):
 
 def _masked_fill(xp, self, mask, value):
     if mask.dtype.kind != "b":
-        raise RunError("masked_fill_ only supports boolean masks, but got mask with dtype " + title(mask.dtype))
+        raise RunError("masked_fill_ only supports boolean masks, but got mask with dtype " + c_name(mask.dtype))
     if getattr(value, "ndim", 0):
         raise RunError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
     kind = value.dtype.kind if hasattr(value, "dtype") else "c" if isinstance(value, complex) else "i"
@@ -427,7 +429,8 @@ def masked_select_backward(xp, grad, input, mask):
 def masked_scatter(xp, self, mask, source):
     """The elements of `source`, in order, where a mask is true."""
     if self.dtype != source.dtype:
-        raise RunError(f"masked_scatter: expected self and source to have same dtypes but got {title(self.dtype)} and {title(source.dtype)}")
+        raise RunError(f"masked_scatter: expected self and source to have same dtypes but got {title(self.dtype)} and "
+                       f"{title(source.dtype)}")
     mask = _bool_mask(mask, "masked_scatter_")
     shape = xp.broadcast_shapes(self.shape, mask.shape)
     mask = xp.broadcast_to(mask, shape)

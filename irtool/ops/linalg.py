@@ -69,7 +69,8 @@ def _solve(xp, A, B, left, name):
 def _singular(name, xp, info, rank):
     first = int(info.reshape(-1)[int((info.reshape(-1) != 0).argmax())])
     if name == "linalg.inv":
-        return RunError(f"linalg.inv: {batch_text(xp, info, rank)}The diagonal element {first} is zero, the inversion could not be completed "
+        return RunError(f"linalg.inv: {batch_text(xp, info, rank)}The diagonal element {first} is zero, the inversion could not be "
+                        f"completed "
                         "because the input matrix is singular.")
     return RunError(f"torch.linalg.solve: {batch_text(xp, info, rank)}The solver failed because the input matrix is singular.")
 
@@ -206,10 +207,15 @@ def _det(xp, A):
 table.define(("aten::linalg_det(Tensor A) -> Tensor", "aten::det(Tensor self) -> Tensor"), _det, doc="Determinant.")
 
 
+def _as_lapack_has_it(A):
+    """torch factorizes the transpose of a contiguous real matrix, whose determinant is the same, to save a copy."""
+    return A.swapaxes(-1, -2) if A.dtype.kind == "f" and A.flags.c_contiguous else A
+
+
 @table.op("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
 def det_with_lu(xp, A):
     """Determinant and the factorization it rests on."""
-    LU, pivots, _ = lu_packed(xp, A)
+    LU, pivots, _ = lu_packed(xp, _as_lapack_has_it(A))
     return _det(xp, A), LU, pivots
 
 
@@ -227,7 +233,7 @@ table.define(("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)
 @table.op("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
 def slogdet_with_lu(xp, A):
     """slogdet and the factorization it rests on."""
-    LU, pivots, _ = lu_packed(xp, A)
+    LU, pivots, _ = lu_packed(xp, _as_lapack_has_it(A))
     return (*_slogdet(xp, A), LU, pivots)
 
 
@@ -390,7 +396,8 @@ def _matrix_norm(xp, self, ord, dim, keepdim, dtype):
     return matrix_norm(xp, self, ord, dim, keepdim, dtype)
 
 
-table.define("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+table.define("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> "
+             "Tensor",
              _matrix_norm, doc="Norm of matrices.")
 table.define("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? "
              "dtype=None) -> Tensor", _matrix_norm, doc="Norm of matrices: `fro` or `nuc`.")

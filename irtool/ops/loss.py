@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import as_array, astype
+from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import only
 from irtool.ops.op import OpTable
 from irtool.ops.rules import float_of, result_type
@@ -58,7 +58,9 @@ def l1_loss(xp, self, target, reduction):
     self, target = _both(xp, self, target)
     difference = xp.abs(self - target)
     if reduction == MEAN:
-        only("mean", "fc", difference)
+        if difference.dtype.kind not in "fc":
+            raise RunError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+                           + title(difference.dtype))
     if reduction == SUM and difference.dtype.kind in "iub":
         return xp.asarray(difference.sum(dtype=xp.int64))
     return reduced(xp, difference, reduction)
@@ -90,10 +92,12 @@ def huber_loss(xp, self, target, reduction, delta):
     """Half the square for differences up to delta, delta * (|difference| - delta / 2) above."""
     if delta <= 0:
         raise RunError("huber_loss does not support non-positive values for delta.")
+    given = self.dtype
     self, target = _both(xp, self, target)
     only("huber_cpu", "f", self)
     z, kind = xp.abs(self - target), self.dtype.type
-    return reduced(xp, xp.where(z <= kind(delta), kind(0.5) * z * z, kind(delta) * (z - kind(0.5 * delta))), reduction)
+    loss = xp.where(z <= kind(delta), kind(0.5) * z * z, kind(delta) * (z - kind(0.5 * delta)))
+    return reduced(xp, loss.astype(given, copy=False), reduction)
 
 
 @table.op("aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
@@ -106,8 +110,11 @@ def huber_loss_backward(xp, grad_output, self, target, reduction, delta):
 @table.op("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def soft_margin_loss(xp, self, target, reduction):
     """log(1 + exp(-target * x)), targets 1 and -1."""
+    given = self.dtype
     self, target = _both(xp, self, target, True)
-    return reduced(xp, xp.log1p(xp.exp(-target * self)), reduction)
+    if given.kind not in "fc":
+        raise RunError(f"result type {title(self.dtype)} can't be cast to the desired output type {title(given)}")
+    return reduced(xp, xp.log1p(xp.exp(-target * self)).astype(given, copy=False), reduction)
 
 
 @table.op("aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
@@ -122,6 +129,8 @@ def kl_div(xp, self, target, reduction, log_target):
     """target * (log target - x), x being a log-probability; `log_target`: the target is one too."""
     if result_type([self, target]).kind == "c":
         raise RunError("kl_div: Complex inputs not supported.")
+    if result_type([self, target]).kind != "f":
+        raise RunError("kl_div: Integral inputs not supported.")
     self, target = _both(xp, self, target)
     if log_target:
         loss = xp.exp(target) * (target - self)
@@ -138,7 +147,8 @@ def kl_div(xp, self, target, reduction, log_target):
 
 def _check_bce(self, target):
     if self.shape != target.shape:
-        raise RunError(f"Using a target size ({list(target.shape)}) that is different to the input size ({list(self.shape)}) is deprecated. "
+        raise RunError(f"Using a target size ({list(target.shape)}) that is different to the input size ({list(self.shape)}) is "
+                       f"deprecated. "
                        "Please ensure they have the same size.")
 
 
@@ -149,17 +159,10 @@ def binary_cross_entropy(xp, self, target, weight, reduction):
     if self.size and not bool(((self >= 0) & (self <= 1)).all()):
         raise RunError("all elements of input should be between 0 and 1")
     if self.dtype != target.dtype:
-        raise RunError(f"Found dtype {title_of(target)} but expected {title_of(self)}")
+        raise RunError(f"Found dtype {title(target.dtype)} but expected {title(self.dtype)}")
     kind = self.dtype.type
     loss = (target - 1) * xp.maximum(xp.log1p(-self), kind(-100)) - target * xp.maximum(xp.log(self), kind(-100))
     return reduced(xp, loss if weight is None else loss * weight, reduction)
-
-
-def title_of(array):
-    """torch's name of an array's dtype."""
-    from irtool.ops.arrays import title
-
-    return title(array.dtype)
 
 
 @table.op("aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) "

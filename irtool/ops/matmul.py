@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import as_array, astype, dtype_of, title, wrap_dim
-from irtool.ops.checks import refuse, row_major
+from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, title, wrap_dim
+from irtool.ops.checks import c_name, refuse, row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("matmul")
@@ -21,16 +21,10 @@ def same_dtype(what, *tensors):
             raise RunError(f"{what}: expected operands to have the same dtype, but got: {title(tensors[0].dtype)} != {title(tensor.dtype)}")
 
 
-def _c_name(dtype):
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half", "bool": "bool",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint8": "unsigned char", "int8": "signed char",
-            "int16": "short int"}.get(dtype.name, dtype.name)
-
-
 def product(xp, a, b):
     """a @ b of one dtype, float16 through float32. Raises torch's errors for dtypes."""
     if a.dtype != b.dtype:
-        raise RunError(f"expected m1 and m2 to have the same dtype, but got: {_c_name(a.dtype)} != {_c_name(b.dtype)}")
+        raise RunError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}")
     if a.dtype.kind == "b":
         refuse("addmm_impl_cpu_", a)
     if a.dtype == xp.float16:
@@ -66,7 +60,7 @@ def _batches(xp, batch1, batch2, names=("batch1", "batch2")):
     for name, batch in zip(names, (batch1, batch2), strict=True):
         if batch.ndim != 3:
             raise RunError(f"{name} must be a 3D tensor")
-    (count, _, inner), (count2, inner2, columns) = batch1.shape, batch2.shape
+    (count, _, inner), (count2, inner2, _) = batch1.shape, batch2.shape
     if (count, inner) != (count2, inner2):
         raise RunError("Expected size for first two dimensions of batch2 tensor to be: "
                        f"[{count}, {inner}] but got: [{count2}, {inner2}].")
@@ -163,7 +157,8 @@ def _complain(a, b):
                        f"[{math.prod(a.shape[:-2])}, {a.shape[-1]}] but got: [{math.prod(b.shape[:-2])}, {b.shape[-2]}].")
     rows = math.prod(a.shape[:-1]) if a.ndim > 1 else 1
     columns = b.shape[-1] if b.ndim > 1 else 1
-    raise RunError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a.shape[-1]} and {b.shape[-2] if b.ndim > 1 else b.shape[0]}x{columns})")
+    raise RunError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a.shape[-1]} and "
+                   f"{b.shape[-2] if b.ndim > 1 else b.shape[0]}x{columns})")
 
 
 def _matmul(xp, self, other):
@@ -181,6 +176,9 @@ def linear(xp, input, weight, bias):
     if bias is None:
         return result
     same_dtype("linear", input, bias)
+    if bias.ndim == 1 and bias.size not in (1, result.shape[-1]):
+        raise RunError(f"The expanded size of the tensor ({result.shape[-1]}) must match the existing size ({bias.size}) at non-singleton "
+                       f"dimension {result.ndim - 1}.  Target sizes: {list(result.shape)}.  Tensor sizes: {list(bias.shape)}")
     if result.ndim and bias.size in (1, result.shape[-1]) and bias.ndim <= 1:
         result += bias
         return result
@@ -219,11 +217,7 @@ def fused(xp, self, result, beta, alpha, shape=None):
         raise RunError(f"self and mat2 must have the same dtype, but got {title(self.dtype)} and {title(dtype)}")
     if dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)      # torch converts them to the tensors' dtype
-    try:
-        expanded = xp.broadcast_to(self, result.shape)
-    except ValueError:
-        raise RunError(f"The expanded size of the tensor must match the existing size. Target sizes: {list(result.shape)}.  Tensor sizes: "
-                       f"{list(self.shape)}") from None
+    expanded = broadcast_view(self, result.shape)
     if alpha != 1:
         result = result * as_array(alpha, dtype)
     if beta == 0:
@@ -308,15 +302,15 @@ def einsum(xp, equation, tensors, path):
     operands, arrow, output = equation.partition("->")
     terms = operands.split(",")
     if len(terms) != len(tensors):
-        raise RunError("einsum(): " + ("fewer" if len(tensors) > len(terms) else "more")
-                       + " operands were provided than specified in the equation" if len(tensors) < len(terms)
-                       else "einsum(): more operands were provided than specified in the equation")
+        raise RunError(f"einsum(): {'fewer' if len(tensors) < len(terms) else 'more'} operands were provided than specified in the "
+                       f"equation")
     for place, (term, tensor) in enumerate(zip(terms, tensors, strict=True)):
         letters = len(term.replace("...", ""))
         if letters > tensor.ndim or ("..." not in term and letters < tensor.ndim):
             raise RunError(f"einsum(): the number of subscripts in the equation ({letters}) "
                            f"{'is more than' if '...' in term else 'does not match'} the number of dimensions ({tensor.ndim}) for operand "
                            f"{place}" + ("" if "..." in term or letters > tensor.ndim else " and no ellipsis was given"))
+    _check_subscripts(terms, output, tensors)
     same_dtype("einsum", *tensors)
     dtype = tensors[0].dtype
     if dtype.kind == "b":
@@ -327,6 +321,22 @@ def einsum(xp, equation, tensors, path):
         equation = _spelled_out(terms, arrow, output, tensors)
     result = xp.asarray(xp.einsum(equation, *tensors, optimize=len(tensors) > 1))
     return row_major(xp, result).reshape(result.shape).astype(dtype, copy=False)
+
+
+def _check_subscripts(terms, output, tensors):
+    seen = {}
+    for place, (term, tensor) in enumerate(zip(terms, tensors, strict=True)):
+        head, _, tail = term.partition("...")
+        sizes = [*zip(head, tensor.shape, strict=False), *zip(tail[::-1], tensor.shape[::-1], strict=False)]
+        for letter, size in sizes:
+            known = seen.get(letter, 1)
+            if size != known and size != 1 and known != 1:
+                raise RunError(f"einsum(): subscript {letter} has size {size} for operand {place} which does not broadcast with previously "
+                               f"seen size {known}")
+            seen[letter] = max(size, known) if size else size
+    for letter in output.replace("...", ""):
+        if letter not in seen:
+            raise RunError(f"einsum(): output subscript {letter} does not appear in the equation for any input operand")
 
 
 def _spelled_out(terms, arrow, output, tensors):

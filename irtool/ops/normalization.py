@@ -95,7 +95,8 @@ table.define((f"aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bi
              doc="batch_norm, with the mean and inverse standard deviation it used in training.")
 
 
-@table.op("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> "
+@table.op("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float "
+          "eps) -> "
           "(Tensor, Tensor, Tensor)")
 def batch_norm_without_stats(xp, input, weight, bias, training, momentum, eps):
     """batch_norm without running statistics."""
@@ -213,7 +214,8 @@ def layer_normalized(xp, x, normalized_shape, weight, bias, eps):
         result *= weight
     if bias is not None:
         result += bias
-    return result.astype(x.dtype, copy=False), mean, inverse
+    saved = x.dtype if weight is None else weight.dtype
+    return result.astype(x.dtype, copy=False), mean.astype(saved, copy=False), inverse.astype(saved, copy=False)
 
 
 @table.op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps="

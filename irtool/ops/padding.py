@@ -12,10 +12,10 @@ table = OpTable("padding")
 def _border_of(self, pad):
     """`pad` (last dimension first, before and after each) as one (before, after) per dimension."""
     if len(pad) % 2:
-        raise RunError("Length of pad must be even but instead it equals " + str(len(pad)))
+        raise RunError("Padding length must be divisible by 2")
     if len(pad) > 2 * self.ndim:
-        raise RunError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(pad)} while "
-                       f"the input has {self.ndim} dimensions.")
+        raise RunError("Padding length should be less than or equal to two times the input dimension but got padding length "
+                       f"{len(pad)} and input of dimension {self.ndim}")
     borders = [(pad[place], pad[place + 1]) for place in range(0, len(pad), 2)]
     return [(0, 0)] * (self.ndim - len(borders)) + borders[::-1]
 

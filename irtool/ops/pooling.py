@@ -9,7 +9,7 @@ import math
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at
-from irtool.ops.checks import only, row_major
+from irtool.ops.checks import only, refuse, row_major
 from irtool.ops.op import OpTable
 from irtool.ops.windows import cropped, padded_zeros, per_dim, place_slices, pool_extents, positions, spread
 
@@ -132,7 +132,8 @@ for _rank in (1, 2, 3):
     table.define(f"aten::max_pool{_rank}d_with_indices{_arguments}(Tensor, Tensor)", _max_pool(_rank, True),
                  doc="Largest element of every window, and its place in the flattened plane.")
     if _rank > 1:
-        table.define(f"aten::max_pool{_rank}d_with_indices_backward(Tensor grad_output, Tensor self, int[{_rank}] kernel_size, int[{_rank}] "
+        table.define(f"aten::max_pool{_rank}d_with_indices_backward(Tensor grad_output, Tensor self, int[{_rank}] kernel_size, "
+                     f"int[{_rank}] "
                      f"stride, int[{_rank}] padding, int[{_rank}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
                      _max_pool_backward(_rank), doc="Gradient of the maximum over windows.")
 
@@ -180,7 +181,8 @@ def divisors(xp, geometry, count_include_pad, divisor_override, dtype):
 
 def _avg_pool(rank):
     def kernel(xp, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
-        only(f"avg_pool{rank}d", "iuf", self)
+        if self.dtype.kind not in "iuf" or rank == 3 and self.dtype == xp.float16:
+            refuse(f"avg_pool{rank}d_out_frame", self)
         geometry = Geometry(f"avg_pool{rank}d", self, kernel_size, stride, padding, 1, ceil_mode, rank)
         wide = xp.float32 if self.dtype == xp.float16 else self.dtype
         padded = padded_zeros(xp, self.astype(wide, copy=False), geometry.padding, geometry.behind)
@@ -291,7 +293,8 @@ def _fractional_backward(rank):
 
 
 for _rank in (2, 3):
-    table.define(f"aten::fractional_max_pool{_rank}d(Tensor self, int[{_rank}] kernel_size, int[{_rank}] output_size, Tensor random_samples) "
+    table.define(f"aten::fractional_max_pool{_rank}d(Tensor self, int[{_rank}] kernel_size, int[{_rank}] output_size, Tensor "
+                 f"random_samples) "
                  "-> (Tensor, Tensor)", _fractional(_rank), doc="Maximum over windows whose places come from random numbers, and indices.")
     table.define(f"aten::fractional_max_pool{_rank}d_backward(Tensor grad_output, Tensor self, int[{_rank}] kernel_size, int[{_rank}] "
                  "output_size, Tensor indices) -> Tensor", _fractional_backward(_rank), doc="Its gradient.")

@@ -167,7 +167,8 @@ def _cell(kind):
         if input.shape[-1] != w_ih.shape[1]:
             raise RunError(f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[1]}")
         if states[0].shape[-1] != w_hh.shape[1]:
-            raise RunError(f"hidden{'0' * (kind == 'lstm')} has inconsistent hidden_size: got {states[0].shape[-1]}, expected {w_hh.shape[1]}")
+            raise RunError(f"hidden{'0' * (kind == 'lstm')} has inconsistent hidden_size: got {states[0].shape[-1]}, expected "
+                           f"{w_hh.shape[1]}")
         new = STEPS[kind](xp, _gates(xp, input, w_ih, b_ih), _gates(xp, states[0], w_hh, b_hh), states)
         return new if kind == "lstm" else new[0]
     return kernel
@@ -202,7 +203,8 @@ def pack_padded_sequence(xp, input, lengths, batch_first):
     if len(counts) != x.shape[1]:
         raise RunError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} (batch_size={x.shape[1]})")
     if any(a < b for a, b in zip(counts, counts[1:], strict=False)):
-        raise RunError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` "
+        raise RunError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+                       "`enforce_sorted=False` "
                        "to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not need ONNX exportability.")
     if counts and counts[-1] <= 0:
         raise RunError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")

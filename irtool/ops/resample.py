@@ -9,7 +9,7 @@ import math
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import add_at
-from irtool.ops.checks import row_major
+from irtool.ops.checks import refuse, row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("resample")
@@ -25,14 +25,12 @@ def _scale(extent, size, align_corners, scale, kind):
     return kind(1 / scale) if scale is not None and scale > 0 else kind(kind(extent) / kind(size))
 
 
-def _nearest(xp, extent, size, scale, exact):
+def _nearest(xp, extent, size, scale, exact, kind, doubles):
     places = xp.arange(size)
-    if not exact and size == extent:
-        return places
-    if not exact and size == 2 * extent:
-        return places >> 1
-    step = xp.float32(1 / scale) if scale is not None and scale > 0 else xp.float32(extent) / xp.float32(size)
-    at = (places + xp.float32(0.5)).astype(xp.float32) * step if exact else places.astype(xp.float32) * step
+    if doubles and not exact and size in (extent, 2 * extent):
+        return places if size == extent else places >> 1
+    step = kind(1 / scale) if scale is not None and scale > 0 else kind(extent) / kind(size)
+    at = (places + kind(0.5)).astype(kind) * step if exact else places.astype(kind) * step
     return xp.minimum(xp.floor(at).astype(xp.int64), extent - 1)
 
 
@@ -100,15 +98,16 @@ def _antialiased(xp, extent, size, step, kind, mode):
     return xp.where(inside, first[:, None] + offsets, 0), weights
 
 
-def taps(xp, mode, extent, size, align_corners, scale, kind, antialias=False):
-    """(places, weights), both (size, taps): what each output place is made of. Weights are None for nearest."""
+def taps(xp, mode, extent, size, align_corners, scale, kind, antialias=False, rank=2):
+    """(places, weights), both (size, taps): what each output place is made of. Weights are None for nearest.
+
+    torch's two-dimensional nearest ignores the scale where the size stays or doubles; its other ranks do not.
+    """
     if mode in ("nearest", "exact"):
-        return _nearest(xp, extent, size, scale, mode == "exact")[:, None], None
+        return _nearest(xp, extent, size, scale, mode == "exact", xp.float32 if rank == 2 else kind, rank == 2)[:, None], None
     step = _scale(extent, size, align_corners, scale, kind)
     if antialias:
         return _antialiased(xp, extent, size, step, kind, mode)
-    if size == extent:
-        return xp.arange(size)[:, None], None
     return (_linear if mode == "linear" else _cubic)(xp, extent, size, step, align_corners, kind)
 
 
@@ -135,18 +134,19 @@ def _spread_back(xp, grad, axis, extent, places, weights):
 
 # ---- whole images
 
+def _named(sizes):
+    return ", ".join(f"{letter}: {size}" for letter, size in zip("DHW"[3 - len(sizes):], sizes, strict=True))
+
+
 def _check(x, sizes, rank, name):
     if x.ndim != rank + 2 or not all(x.shape[1:]):
         raise RunError(f"Non-empty {rank + 2}D data tensor expected but got a tensor with sizes {list(x.shape)}" if x.ndim == rank + 2 else
                        f"It is expected input_size equals to {rank + 2}, but got size {x.ndim}")
     if min(sizes) <= 0:
-        raise RunError(f"Input and output sizes should be greater than 0, but got input ({', '.join(map(str, x.shape[2:]))}) output "
-                       f"({', '.join(map(str, sizes))})")
+        raise RunError(f"Input and output sizes should be greater than 0, but got input ({_named(x.shape[2:])}) output ({_named(sizes)})")
     if x.dtype.kind not in "f" and (name not in ("nearest", "exact") or x.dtype.kind == "c"):
         if x.dtype.kind == "u":
             raise UnsupportedError(f"aten::upsample ({name}) of uint8 is not supported yet")
-        from irtool.ops.checks import refuse
-
         refuse(f"compute_indices_weights_{name}", x)
 
 
@@ -154,13 +154,15 @@ def resized(xp, x, mode, sizes, align_corners, scales, antialias=False):
     """`x` (n, channels, *extents) with its last dimensions resized to `sizes`."""
     rank = len(sizes)
     _check(x, sizes, rank, mode)
+    if antialias and x.dtype == xp.float16 and list(x.shape[2:]) != list(sizes):
+        refuse("compute_index_ranges_weights", x)
     wide = x.astype(xp.float32) if x.dtype == xp.float16 and mode not in ("nearest", "exact") else x
     kind = wide.dtype.type if wide.dtype.kind == "f" else xp.float32
     for axis in reversed(range(rank)):
         extent = x.shape[2 + axis]
-        if extent == sizes[axis] and not antialias and mode in ("linear", "cubic"):
-            continue
-        places, weights = taps(xp, mode, extent, sizes[axis], align_corners, scales[axis], kind, antialias)
+        if extent == sizes[axis] and (antialias or mode == "linear"):
+            continue        # torch leaves such a dimension alone, whatever the scale
+        places, weights = taps(xp, mode, extent, sizes[axis], align_corners, scales[axis], kind, antialias, rank)
         wide = _weighted(xp, wide, 2 + axis, places, weights)
     return row_major(xp, wide).astype(x.dtype, copy=wide is x)
 
@@ -171,7 +173,9 @@ def resized_backward(xp, grad, mode, input_size, align_corners, scales, antialia
     kind = grad.dtype.type
     for axis in range(rank):
         extent = input_size[2 + axis]
-        places, weights = taps(xp, mode, extent, grad.shape[2 + axis], align_corners, scales[axis], kind, antialias)
+        if extent == grad.shape[2 + axis] and (antialias or mode == "linear"):
+            continue
+        places, weights = taps(xp, mode, extent, grad.shape[2 + axis], align_corners, scales[axis], kind, antialias, rank)
         grad = _spread_back(xp, grad, 2 + axis, extent, places, weights)
     return row_major(xp, grad)
 
@@ -217,8 +221,10 @@ def _define(name, rank, mode, antialias=False):
               3: "float? scales_d=None, float? scales_h=None, float? scales_w=None"}[rank]
     doc = f"Resized in {rank} dimension(s), {mode}{', with antialiasing' if antialias else ''}."
     table.define(f"aten::{name}(Tensor self, SymInt[{rank}] output_size, {align}{scales}) -> Tensor", forward, doc=doc)
-    table.define(f"aten::{name}.vec(Tensor input, SymInt[]? output_size, {align}float[]? scale_factors) -> Tensor", forward_by_factor, doc=doc)
-    table.define(f"aten::{name}_backward(Tensor grad_output, SymInt[{rank}] output_size, SymInt[{rank + 2}] input_size, {align}{scales}) -> "
+    table.define(f"aten::{name}.vec(Tensor input, SymInt[]? output_size, {align}float[]? scale_factors) -> Tensor", forward_by_factor,
+                 doc=doc)
+    table.define(f"aten::{name}_backward(Tensor grad_output, SymInt[{rank}] output_size, SymInt[{rank + 2}] input_size, "
+                 f"{align}{scales}) -> "
                  "Tensor", backward, doc=f"Gradient of {name}.")
 
 

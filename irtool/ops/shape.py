@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import broadcast_view, complex_of, dtype_of, element_strides, is_contiguous, real_of, wrap_dim
+from irtool.ops.arrays import broadcast_view, complex_of, dtype_of, element_strides, is_contiguous, real_of, title, wrap_dim
 from irtool.ops.checks import row_major
 from irtool.ops.op import OpTable
 
@@ -212,7 +212,8 @@ def _view_dtype(xp, self, dtype):
     return self.view(dtype)
 
 
-view_dtype = table.define("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", _view_dtype, doc="The same bytes read as another dtype.")
+view_dtype = table.define("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", _view_dtype,
+                          doc="The same bytes read as another dtype.")
 
 
 def _reshape(xp, self, shape):
@@ -412,7 +413,8 @@ def unsqueeze(xp, self, dim):
 def expand(xp, self, size, implicit):
     """Dimensions of size 1 repeated without copying; -1 keeps a size; new dimensions stand in front."""
     if len(size) < self.ndim:
-        raise RunError(f"expand(torch tensor of shape {list(self.shape)}, size={list(size)}): the number of sizes provided ({len(size)}) "
+        raise RunError(f"expand(torch.{title(self.dtype)}Tensor{{{list(self.shape)}}}, size={list(size)}): the number of sizes "
+                       f"provided ({len(size)}) "
                        f"must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
     return broadcast_view(self, size)
 
