@@ -18,11 +18,13 @@ CORPUS = [path.read_bytes().decode("utf-8", "surrogateescape")
           for path in sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt")) if path.stat().st_size < 5000]
 EXAMPLES = int(os.environ.get("IRTOOL_FUZZ", "200"))
 
-PIECES = ["%", "(", ")", "[", "]", "{", "}", ":", " : ", "=", " = ", ",", ", %", "\n", "\r\n", "\t", " ", '"', "'", "#", " # ", "->", "return (",
-          "block0(", "graph(", "with prim::F_0 = graph(", "---------------- stage 7 ----------------\n", "-------- stage 99999999 --------",
-          ", scope: ", ", uses = [", "^", "::", "\0", "\udc80", "9" * 5000, "<Tensor>", "aten::add", "%1", "%x", "Float(2, 3)", "# ...\n", "}\n",
-          "}{", '"\\"', "\u2028", "\x0b", "Subgraph=<Graph>", "scalars=1", "# graph f: a=[1, 2]\n", "Ret %1", "%1 = Foo %2\nRet %1\n", "(" * 300,
-          "prim::FusionGroup_0", ";", "!", "?", "*", "-1", "inf", "List[", "Tensor(dtype = Float , shape = (2, 3)"]
+PIECES = [
+    "%", "(", ")", "[", "]", "{", "}", ":", " : ", "=", " = ", ",", ", %", "\n", "\r\n", "\t", " ", '"', "'", "#", " # ", "->",
+    "return (", "block0(", "graph(", "with prim::F_0 = graph(", "---------------- stage 7 ----------------\n",
+    "-------- stage 99999999 --------", ", scope: ", ", uses = [", "^", "::", "\x00", "\udc80", "9" * 5000, "<Tensor>",
+    "aten::add", "%1", "%x", "Float(2, 3)", "# ...\n", "}\n", "}{", '"\\"', "\u2028", "\x0b", "Subgraph=<Graph>", "scalars=1",
+    "# graph f: a=[1, 2]\n", "Ret %1", "%1 = Foo %2\nRet %1\n", "(" * 300, "prim::FusionGroup_0", ";", "!", "?", "*", "-1",
+    "inf", "List[", "Tensor(dtype = Float , shape = (2, 3)"]
 
 
 @st.composite
@@ -79,7 +81,8 @@ NAMES = st.from_regex(r"(?:[a-z_][a-z0-9_]{0,5}(?:\.[0-9]{1,2})?|[0-9]{1,3}|onnx
 TYPES = st.sampled_from(["Tensor", "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)", "int", "int[]", "Tensor?[]", "str", "bool?",
                          "(int, Tensor)", "Dict(str, int[])", "NoneType", "Long(requires_grad=0, device=cuda:0)", "__torch__.a.B",
                          "NamedTuple(a : int, b : Tensor)", "Future(Tensor)", "Float(*, 3)", "Union(int, str)"])
-ATTRIBUTES = st.sampled_from(["", "", "[value=1]", "[value=0.10000000000000001]", '[value="a, b=c]("]', '[value="\\"%x # )"]', "[value={1}]",
+ATTRIBUTES = st.sampled_from(["", "", "[value=1]", "[value=0.10000000000000001]",
+                              '[value="a, b=c]("]', '[value="\\"%x # )"]', "[value={1}]",
                               "[value=<Tensor>]", "[a=[1, 2], b=(1, 2), c=None]", "[value= 1  2 [ CPULongType{2} ]]",
                               "[types=[Tensor(requires_grad=0), Float(2)]]"])
 TAILS = st.sampled_from(["", "", "", " # a.py:1:2", ", scope: Net/Linear[fc]", ", scope: __main__.M:: # b c.py:30:4", ", scope: f()"])
@@ -137,4 +140,5 @@ def test_generated_graphs_round_trip(texts: list[str], between: str) -> None:
     assert str(module) == text
     assert len(module.graphs) == len(texts)
     again = parse("".join(str(graph) for graph in module.graphs))
-    assert [[node.kind for node in graph.walk()] for graph in again.graphs] == [[node.kind for node in graph.walk()] for graph in module.graphs]
+    kinds, kinds_again = ([[node.kind for node in graph.walk()] for graph in one.graphs] for one in (module, again))
+    assert kinds == kinds_again
