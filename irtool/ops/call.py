@@ -211,6 +211,8 @@ def _spread(node: Node, found: Overload, result: Any) -> Sequence[Any]:
         return ()
     if isinstance(result, list | tuple) and len(result) == count:       # 2017: `%a, %b = split(%x)`
         return tuple(result)
+    if node.kind == "prim::Uninitialized":      # of a tuple that was taken apart
+        return (None,) * count
     raise RunError(f"{node.kind} gives one result, the node has {count}")
 
 
