@@ -1,6 +1,9 @@
 """Conversions and copies: `to` and its relatives, clone, copy_, fill_, detach. `to` gives its argument itself when nothing changes."""
 from __future__ import annotations
 
+import math
+import warnings
+
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, title
 from irtool.ops.op import OpTable
@@ -141,8 +144,8 @@ def _copy(xp, self):
     return self.copy(order="K")
 
 
-table.define([f"aten::{name}(Tensor self) -> Tensor" for name in ("alias_copy", "detach_copy", "lift", "lift_fresh_copy")], _copy,
-             doc="A copy.")
+COPIES = ("alias_copy", "detach_copy", "lift", "lift_fresh_copy", "_lazy_clone")
+table.define([f"aten::{name}(Tensor self) -> Tensor" for name in COPIES], _copy, doc="A copy.")
 
 
 def _alias(xp, self):
@@ -222,3 +225,56 @@ def zero_into(xp, self):
 def zero(xp, self):
     """Zeros like self."""
     return xp.zeros(self.shape, self.dtype)
+
+
+def _resized(self, size):
+    """`self` with another shape of as many elements: NumPy cannot give memory to a tensor that others hold."""
+    if self.shape == tuple(size):
+        return self
+    if self.size != math.prod(size) or not self.flags.c_contiguous:
+        raise UnsupportedError(f"resizing a tensor of shape {list(self.shape)} in place to {list(size)} is not supported")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
+        self.shape = tuple(size)
+    return self
+
+
+@table.op("aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
+def resize_into(xp, self, size, memory_format):
+    """The tensor itself with another shape of as many elements."""
+    return _resized(self, size)
+
+
+@table.op("aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
+def resize_as_into(xp, self, the_template, memory_format):
+    """The tensor itself with the shape of another of as many elements."""
+    return _resized(self, the_template.shape)
+
+
+# ---- initialisation without gradients, as torch.nn.init's scripts have it
+
+table.define("aten::_no_grad_fill_(Tensor(a!) tensor, float val) -> Tensor(a!)", lambda xp, tensor, val: fill_into.kernel(xp, tensor, val),
+             doc="One number written into every element.")
+table.define("aten::_no_grad_zero_(Tensor(a!) tensor) -> Tensor(a!)", lambda xp, tensor: zero_into.kernel(xp, tensor),
+             doc="0 written into every element.")
+
+
+# ---- what a tensor here never is, and what it is made of
+
+for _name in ("is_conj", "is_neg", "is_inference", "is_distributed", "is_coalesced"):
+    table.define(f"aten::{_name}(Tensor self) -> bool", lambda xp, self: False, doc="False: there are no such tensors here.")
+table.define("aten::is_pinned(Tensor self, Device? device=None) -> bool", lambda xp, self, device: False,
+             doc="False: memory is never pinned here.")
+
+
+@table.op("aten::pin_memory(Tensor(a) self, Device? device=None) -> Tensor(a)",
+          "aten::_pin_memory(Tensor self, Device? device=None) -> Tensor")
+def pin_memory(xp, self, device):
+    """There is no accelerator to pin memory for."""
+    raise UnsupportedError("pinned memory is not supported")
+
+
+@table.op("aten::element_size(Tensor self) -> int")
+def element_size(xp, self):
+    """Bytes of one element."""
+    return self.itemsize

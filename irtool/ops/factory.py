@@ -216,6 +216,18 @@ table.define("aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? 
              doc="A tensor of nested lists of numbers.")
 
 
+@table.op("aten::_list_to_tensor(int[] self) -> Tensor")
+def list_to_tensor(xp, self):
+    """A list of whole numbers as an int32 tensor."""
+    return _joined(xp, self, xp.dtype(xp.int32))
+
+
+@table.op("aten::_tensor_to_list(Tensor self) -> int[]")
+def tensor_to_list(xp, self):
+    """The elements of an integer tensor as a list."""
+    return [int(element) for element in self.reshape(-1)]
+
+
 @table.op("aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> Tensor(b|a)")
 def as_tensor(xp, data, dtype, device):
     """The tensor itself, converted when it has another dtype."""

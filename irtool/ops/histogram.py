@@ -146,3 +146,14 @@ def _histogramdd(xp, self, bins, range, weight, density):
 for _overload, _bins in (("", "int[] bins"), (".int_bins", "int bins"), (".TensorList_bins", "Tensor[] bins")):
     table.define(f"aten::histogramdd{_overload}(Tensor self, {_bins}, float[]? range=None, Tensor? weight=None, bool density=False)"
                  " -> (Tensor hist, Tensor[] bin_edges)", _histogramdd, doc="Histogram of points in several dimensions, and the edges.")
+
+HISTOGRAM_OPTIONS = "float[]? range=None, Tensor? weight=None, bool density=False"
+table.define(f"aten::_histogramdd_bin_edges(Tensor self, int[] bins, *, {HISTOGRAM_OPTIONS}) -> Tensor[]",
+             lambda xp, self, bins, range, weight, density: _histogramdd(xp, self, bins, range, weight, density)[1],
+             doc="The edges of a histogram with equal bins.")
+table.define(f"aten::_histogramdd_from_bin_cts(Tensor self, int[] bins, *, {HISTOGRAM_OPTIONS}) -> Tensor",
+             lambda xp, self, bins, range, weight, density: _histogramdd(xp, self, bins, range, weight, density)[0],
+             doc="Histogram of points in several dimensions with equal bins.")
+table.define("aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
+             lambda xp, self, bins, weight, density: _histogramdd(xp, self, bins, None, weight, density)[0],
+             doc="Histogram of points in several dimensions between given edges.")

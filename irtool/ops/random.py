@@ -156,6 +156,17 @@ def normal_into(xp, self, mean, std, generator):
     return self
 
 
+table.define("aten::_no_grad_normal_(Tensor(a!) tensor, float mean, float std, Generator? generator=None) -> Tensor(a!)",
+             normal_into.kernel, doc="Normal numbers written into a tensor.")
+
+
+@table.op("aten::_no_grad_uniform_(Tensor(a!) tensor, float a, float b, Generator? generator=None) -> Tensor(a!)")
+def uniform_into(xp, tensor, a, b, generator):
+    """Numbers of [a, b) written into a tensor."""
+    tensor[...] = _scaled(xp, tensor, a, b, generator)
+    return tensor
+
+
 def _log_normal(xp, self, mean, std, generator):
     _floating("log_normal", self.dtype)
     if std <= 0:
@@ -279,6 +290,20 @@ def binomial(xp, count, prob, generator_given):
     return astype(xp.asarray(generator(generator_given).binomial(count.astype(xp.int64), prob)), count.dtype)
 
 
+@table.op("aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor")
+def standard_gamma(xp, self, generator_given):
+    """Gamma numbers with the shapes of self."""
+    only("gamma", "f", self)
+    return astype(xp.asarray(generator(generator_given).standard_gamma(self)), self.dtype)
+
+
+@table.op("aten::_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor")
+def sample_dirichlet(xp, self, generator_given):
+    """Dirichlet numbers with the concentrations in the last dimension of self."""
+    drawn = standard_gamma.kernel(xp, self.astype(xp.float64), generator_given)
+    return astype(drawn / drawn.sum(axis=-1, keepdims=True), self.dtype)
+
+
 @table.op("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor")
 def multinomial(xp, self, num_samples, replacement, generator_given):
     """Indices drawn with the weights in each row of self, `num_samples` a row; int64."""
@@ -360,6 +385,12 @@ def native_dropout(xp, input, p, train):
         return xp.zeros_like(input), xp.zeros(input.shape, bool)
     kept = _mask(xp, input.shape, p)
     return astype(input * kept / (1 - p), input.dtype), kept
+
+
+@table.op("aten::_masked_scale(Tensor self, Tensor mask, float scale) -> Tensor")
+def masked_scale(xp, self, mask, scale):
+    """self times the mask times `scale`."""
+    return astype(self * mask * scale, self.dtype)
 
 
 @table.op("aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
