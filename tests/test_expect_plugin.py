@@ -84,6 +84,13 @@ class TestCaseFiles:
         assert project.read("tests/expect/fmt/one.ir").count("# ---- out\n") == 12
         assert "12 passed" in project.run("-n", "2", code=0)
 
+    def test_only_names_differ(self, project: Project) -> None:
+        title, _, expected = CASE.partition("# ---- out\n")
+        project.write("tests/expect/fmt/one.ir", f"{title}# ---- out\n{expected.replace('%1', '%5')}")
+        assert "only names differ" in project.run(code=1)
+        project.run("--accept=names", code=0)
+        assert project.read("tests/expect/fmt/one.ir") == CASE
+
     def test_errors_are_expected_on_their_line(self, project: Project) -> None:
         project.write("tests/expect/fmt/bad.ir", "# An undefined value is found\n# RUN: fmt\ngraph(%0 : Tensor):\n"
                       "  %1 : Tensor = aten::neg(%7)  # expected-error {{%7}}\n  return (%1)\n")

@@ -231,6 +231,11 @@ class TestBinding:
         assert (n, f, b, s, numbers, o, z) == (3, 2.5, True, "hi", [1, 2], None, 7)
         assert type(b) is bool and type(n) is int and t[1] == 4 and list(d) == ["a"] and [len(each) for each in u] == [1, 2]
 
+    def test_unions(self) -> None:
+        graph = header("%a : Union(Tensor, int), %b : Union(Tensor, int), %c : Union(float[], NoneType), %d : Union(float[], int, NoneType)")
+        a, b, c, d = bind(graph, Archive({"a": np.array(1), "b": np.array([1]), "d.0": np.array(2.5)}), {})
+        assert (a, type(a), b.tolist(), c, d) == (1, int, [1], None, [2.5])
+
     def test_literals_replace_and_add(self) -> None:
         x, w = bind(header(self.GRAPH), Archive({"x": np.zeros((2, 3), "f")}), {"w": literal("3xf32=1"), "%x": literal("2x3xf32=2")})
         assert x.sum() == 12 and w.sum() == 3

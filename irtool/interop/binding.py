@@ -143,10 +143,14 @@ def literal_owner(name: str, inputs: Sequence[Value], form: Callable[[int, Value
 
 def needs_value(value: Value) -> bool:
     """Must a key give it (or is it None without one, or an object nothing reads)?"""
-    type = value.type
-    if isinstance(type, OptionalType) or type.key in ("None", "Generator", "Any"):
-        return False
-    return value.has_uses or not isinstance(type, ClassType)
+    return not may_be_absent(value.type) and (value.has_uses or not isinstance(value.type, ClassType))
+
+
+def may_be_absent(type: Type) -> bool:
+    """Is None a value of the type, so that no key is needed?"""
+    if isinstance(type, UnionType):
+        return any(map(may_be_absent, type.elements))
+    return isinstance(type, OptionalType) or type.key in ("None", "Generator", "Any")
 
 
 def signature(graph: Graph) -> str:
@@ -168,7 +172,7 @@ def fitted(parts: Parts, type: Type, cast: bool) -> Any:
             return None
         return fitted(parts, type.element, cast)
     if not parts:
-        if type.key in ("None", "Generator", "Any"):
+        if may_be_absent(type):
             return None
         raise Misfit("nothing")
     if isinstance(type, TensorType):
@@ -319,13 +323,14 @@ def fitted_dict(parts: Parts, type: DictType, cast: bool) -> dict[Any, Any]:
 
 
 def fitted_union(parts: Parts, type: UnionType, cast: bool) -> Any:
-    """The first alternative that fits."""
-    for alternative in type.elements:
+    """The first alternative that fits; what may be a number (a 0-d array) is one rather than a tensor."""
+    value = parts.get("")
+    is_number = "" in parts and not getattr(value, "ndim", 0)
+    for alternative in sorted(type.elements, key=lambda each: is_number and isinstance(each, TensorType)):
         try:
             return fitted(parts, alternative, cast)
         except Misfit:
             continue
-    value = parts.get("")
     raise Misfit(kind_of(value) if "" in parts else f"elements {listed(parts)}")
 
 
