@@ -6,8 +6,8 @@ import re
 SAMPLE = 1 << 15
 """Characters of a graph with braces that are looked at."""
 
-SHORT_SAMPLE = 1 << 13
-"""The same for a graph of 2019 or later."""
+SHORT_SAMPLE = 1 << 12
+"""The same for a header, and for the rest of a graph of 2019 or later."""
 
 OPEN = re.compile(r"\)[ \t\r]*([{:])[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
 TYPED = re.compile(r"%[^\s,:()=]+ ?: ?[A-Z(a-z]")
@@ -33,17 +33,20 @@ SHORT_STRING = re.compile(r" : string\b")
 
 def detect(text: str, start: int, fallback: str | None = None) -> str:
     """The name of the dialect of the graph whose text begins at `start`; `fallback` is that of the graphs before it in the file."""
-    sample = text[start:start + SAMPLE]
+    match = OPEN.search(text, start)
+    if match is None:
+        return fallback or "G"
+    begin = match.end() - 1
+    sample = text[start:min(begin, start + SHORT_SAMPLE)] + text[begin:begin + SAMPLE]      # a header may be long
     following = sample.find("\ngraph(")
     if following > 0:
         sample = sample[:following]
-    match = OPEN.search(sample)
-    if match is not None and match[1] == "{":
+    if match[1] == "{":
         found = _with_braces(sample)
         if found is None:
             found = fallback if fallback is not None and fallback < "D" else "C1"
         return found
-    found = _with_colon(sample[:SHORT_SAMPLE])
+    found = _with_colon(sample[:2 * SHORT_SAMPLE])
     if found is None:
         found = fallback if fallback is not None and "D" <= fallback < "X" else "G"
     return found
