@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.interpret import register_python_op, run, vjp
     from irtool.ir.builder import Builder
-    from irtool.ir.errors import (Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError)
+    from irtool.ir.errors import Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError
     from irtool.ir.graph import Block, Graph, Node, Use, Value
     from irtool.ir.module import Module
     from irtool.ir.verify import verify

@@ -232,7 +232,8 @@ class TestBinding:
         assert type(b) is bool and type(n) is int and t[1] == 4 and list(d) == ["a"] and [len(each) for each in u] == [1, 2]
 
     def test_unions(self) -> None:
-        graph = header("%a : Union(Tensor, int), %b : Union(Tensor, int), %c : Union(float[], NoneType), %d : Union(float[], int, NoneType)")
+        graph = header("%a : Union(Tensor, int), %b : Union(Tensor, int), %c : Union(float[], NoneType), "
+                       "%d : Union(float[], int, NoneType)")
         a, b, c, d = bind(graph, Archive({"a": np.array(1), "b": np.array([1]), "d.0": np.array(2.5)}), {})
         assert (a, type(a), b.tolist(), c, d) == (1, int, [1], None, [2.5])
 
