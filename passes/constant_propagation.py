@@ -5,7 +5,7 @@ from irtool.ir.alias import Aliases, is_mutable
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.effects import IF_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.numbering import node_key
@@ -60,7 +60,7 @@ class Propagation:
         known, foldable = self.known, self.foldable
         for node in block:
             kind = node.kind
-            if kind in CONSTANT_KINDS:
+            if kind in CONSTANT_KINDS and len(node.outputs) == 1:
                 value = constant(node.outputs[0])
                 if value is not NOT_CONSTANT:
                     known[node.outputs[0]] = value
@@ -144,9 +144,10 @@ class Propagation:
 
     # -- control flow
     def control_flow(self, node: Node) -> None:
-        if node.kind in IF_KINDS and len(node.blocks) == 2:
+        counts = [len(block.outputs) for block in node.blocks]
+        if node.kind in IF_KINDS and len(node.inputs) == 1 and counts == [len(node.outputs)] * 2:
             self.branch(node)
-        elif node.kind in LOOP_KINDS and node.kind == "prim::Loop":
+        elif node.kind == "prim::Loop" and counts == [len(node.outputs) + 1] and len(node.inputs) == len(node.outputs) + 2:
             self.loop(node)
         else:
             for block in node.blocks:

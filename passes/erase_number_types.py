@@ -75,7 +75,7 @@ class Eraser:
                 self.retype(value)
             for inner in node.blocks:
                 self.block(inner)
-            if node.kind in CONSTANT_KINDS:
+            if node.kind in CONSTANT_KINDS and len(node.outputs) == 1:
                 self.constant(node)
             elif node.kind in CONVERSIONS and len(node.inputs) == 1 and node.inputs[0].type.key != "str":
                 replace_node(node, node.inputs[:1])

@@ -77,7 +77,7 @@ class Lowering:
     # -- one node
     def open_constant(self, node: Node) -> None:
         """A constant tuple becomes a tuple of constants."""
-        if not node.outputs or not is_constant(node.outputs[0]) or not isinstance(node.output.type, TupleType):
+        if len(node.outputs) != 1 or not is_constant(node.outputs[0]) or not isinstance(node.output.type, TupleType):
             return
         held = constant(node.output)
         if not isinstance(held, tuple) or len(held) != len(node.output.type.elements):
@@ -92,7 +92,7 @@ class Lowering:
 
     def read_through(self, node: Node) -> bool:
         """Replace a node that reads from a constructed tuple; says whether it is such a node."""
-        if node.kind not in ("prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice"):
+        if node.kind not in ("prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice") or not node.inputs:
             return False
         source = node.inputs[0].node
         if source.kind != "prim::TupleConstruct":

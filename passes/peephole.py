@@ -70,7 +70,7 @@ class Simplifier:
         sweep, nones = self.sweep, NONE_TYPES
         for node in sweep:
             rule = rules(node.kind)
-            if rule is not None and node.owner is not None:
+            if rule is not None and node.inputs and node.outputs:
                 rule(self, node)
             for value in node.outputs:
                 if value.type in nones and node.kind not in CONSTANT_KINDS:
@@ -160,7 +160,7 @@ def _branch(at: Simplifier, node: Node) -> None:
     """`True if c else False` is c; what no branch makes None is no optional."""
     if len(node.blocks) != 2:
         return
-    for value, yes, no in zip(node.outputs, node.blocks[0].outputs, node.blocks[1].outputs, strict=True):
+    for value, yes, no in zip(node.outputs, node.blocks[0].outputs, node.blocks[1].outputs, strict=False):
         if value.type.key == "bool" and constant(yes) is True and constant(no) is False:
             at.replace(value, node.inputs[0])
         elif isinstance(value.type, OptionalType) and cannot_be_none(yes) and cannot_be_none(no):

@@ -119,6 +119,8 @@ def _find_facts(kind: str) -> KindFacts:
         writes = any(schema.is_mutable for schema in plain)
         aliases = any(a.alias is not None for schema in plain for a in (*schema.arguments, *schema.returns))
         category = DECLARED if aliases or any(schema.is_varret for schema in plain) else FRESH
+        if plain and not any(schema.returns or schema.is_varret or schema.is_mutable for schema in plain):
+            effects = True      # it gives nothing and writes nothing: an assertion, a setting
         return KindFacts(effects, random, writes, category, out_arities)
     space = full.partition("::")[0]
     if space in ("onnx", "caffe2") or "::" not in kind and not kind.endswith(("_", "!")):
