@@ -18,6 +18,9 @@ QUALIFIED = re.compile(r"= \^?[a-z]\w*::?\w")
 UNQUALIFIED = re.compile(r"= [A-Za-z]\w*[(\[]")
 SCALAR_TYPES = re.compile(r" : (?:int|float|bool|string|str|number|Number|Scalar|Tensor|Device|Future|World|Tuple)\b| : \((?!\d)")
 ATTRIBUTE_ARGUMENTS = re.compile(r"= aten::(?!ATen\b)\w+\[")
+SCALAR_OPERAND = re.compile(r"= aten::(?:add|sub)_?\(%[^\s,()]+, %[^\s,()]+, %")
+"""`alpha` among the operands."""
+
 COLON_STRIDES = re.compile(r"\w\((?:\d+|\*):\d")
 OPTIONS = re.compile(r"\b(?:requires_grad=[01]|device=\w)")
 PLAIN_SIZES = re.compile(r"\b[A-Z]\w+\(\d+(?:, \d+)*\)")
@@ -62,7 +65,7 @@ def _with_braces(sample: str) -> str | None:
     if QUALIFIED.search(sample):
         if ATTRIBUTE_ARGUMENTS.search(sample):
             return "C1"
-        return "C2" if SCALAR_TYPES.search(sample) else None
+        return "C2" if SCALAR_TYPES.search(sample) or SCALAR_OPERAND.search(sample) else None
     if not UNQUALIFIED.search(sample):
         return None
     if "Dynamic" in sample or re.search(r"^ +block\d+\(", sample, re.M):
