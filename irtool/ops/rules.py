@@ -94,11 +94,20 @@ def float_of(dtype: DType) -> DType:
 
 def compute_dtype(rule: Rule, args: Iterable[Any]) -> DType:
     """The dtype operands are converted to before the kernel."""
+    args = list(args)
     if rule.refuse is not None:
-        args = list(args)
         rule.refuse(args)
-    dtype = result_type(args)
+    dtype = _same_dtype(args) or result_type(args)
     return float_of(dtype) if rule.compute == "float" else dtype
+
+
+def _same_dtype(args: list[Any]) -> DType | None:
+    """The dtype of arrays that all have the same one, which is what they mostly do; else None."""
+    dtype: DType | None = getattr(args[0], "dtype", None)
+    for arg in args:
+        if type(arg) is not np.ndarray or arg.dtype is not dtype:
+            return None
+    return dtype
 
 
 def can_cast(source: DType, target: DType) -> bool:
