@@ -135,6 +135,8 @@ def test_a_graph_of_today_in_each_dialect() -> None:
     ("%1 : float[] = prim::Constant[value=[1., 0.5]]()", "D", "%1 : float[] = prim::Constant[value=[1, 0.5]]()"),
     ("%1 : float = prim::Constant[value=0.33333333333333331]()", "D", "%1 : float = prim::Constant[value=0.3333333333333333]()"),
     ("%1 : int[] = prim::Constant[value=annotate(List[int], [])]()", "D", "%1 : int[] = prim::Constant[value=[]]()"),
+    ("%1 : (float, int) = prim::Constant[value=(1., 0)]()", "D", "%1 : (float, int) = prim::Constant[value=(1, 0)]()"),
+    ("%1 : bool[] = prim::Constant[value=[True, False]]()", "D", "%1 : bool[] = prim::Constant[value=[1, 0]]()"),
     ("%1 : float = prim::Constant[value=-0.]()", "C1", "%1 : float = prim::Constant[value=-0]()"),
     ("%1 : Tensor = prim::GradOf[name=\"aten::mul\"](%x)", "C1", "%1 : Dynamic = prim::GradOf[name=aten::mul](%x)"),
     ("%1 : Tensor = onnx::Gemm[alpha=1., transB=1](%x)", "D", "%1 : Tensor = onnx::Gemm[alpha=1, transB=1](%x)"),

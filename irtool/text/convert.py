@@ -338,7 +338,9 @@ def _can_say(value: object, target: Dialect) -> bool:
 def _is_loosely_written(value: object) -> bool:
     """Do neighbouring periods, whose texts look the same otherwise, write this differently (`1` and `1.`, `[]`)?"""
     if isinstance(value, list):
-        return not value or any(map(_is_loosely_written, value))
+        return not value or any(isinstance(each, bool) or _is_loosely_written(each) for each in value)
+    if isinstance(value, (tuple, dict)):
+        return any(map(_is_loosely_written, value.values() if isinstance(value, dict) else value))
     return isinstance(value, (float, complex))
 
 
