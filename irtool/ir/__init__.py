@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from irtool.ir.schema import Schema, node_argument, node_arguments, parse_schema, schema_of, schemas
     from irtool.ir.source import Diagnostic, SourceFile
     from irtool.ir.types import Type, parse_type
-    from irtool.ir.verify import verify, violations
+    from irtool.ir.verify import violations
 
 _HOMES = {
     "alias": "Aliases",
@@ -32,7 +32,7 @@ _HOMES = {
     "schema": "Schema node_argument node_arguments parse_schema schema_of schemas",
     "source": "Diagnostic SourceFile",
     "types": "Type parse_type",
-    "verify": "verify violations",
+    "verify": "violations",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -41,7 +41,7 @@ __all__ = [
     "Node", "ParseError", "PassError", "PipelineError", "RunError", "Schema", "SourceFile", "TensorLiteral", "Type",
     "UnsupportedError", "Use", "Value", "VerifyError", "clone_graph", "clone_node", "constant", "has_side_effects",
     "inline_block", "inline_graph", "is_constant", "is_none", "is_random", "may_write", "node_argument", "node_arguments",
-    "parse_schema", "parse_type", "remove_dead_nodes", "schema_of", "schemas", "verify", "violations",
+    "parse_schema", "parse_type", "remove_dead_nodes", "schema_of", "schemas", "violations",
 ]
 
 
