@@ -414,3 +414,12 @@ def test_random_operators_draw_from_the_seed() -> None:
 ])
 def test_old_dialects_run(text: str, inputs: tuple[list[float], ...], expected: list[float]) -> None:
     assert run(text, *[np.array(x, np.float32) for x in inputs])[0].tolist() == expected
+
+
+def test_functions_of_torchs_gradient_graphs_are_known_by_name() -> None:
+    text = """graph(%g : Tensor, %dims : int[]):
+  %f : Function = prim::Constant[name="AD_permute_backward"]()
+  %y : Tensor = prim::CallFunction(%f, %g, %dims)
+  return (%y)
+"""
+    assert run(text, np.zeros((2, 3, 4)), [2, 0, 1])[0].shape == (3, 4, 2)

@@ -92,10 +92,10 @@ def real_of(dtype: Any) -> np.dtype[Any]:
 
 def complex_of(dtype: Any) -> np.dtype[Any]:
     """float64 -> complex128, every other real dtype -> complex64; complex ones stay."""
-    dtype = np.dtype(dtype)
-    if dtype.kind == "c":
-        return dtype
-    return np.dtype(np.complex128 if dtype == np.float64 else np.complex64)
+    found: np.dtype[Any] = np.dtype(dtype)
+    if found.kind == "c":
+        return found
+    return np.dtype(np.complex128 if found == np.float64 else np.complex64)
 
 
 def to_bfloat16(x: Array) -> Array:

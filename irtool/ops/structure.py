@@ -278,8 +278,13 @@ def _context(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
+    from irtool.ops.autodiff_functions import FUNCTIONS
+
     name = values[0].name if values and isinstance(values[0], FunctionName) else "?"
-    raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: inline it first")
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: inline it first")
+    return (function(*values[1:]),)
 
 
 def _grad(node: Node, values: list[Any]) -> Sequence[Any]:
