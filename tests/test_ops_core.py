@@ -82,6 +82,14 @@ def test_in_place_views_change_the_tensor_itself() -> None:
     assert alias.shape == (3, 2) and alias[2, 0] == 2.0
     call_op("aten::unsqueeze_", [x, 0])
     assert alias.shape == (1, 3, 2)
+    cube = np.arange(24.0).reshape(2, 3, 4)
+    expected = cube.swapaxes(0, 1).copy()
+    call_op("aten::transpose_", [cube, 0, 1])
+    assert np.array_equal(cube, expected)
+    part = np.arange(12.0).reshape(3, 4)[:, :2]
+    expected = part.T.copy()
+    call_op("aten::t_", [part])
+    assert np.array_equal(part, expected)
 
 
 def test_out_overloads_write_into_out() -> None:

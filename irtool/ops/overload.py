@@ -194,10 +194,9 @@ def _reshape_in_place(target: Array, view: Array, schema: Schema) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
         try:
-            if target.ndim != view.ndim:
-                target.shape = view.shape
-            elif target.shape != view.shape:
-                target.strides = (0,) * target.ndim
+            if target.shape != view.shape:
+                if target.base is not None and not target.flags.c_contiguous:
+                    target.strides = (0,) * target.ndim     # any shape will do now; room is measured by the base
                 target.shape = view.shape
             target.strides = view.strides
         except (AttributeError, ValueError) as error:
