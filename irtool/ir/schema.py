@@ -365,11 +365,10 @@ def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (),
             if len(operands) == len(schema.arguments) or schema.is_vararg and len(operands) >= len(schema.arguments):
                 if _fits(schema, operands) and (results < 0 or schema.is_varret or len(schema.returns) == results or results == 0):
                     return schema
-    for lenient in (False, True):
-        fitting = [schema for schema in candidates if _fits_partly(schema, operands, attributes, lenient)]
-        if fitting:
-            return next((schema for schema in fitting if results < 0 or len(schema.returns) == results), fitting[0])
-    return None
+    fitting = [schema for lenient in (False, True) for schema in candidates if _fits_partly(schema, operands, attributes, lenient)]
+    if not fitting:
+        return None
+    return next((schema for schema in fitting if results < 0 or len(schema.returns) == results), fitting[0])
 
 
 def _fits(schema: Schema, operands: Sequence[Type]) -> bool:
