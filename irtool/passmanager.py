@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 
 from irtool.ir.dialect import LATEST
-from irtool.ir.errors import Error, VerifyError
+from irtool.ir.errors import Error, PassError, VerifyError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
@@ -87,7 +87,7 @@ class PassManager:
                 record.ops_before = count_ops(module)
             self._apply(record, module, observer)
             if record.changed and index < len(self.steps):
-                through_text(module)
+                self._reread(module, record)
             if observer is not None:
                 record.ops_after = count_ops(module)
                 record.total_ns = perf_counter_ns() - start
@@ -115,6 +115,15 @@ class PassManager:
             if found:
                 raise self._located(VerifyError(diagnostics=found), "after", record)
 
+    def _reread(self, module: Module, record: PassRecord) -> None:
+        """Note [what text leaves out]. Raises PassError where the text after the pass is none that a next process would take."""
+        try:
+            found = violations(module) if through_text(module) and self.verify else []
+        except Error as error:
+            found = error.diagnostics
+        if found:       # an old dialect is not held to today's operators, and its text may now look like today's
+            raise self._located(PassError(diagnostics=found), "in the text after", record)
+
     def _located(self, error: Error, where: str, record: PassRecord) -> Error:
         """The error, with a note that names the pass."""
         if not error.diagnostics:
@@ -123,21 +132,19 @@ class PassManager:
         return error
 
 
-def through_text(module: Module) -> None:
-    """Make the module what its text says, in dialects whose text leaves something out; nothing to do in today's.
+def through_text(module: Module) -> bool:
+    """Make the module what its text says, in dialects whose text leaves something out; nothing to do in today's. Was it done?
 
     Note [what text leaves out]: a dialect with literals among the operands does not say where its constants stand, and an old
     dialect is told from its neighbours by what a text happens to show of it, which a pass may delete. The next pass must not see
-    more than the next process would. Raises ValueError where a pass left what has no text (a bug of ours).
+    more than the next process would. Raises ParseError where that would be nothing.
     """
     if all(graph.dialect is LATEST for graph in module.graphs):
-        return
+        return False
     from irtool.text.parser import parse
 
-    try:
-        module.items = parse(str(module), module.filename).items
-    except Error as error:
-        raise ValueError(f"what was printed cannot be read: {error.message}") from error
+    module.items = parse(str(module), module.filename).items
+    return True
 
 
 def count_ops(module: Module) -> int:
