@@ -1,6 +1,6 @@
 """Laws of the text front end over generated graphs and damaged files.
 
-`IRTOOL_FUZZ=10000` sets how many damaged texts are tried (200 by default).
+`IRTOOL_FUZZ=10000` sets how many damaged texts are tried (100 by default).
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irtool.text.parser import MAX_ERRORS, parse
 
 CORPUS = [path.read_bytes().decode("utf-8", "surrogateescape")
           for path in sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt")) if path.stat().st_size < 5000]
-EXAMPLES = int(os.environ.get("IRTOOL_FUZZ", "200"))
+EXAMPLES = int(os.environ.get("IRTOOL_FUZZ", "100"))
 
 PIECES = [
     "%", "(", ")", "[", "]", "{", "}", ":", " : ", "=", " = ", ",", ", %", "\n", "\r\n", "\t", " ", '"', "'", "#", " # ", "->",

@@ -6,6 +6,7 @@ record and for the dialects of 2017, asks for every part whether the text it cam
 from __future__ import annotations
 
 import gc
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -125,7 +126,7 @@ def attributes_text(attributes: Mapping[str, Attribute], has_scalars: bool = Fal
 class Printer:
     """Renders the parts of one graph."""
 
-    __slots__ = ("graph", "dialect", "layout", "labels", "typed", "plain", "open", "uses", "stage", "attribute_texts")
+    __slots__ = ("graph", "dialect", "layout", "labels", "typed", "plain", "braces", "open", "uses", "stage", "attribute_texts")
 
     def __init__(self, graph: Graph, labels: dict[Node, int] | None = None) -> None:
         self.graph = graph
@@ -136,7 +137,8 @@ class Printer:
         self.typed = self.dialect.typed
         self.plain = not (self.layout or self.dialect.uses_lists or self.dialect.literal_operands or not self.typed)
         """Does every line have its canonical form, and that of the usual kind?"""
-        self.open = " {\n" if self.dialect.braces else ":\n"
+        self.braces = self.dialect.braces
+        self.open = " {\n" if self.braces else ":\n"
         self.uses: dict[Value, list[str]] | None = None
         self.stage = 0
         self.attribute_texts: dict[int, str] = {}
@@ -209,42 +211,44 @@ class Printer:
         end = block.return_node
         node = end.next
         while True:     # CPython 3.11 warms code up at unconditional jumps only: `while node is not end` ran at half the speed
-            if node is end:
-                break
-            outputs = node.outputs
-            if len(outputs) == 1:
-                value = outputs[0]
-                attributes = node.attributes
-                if attributes:
-                    op = known.get(id(attributes))
-                    op = node.kind + op if op is not None else self.op_with_attributes(node)
+            for _ in repeat(None, PIECES):
+                if node is end:
+                    return
+                outputs = node.outputs
+                if len(outputs) == 1:
+                    value = outputs[0]
+                    attributes = node.attributes
+                    if attributes:
+                        op = known.get(id(attributes))
+                        op = node.kind + op if op is not None else self.op_with_attributes(node)
+                    else:
+                        op = node.kind
+                    inputs = node.inputs
+                    count = len(inputs)
+                    if count == 2:
+                        a, b = inputs
+                        write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}){node.tail}\n")
+                    elif count == 1:
+                        write(f"{indent}%{value.name} : {value.type.text} = {op}(%{inputs[0].name}){node.tail}\n")
+                    elif count == 0:
+                        write(f"{indent}%{value.name} : {value.type.text} = {op}(){node.tail}\n")
+                    elif count == 3:
+                        a, b, c = inputs
+                        write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}, %{c.name}){node.tail}\n")
+                    elif count == 4:
+                        a, b, c, d = inputs
+                        write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}, %{c.name}, %{d.name}){node.tail}\n")
+                    else:
+                        write(f"{indent}%{value.name} : {value.type.text} = {op}(%{', %'.join([v.name for v in inputs])}){node.tail}\n")
                 else:
-                    op = node.kind
-                inputs = node.inputs
-                count = len(inputs)
-                if count == 2:
-                    a, b = inputs
-                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}){node.tail}\n")
-                elif count == 1:
-                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{inputs[0].name}){node.tail}\n")
-                elif count == 0:
-                    write(f"{indent}%{value.name} : {value.type.text} = {op}(){node.tail}\n")
-                elif count == 3:
-                    a, b, c = inputs
-                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}, %{c.name}){node.tail}\n")
-                elif count == 4:
-                    a, b, c, d = inputs
-                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{a.name}, %{b.name}, %{c.name}, %{d.name}){node.tail}\n")
-                else:
-                    write(f"{indent}%{value.name} : {value.type.text} = {op}(%{', %'.join([v.name for v in inputs])}){node.tail}\n")
-            else:
-                write(self.line(node, indent))
-            if node.blocks:
-                for number, inner in enumerate(node.blocks):
-                    self.block(inner, number, level, out)
-            if len(out) > PIECES:
-                out.fold()
-            node = node.next
+                    write(self.line(node, indent))
+                if node.blocks:
+                    for number, inner in enumerate(node.blocks):
+                        self.block(inner, number, level, out)
+                if len(out) > PIECES:
+                    out.fold()
+                node = node.next
+            out.fold()
 
     def op_with_attributes(self, node: Node) -> str:
         """Kind, attributes and scalars of a node that has attributes; the text of shared attributes is made once."""
@@ -272,9 +276,17 @@ class Printer:
     def block(self, block: Block, number: int, level: int, out: Text) -> None:
         """A block of a node of `level`: header, nodes, `->`."""
         if self.plain:
-            out.append(self.block_header(block, number, level))
+            indent = "  " * (level + 1)
+            if block.param_node.outputs:
+                out.append(self.block_header(block, number, level))
+            else:
+                out.append(f"{indent}block{number}(){self.open}")
             self.nodes(block, level + 2, out)
-            out.append(self.block_result(block, level))
+            results = block.return_node.inputs
+            if len(results) == 1 and not self.braces:
+                out.append(f"{indent}  -> (%{results[0].name})\n")
+            else:
+                out.append(self.block_result(block, level))
         else:
             out.append(self.recorded(block.param_node, self.block_header(block, number, level)))
             self.nodes_recorded(block, level + 2, out)
