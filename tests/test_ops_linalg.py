@@ -23,7 +23,8 @@ def matrices(dtype: str, *shape: int) -> np.ndarray:
 
 
 def adjoint(x: np.ndarray) -> np.ndarray:
-    return np.conj(np.swapaxes(x, -1, -2))
+    turned: np.ndarray = np.conj(np.swapaxes(x, -1, -2))
+    return turned
 
 
 def near(a: np.ndarray, b: np.ndarray) -> bool:

@@ -92,7 +92,7 @@ def test_gather_and_scatter_are_opposite() -> None:
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 def test_padding_repeats_the_tensor(mode: str) -> None:
-    names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    names: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     source = grid(1, 2, 4, 5)
     assert (call("pad", source, [1, 2, 2, 1], mode) == np.pad(source, [(0, 0), (0, 0), (2, 1), (1, 2)], names[mode])).all()
 

@@ -12,7 +12,7 @@ FAMILIES: tuple[str, ...] = (
     "prim", "scalar", "list", "dict", "string",
     "pointwise", "pointwise_binary", "bitwise", "comparison", "cast", "reduction", "statistics", "scan", "sort", "order", "histogram",
     "factory", "window", "random", "special", "polynomial", "fft", "stft",
-    "shape", "joining", "diagonal", "padding", "indexing", "scatter", "matmul", "linalg", "decomposition", "distance",
+    "shape", "joining", "diagonal", "padding", "indexing", "scatter", "matmul", "linalg", "matrix_norm", "decomposition", "distance",
     "conv", "pooling", "adaptive_pooling", "normalization", "softmax", "activation", "loss", "classification_loss", "embedding",
     "resample", "grid_sample", "vision", "attention", "recurrent",
 )

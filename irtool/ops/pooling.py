@@ -92,12 +92,18 @@ def max_windows(xp, x, geometry, with_indices):
     firsts, insides = _first_places(xp, geometry)
     shape = x.shape[:-len(geometry.kernel)] + tuple(geometry.counts)
     best = xp.full(shape, _least(xp, x.dtype), x.dtype)
-    indices = xp.broadcast_to(_flat(insides, geometry.extents), shape).astype(xp.int64)
-    for place, part in geometry.parts(padded):
-        better = (part > best) | (part != part)
-        index = _flat([f + k * d for f, k, d in zip(firsts, place, geometry.dilation, strict=True)], geometry.extents)
+    which = xp.zeros(shape, xp.uint8 if math.prod(geometry.kernel) < 256 else xp.int32)     # 0: none larger yet, else place + 1
+    distances = [0]
+    for number, (place, part) in enumerate(geometry.parts(padded), 1):
+        better = part > best
+        if x.dtype.kind == "f":
+            better |= part != part
         xp.copyto(best, part, where=better)
-        xp.copyto(indices, xp.broadcast_to(index, shape), where=better)
+        xp.copyto(which, which.dtype.type(number), where=better)
+        distances.append(_flat([k * d for k, d in zip(place, geometry.dilation, strict=True)], geometry.extents))
+    indices = xp.array(distances, xp.int64)[which] + _flat(firsts, geometry.extents)
+    if which.size and int(which.min()) == 0:
+        indices = xp.where(which == 0, _flat(insides, geometry.extents), indices)
     return best, indices
 
 
