@@ -43,9 +43,17 @@ def _one(name, real_input=False, halved=None):
         x = _input(xp, name, self, norm, real_input)
         axis = _axis(name, x, dim)
         length = n if n is not None else 2 * (x.shape[axis] - 1) if halved else x.shape[axis]
-        return _rounded(xp, getattr(xp.fft, name)(x, _points(length), axis, norm), x)
+        length = _points(length)
+        return _rounded(xp, getattr(xp.fft, name)(_not_empty(xp, x, (axis,)), length, axis, norm), x)
     table.define(f"aten::fft_{name}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", kernel,
                  doc=f"{name} along one dimension, cut or padded with zeros to n.")
+
+
+def _not_empty(xp, x, axes):
+    """Nothing along an axis counts as one zero: NumPy (2.4) reads memory that is not its own there."""
+    if all(x.shape[axis] for axis in axes):
+        return x
+    return xp.zeros([1 if axis in axes and size == 0 else size for axis, size in enumerate(x.shape)], x.dtype)
 
 
 def _rounded(xp, result, x):
@@ -101,7 +109,7 @@ def _several(name, real_input=False):
             if real_input or name in ("irfftn", "hfftn"):
                 raise RunError(f"{name} must transform at least one axis")
             return astype(x, complex_of(x.dtype))
-        return _rounded(xp, COMPUTE[name](xp, x, sizes, axes, norm), x)
+        return _rounded(xp, COMPUTE[name](xp, _not_empty(xp, x, axes), sizes, axes, norm), x)
 
     table.define(f"aten::fft_{name}(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", compute,
                  doc=f"{name[:-1]} along several dimensions (all by default), cut or padded with zeros to sizes s.")
@@ -134,7 +142,8 @@ def _shift(name):
     def kernel(xp, self, dim):
         if self.ndim == 0:
             raise RunError(f"Dimension specified as {dim[0]} but tensor has no dimensions" if dim else "`shifts` required")
-        return getattr(xp.fft, name)(self, wrap_dims(dim, self.ndim))
+        axes = None if dim is None else tuple(wrap_dim(axis, self.ndim) for axis in dim)      # one named twice moves twice
+        return getattr(xp.fft, name)(self, axes)
     table.define(f"aten::fft_{name}(Tensor self, int[1]? dim=None) -> Tensor", kernel,
                  doc="The zero frequency moved to the middle, or back.")
 

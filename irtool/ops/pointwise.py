@@ -181,7 +181,7 @@ def _neg(xp, self):
     return xp.negative(self)
 
 
-_unary("neg negative _neg_view_copy", _neg, "-x; unsigned integers wrap.")
+_unary("neg negative", _neg, "-x; unsigned integers wrap.")
 
 
 @table.op("aten::positive(Tensor(a) self) -> Tensor(a)")
