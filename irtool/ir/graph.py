@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from irtool.ir.attribute import Attribute
     from irtool.ir.dialect import Dialect
+    from irtool.ir.schema import Literal
     from irtool.ir.source import SourceFile
     from irtool.ir.types import Type
 
@@ -191,6 +192,16 @@ class Node:
         if self.owner is None:
             raise ValueError(f"{self.kind} stands in no block")
         return self.owner
+
+    def argument(self, name: str) -> Value | Literal | list[Value] | None:
+        """What the node gives for its schema's argument `name`, however the text spells it.
+
+        An operand is a Value; an attribute (`aten::add[alpha={1}](...)`) or a default is a Literal; a `Tensor[]` written as several
+        operands is a list of Values. None when no schema fits or has such an argument.
+        """
+        from irtool.ir.schema import node_argument
+
+        return node_argument(self, name)
 
     # -- edits
     def add_output(self, name: str, type: Type) -> Value:
