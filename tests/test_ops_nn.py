@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irtool
 from irtool import RunError
 from irtool.ops.call import call_op
 
@@ -220,3 +221,16 @@ def test_misuse_is_answered_as_torch_answers(name: str, arguments: Sequence[Any]
     with pytest.raises(RunError) as raised:
         call(name, *arguments)
     assert raised.value.message == message
+
+
+def test_the_callers_running_statistics_stay_as_they_were() -> None:
+    graph = irtool.parse("""graph(%x : Tensor, %mean : Tensor, %var : Tensor):
+  %none : NoneType = prim::Constant()
+  %yes : bool = prim::Constant[value=1]()
+  %eps : float = prim::Constant[value=0.1]()
+  %y : Tensor = aten::batch_norm(%x, %none, %none, %mean, %var, %yes, %eps, %eps, %yes)
+  return (%y, %mean)
+""")
+    mean, variance = np.zeros(3), np.ones(3)
+    _, updated = irtool.run(graph, [normal(4, 3), mean, variance])
+    assert (mean == 0).all() and (variance == 1).all() and (updated != 0).all()
