@@ -26,9 +26,8 @@ OPTIONS = re.compile(r"\b(?:requires_grad=[01]|device=\w)")
 PLAIN_SIZES = re.compile(r"\b[A-Z]\w+\(\d+(?:, \d+)*\)")
 UNTYPED = re.compile(r"^[ \t]*%[^\s,:()=]+ = |graph\([^)]*%[^\s,:()]+[,)]", re.M)
 SLASHED = re.compile(r"%[^\s,()=]*(?:::|/)")
-OLD_WORDS = re.compile(r" : (?:string|None|Number)\b|Dict\[|= prim::(?:Float|Int|Bool|None)\("
-                       r"|float = prim::Constant\[value=-?(?:\d+|(?!\d*\.(?:\d?[27])?5\])(?!\d*\.\d[1368][27]5\])\d*\.\d{1,6})\]")
-"""Floats of six digits, but for halves, quarters and the like, which seventeen digits do not change."""
+OLD_WORDS = re.compile(r" : (?:string|None|Number)\b|Dict\[|= prim::(?:Float|Int|Bool|None)\(")
+FLOAT_CONSTANT = re.compile(r"float = prim::Constant\[value=(-?\d[\d.]*(?:e[+-]\d+)?)\]")
 SOURCE = re.compile(r"\) # [^\n]*:\d+:\d+$", re.M)
 MODERN_WORDS = re.compile(r"strides=\[|NoneType|\bstr\b = |value=-?\d+\.\]|\d\.\d{12}")
 SHORT_STRING = re.compile(r" : string\b")
@@ -82,6 +81,18 @@ def _with_colon(sample: str) -> str | None:
         return "G"
     if UNTYPED.search(sample):
         return "T"
-    if OLD_WORDS.search(sample) and not MODERN_WORDS.search(sample):
+    if (OLD_WORDS.search(sample) or has_short_floats(sample)) and not MODERN_WORDS.search(sample):
         return "E" if SOURCE.search(sample) or not SHORT_STRING.search(sample) and "] : " in sample else "D"
     return None
+
+
+def has_short_floats(sample: str) -> bool:
+    """Is there a float constant that today's printer (a dot on integers, 17 digits) would write otherwise?"""
+    for text in FLOAT_CONSTANT.findall(sample):
+        try:
+            value = float(text)
+        except ValueError:
+            continue
+        if text != (f"{value:.0f}." if value.is_integer() and abs(value) < 1e10 else f"{value:.17g}"):
+            return True
+    return False
