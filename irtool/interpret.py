@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ir.constants import constant, is_constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
-from irtool.ir.schema import Literal, node_argument
 from irtool.ir.source import Diagnostic
 from irtool.ops.arrays import seeded
 from irtool.ops.call import call_node
@@ -321,27 +319,11 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}")
     values = [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
-    if any(node_may_write(node) or node.kind[:1] == "^" or _updates_statistics(node) for node in _all_nodes(graph)):
+    if any(node_may_write(node) or node.kind[:1] == "^" for node in _all_nodes(graph)):
         values = copied(values)
     with np.errstate(all="ignore"), seeded(seed):
         results = walk(graph, values, call_node, observer)
     return [delivered(result, declared.type) for result, declared in zip(results, graph.outputs, strict=True)]
-
-
-_NORMALIZERS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_stats", "aten::native_batch_norm": "training",
-                "aten::_batch_norm_impl_index": "training"}
-"""Kinds that write running statistics though their schemas do not say so -> the argument that makes them."""
-
-
-def _updates_statistics(node: Node) -> bool:
-    """Does a normalization write into its running statistics? Not when it is told not to train by a constant."""
-    flag = _NORMALIZERS.get(node.kind)
-    if flag is None:
-        return False
-    given = node_argument(node, flag)
-    if isinstance(given, Value):
-        return not (is_constant(given) and constant(given) in (False, 0))
-    return not isinstance(given, Literal) or bool(given.value)
 
 
 def _all_nodes(graph: Graph) -> list[Node]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ir.alias import Aliases
-from irtool.ir.effects import facts_of, is_random
+from irtool.ir.effects import STATISTICS, facts_of, is_random, updates_statistics
 from irtool.ir.graph import Graph, Node
 from irtool.ir.numbering import merge_equal_nodes
 
@@ -32,7 +32,7 @@ def cse(graph: Graph) -> bool:
         nonlocal aliases
         if aliases is None:
             aliases = Aliases(graph)
-        if not aliases.can_merge(kept, dropped) or is_random(kept):
+        if not aliases.can_merge(kept, dropped) or is_random(kept) or updates_statistics(kept):
             return False
         if aliases.has_writes and (aliases.has_writers(kept) or aliases.has_writers(dropped)):
             return False
@@ -45,4 +45,4 @@ def cse(graph: Graph) -> bool:
 def is_mergeable(kind: str) -> bool:
     """May two equal nodes of this kind be one, as far as the kind alone tells?"""
     facts = facts_of(kind)
-    return not (facts.side_effects or facts.may_write)
+    return not facts.side_effects and (not facts.may_write or kind in STATISTICS)

@@ -147,3 +147,17 @@ def test_every_declared_kind_has_facts() -> None:
                                             ("(int, str)", ""), ("(int, Tensor)", "(, T)"), ("Any", "?"), ("__torch__.M", "?")])
 def test_memory_classes(text: str, name: str) -> None:
     assert memory_class(parse_type(text)) == name
+
+
+@pytest.mark.parametrize(("training", "kept"), [(1, 2), (0, 1)])
+def test_batch_norm_in_training_writes_its_running_statistics_which_no_schema_says(training, kept):
+    text = f"""graph(%x : Tensor, %m : Tensor, %v : Tensor):
+  %t : bool = prim::Constant[value={training}]()
+  %none : NoneType = prim::Constant()
+  %e : float = prim::Constant[value=0.5]()
+  %1 : Tensor = aten::batch_norm(%x, %none, %none, %m, %v, %t, %e, %e, %t)
+  %2 : Tensor = aten::batch_norm(%x, %none, %none, %m, %v, %t, %e, %e, %t)
+  return (%2, %m)
+"""
+    module = irtool.PassManager("cse,dce").run(irtool.parse(text))
+    assert str(module).count("aten::batch_norm") == kept

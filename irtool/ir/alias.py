@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, has_side_effects, node_may_write
+from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, has_side_effects, node_may_write, updates_statistics
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.types import (
     AwaitType,
@@ -331,6 +331,8 @@ class Aliases:
                     self._analyze_unknown(node, node_may_write(node))
                 else:
                     self._analyze_declared(node, schema)
+                    if updates_statistics(node):
+                        self._write_statistics(node)
             else:
                 self._analyze_unknown(node, False)
 
@@ -368,6 +370,12 @@ class Aliases:
             elif targets:
                 self._point(value, *targets)
         return None
+
+    def _write_statistics(self, node: Node) -> None:
+        for name in ("running_mean", "running_var"):
+            given = node.argument(name)
+            if not isinstance(given, Literal | list | None):
+                self._write(node, given)
 
     def _analyze_unknown(self, node: Node, writes: bool) -> None:
         """An operator without a declaration: results may be views; `_` at the end writes; other name spaces may do anything."""

@@ -69,6 +69,10 @@ _WRITING_PRIMS = frozenset("""
 prim::SetAttr prim::CallFunction prim::CallMethod prim::PythonOp prim::Enter prim::Exit prim::IgnoredPythonOp aten::wait
 """.split())
 
+STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_stats", "aten::native_batch_norm": "training",
+              "aten::_batch_norm_impl_index": "training"}
+"""Kinds that write running_mean and running_var though their schemas do not say so -> the argument that makes them."""
+
 
 class KindFacts:
     """What is known of a kind without resolving the node's overload."""
@@ -116,9 +120,9 @@ def _find_facts(kind: str) -> KindFacts:
     if declared:
         plain = [schema for schema in declared if not _has_out(schema)]
         out_arities = frozenset(len(schema.arguments) for schema in declared if _has_out(schema))
-        writes = any(schema.is_mutable for schema in plain)
+        writes = full in STATISTICS or any(schema.is_mutable for schema in plain)
         aliases = any(a.alias is not None for schema in plain for a in (*schema.arguments, *schema.returns))
-        category = DECLARED if aliases or any(schema.is_varret for schema in plain) else FRESH
+        category = DECLARED if aliases or full in STATISTICS or any(schema.is_varret for schema in plain) else FRESH
         if plain and not any(schema.returns or schema.is_varret or schema.is_mutable for schema in plain):
             effects = True      # it gives nothing and writes nothing: an assertion, a setting
         return KindFacts(effects, random, writes, category, out_arities)
@@ -146,11 +150,21 @@ def node_may_write(node: Node) -> bool:
     """May the node itself write into memory it did not make? Judged by kind and number of operands."""
     facts = facts_of(node.kind)
     if facts.may_write:
-        return True
+        return qualified(node.kind) not in STATISTICS or updates_statistics(node)
     if facts.out_arities and len(node.inputs) + len(node.attributes) in facts.out_arities:
         schema = schema_of(node)
         return schema is None or schema.is_mutable
     return False
+
+
+def updates_statistics(node: Node) -> bool:
+    """Does a normalization write into its running statistics? Not when a constant tells it not to train (torch's analyzeBatchNorm)."""
+    flag = STATISTICS.get(qualified(node.kind))
+    if flag is None:
+        return False
+    given = node_argument(node, flag)
+    value = given.value if isinstance(given, Literal) else MISSING if given is None or isinstance(given, list) else constant(given)
+    return value is not False and value != 0
 
 
 def has_side_effects(node: Node) -> bool:
