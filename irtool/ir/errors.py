@@ -56,11 +56,11 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """
     from difflib import get_close_matches
 
-    found = get_close_matches(word[:100], [name for name in known if len(name) <= 100], n=6, cutoff=0.5)
+    found = get_close_matches(word[:100], [name for name in known if len(name) <= 100], n=6, cutoff=0.6)
     if not found:
         return None
     best = min(found, key=lambda name: (slips(word, name), name[:1] != word[:1]))
-    return best if slips(word, best) <= max(1, (len(word) + 1) // 3) else None
+    return best if slips(word, best) <= (len(word) + 1) // 2 else None
 
 
 def slips(a: str, b: str) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from irtool.ir import types
 from irtool.ir.effects import IF_KINDS, SPECIAL_PRIMS, is_known_prim
-from irtool.ir.errors import VerifyError
+from irtool.ir.errors import VerifyError, nearest
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import Schema, declared_kinds, is_tensor_like, schema_of, schemas
@@ -335,8 +335,6 @@ def _gives_list(schema: Schema) -> bool:
 
 
 def _nearest(kind: str) -> str:
-    from difflib import get_close_matches
-
     space, _, name = kind.partition("::")
     if len(name) > 80:
         return ""
@@ -344,8 +342,8 @@ def _nearest(kind: str) -> str:
     names = [each[len(prefix):] for each in declared_kinds() if each.startswith(prefix)]
     if space == "prim":
         names += [each[len(prefix):] for each in SPECIAL_PRIMS if each.startswith(prefix)]
-    found = get_close_matches(name, names, 1, 0.6)
-    return prefix + found[0] if found else ""
+    found = nearest(name, names)
+    return prefix + found if found else ""
 
 
 def _check_prims(graph: Graph) -> Iterator[Found]:

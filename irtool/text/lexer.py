@@ -107,11 +107,11 @@ def word_end(text: str, pos: int) -> int:
 
 def nearest(name: str, known: Reversible[str]) -> str:
     """The name among the (latest) known ones that is most like this one; empty when none is."""
-    import difflib
     from itertools import islice
 
-    found = difflib.get_close_matches(name[:100], [k for k in islice(reversed(known), 2000) if len(k) < 100], 1, 0.6)
-    return found[0] if found else ""
+    from irtool.ir import errors
+
+    return errors.nearest(name, islice(reversed(known), 2000)) or ""
 
 
 def ref(name: str) -> str:
