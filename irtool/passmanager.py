@@ -153,7 +153,12 @@ def count_ops(module: Module) -> int:
 
 
 def violations(module: Module) -> list[Diagnostic]:
-    """What the verifier finds in all graphs."""
+    """What the verifier finds in all graphs, and in the pairs they make."""
     from irtool.ir.verify import violations as of_graph
 
-    return [diagnostic for graph in module.graphs for diagnostic in of_graph(graph)]
+    found = [diagnostic for graph in module.graphs for diagnostic in of_graph(graph)]
+    if any(graph.metadata for graph in module.graphs):
+        from irtool.ir.pair import pair_violations
+
+        found += pair_violations(module)
+    return found

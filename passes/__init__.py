@@ -103,6 +103,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("lower-tuples"),
     Pass("erase-number-types"),         # types
     Pass("erase-shapes"),
+    Pass("specialize-undef"),           # gradients
+    Pass("lower-grad-of"),
 )
 """Every pass, by what it works on."""
 

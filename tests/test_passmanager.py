@@ -160,7 +160,8 @@ def test_every_pass_is_one_word_in_three_places() -> None:
         assert entry.function.__module__ == f"irtool.passes.{word}"
         assert entry.summary
         for option in entry.options:
-            assert option.type.removesuffix(" | None") in ("bool", "int", "float", "str", "tuple[int, ...]", "tuple[str, ...]"), option.name
+            assert option.type.removesuffix(" | None") in (
+                "bool", "int", "float", "str", "tuple[bool, ...]", "tuple[int, ...]", "tuple[str, ...]"), option.name
 
 
 def test_options_come_from_the_signature() -> None:

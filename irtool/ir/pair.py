@@ -1,0 +1,195 @@
+"""Gradient pairs: a forward graph, its reverse graph, and the index lists that tie them together.
+
+    # graph f: f_real_outputs=1
+    graph(...): ...                     inputs as before; outputs = [real outputs][temporaries]
+    # graph df: of=f df_input_vjps=[0, 1] df_input_captured_inputs=[0] df_input_captured_outputs=[1] df_output_vjps=[0]
+    graph(...): ...                     inputs = [vjps][captured inputs][captured outputs], one output per df_output_vjps
+
+The lists are kept where text keeps them, in the metadata of the two graphs, so that nothing can disagree with them; a
+`GradientPair` reads them and is the only one that writes them.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
+from irtool.ir.source import Diagnostic
+from irtool.ir.types import TensorType, same
+
+LISTS = ("df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs", "df_output_vjps")
+"""The index lists of a reverse graph, in the order in which they are written."""
+OF, REAL_OUTPUTS, DEFINED = "of", "f_real_outputs", "defined"
+MEMBERS = frozenset((OF, REAL_OUTPUTS, DEFINED, *LISTS))
+"""Metadata that belongs to pairs."""
+
+
+class GradientPair:
+    """f and df, with the lists that say which input of df is what. Editing it edits the metadata of the graphs."""
+
+    __slots__ = ("f", "df")
+
+    def __init__(self, f: Graph, df: Graph) -> None:
+        self.f = f
+        self.df = df
+
+    @staticmethod
+    def link(f: Graph, df: Graph, real_outputs: int, lists: Sequence[Sequence[int]]) -> GradientPair:
+        """Make a pair of two named graphs; `lists` in the order of `LISTS`. Raises Error when counts do not fit."""
+        f.metadata = {**_others(f), REAL_OUTPUTS: str(real_outputs)}
+        df.metadata = {**_others(df), OF: f.name}
+        for name, numbers in zip(LISTS, lists, strict=True):
+            df.metadata[name] = _spelled(numbers)
+        pair = GradientPair(f, df)
+        pair.check()
+        return pair
+
+    def unlink(self) -> None:
+        """The graphs no longer belong together; their names stay."""
+        self.f.metadata, self.df.metadata = _others(self.f), _others(self.df)
+
+    # -- the lists
+    @property
+    def real_outputs(self) -> int:
+        """How many outputs f had before temporaries were appended."""
+        text = self.f.metadata.get(REAL_OUTPUTS, "")
+        if not (text.isdecimal() and text.isascii() and len(text) < 10):
+            raise Error(f"graph '{self.f.name}': {REAL_OUTPUTS}={text} is no count")
+        return int(text)
+
+    @property
+    def input_vjps(self) -> list[int]:
+        """Outputs of f whose gradients df takes, in the order in which it takes them."""
+        return self._numbers("df_input_vjps")
+
+    @property
+    def captured_inputs(self) -> list[int]:
+        """Inputs of f that df takes, after the gradients."""
+        return self._numbers("df_input_captured_inputs")
+
+    @property
+    def captured_outputs(self) -> list[int]:
+        """Outputs of f that df takes, after the inputs."""
+        return self._numbers("df_input_captured_outputs")
+
+    @property
+    def output_vjps(self) -> list[int]:
+        """Inputs of f whose gradients df gives."""
+        return self._numbers("df_output_vjps")
+
+    @property
+    def defined(self) -> list[bool] | None:
+        """For each input of df, whether df was specialised to its being there; None when it was not specialised."""
+        if DEFINED not in self.df.metadata:
+            return None
+        flags = read_numbers(self.df, DEFINED)
+        return [bool(flag) for flag in flags]
+
+    @property
+    def assumed(self) -> list[bool]:
+        """What is taken for granted unless told otherwise: gradients of real outputs and captures are there, those of temporaries not."""
+        recorded = self.defined
+        if recorded is not None:
+            return recorded
+        real = self.real_outputs
+        captured = len(self.captured_inputs) + len(self.captured_outputs)
+        return [index < real for index in self.input_vjps] + [True] * captured
+
+    def rename(self, f: str, df: str) -> None:
+        """Give both graphs names."""
+        self.f.name, self.df.name = f, df
+        self.df.metadata = {**self.df.metadata, OF: f}
+
+    # -- checking
+    def problems(self) -> list[str]:
+        """What does not fit: counts, indices out of range, types of what is handed over."""
+        try:
+            real, lists = self.real_outputs, [read_numbers(self.df, name) for name in LISTS]
+            flags = self.defined
+        except Error as error:
+            return [error.message]
+        found = []
+        f, df = self.f, self.df
+        vjps, inputs, outputs, gradients = lists
+        if real > len(f.outputs):
+            found.append(f"{REAL_OUTPUTS}={real}, but '{f.name}' has {len(f.outputs)} outputs")
+        for name, numbers, limit in zip(LISTS, lists, (len(f.outputs), len(f.inputs), len(f.outputs), len(f.inputs)), strict=True):
+            found += [f"{name} names {number}, but '{f.name}' has only {limit}" for number in numbers if number >= limit]
+        if len(df.inputs) != len(vjps) + len(inputs) + len(outputs):
+            found.append(f"'{df.name}' has {len(df.inputs)} inputs, its lists name {len(vjps) + len(inputs) + len(outputs)}")
+        if len(df.outputs) != len(gradients):
+            found.append(f"'{df.name}' has {len(df.outputs)} outputs, df_output_vjps names {len(gradients)}")
+        if flags is not None and len(flags) != len(df.inputs):
+            found.append(f"{DEFINED} has {len(flags)} flags, '{df.name}' has {len(df.inputs)} inputs")
+        if found:
+            return found
+        given = [f.inputs[i] for i in inputs] + [f.outputs[i] for i in outputs]
+        for captured, taken in zip(given, df.inputs[len(vjps):], strict=True):
+            if not same(captured.type, taken.type) and not (isinstance(captured.type, TensorType) and isinstance(taken.type, TensorType)):
+                found.append(f"'{df.name}' takes %{taken.name} : {taken.type}, '{f.name}' gives %{captured.name} : {captured.type}")
+        return found
+
+    def check(self) -> None:
+        """Raises Error with all problems."""
+        found = self.problems()
+        if found:
+            raise Error(f"gradient pair '{self.f.name}', '{self.df.name}': " + "; ".join(found))
+
+    def _numbers(self, name: str) -> list[int]:
+        return read_numbers(self.df, name)
+
+    def __repr__(self) -> str:
+        return f"<GradientPair {self.f.name}, {self.df.name}>"
+
+
+def pairs(module: Module) -> Iterator[GradientPair]:
+    """The pairs of a module, in the order of their reverse graphs. Raises Error when a graph is the gradient of one that is not there."""
+    by_name = {graph.name: graph for graph in module.graphs if graph.name}
+    for graph in module.graphs:
+        if OF in graph.metadata:
+            f = by_name.get(graph.metadata[OF])
+            if f is None or f is graph:
+                raise Error(f"graph '{graph.name}' is the gradient of '{graph.metadata[OF]}', which is not in {module.filename}")
+            yield GradientPair(f, graph)
+
+
+def pair_of(module: Module, graph: Graph) -> GradientPair | None:
+    """The pair that a graph is in, as f or as df."""
+    return next((pair for pair in pairs(module) if graph is pair.f or graph is pair.df), None)
+
+
+def pair_violations(module: Module) -> list[Diagnostic]:
+    """What the verifier finds in the pairs of a module."""
+    out = []
+    try:
+        for pair in pairs(module):
+            out += [Diagnostic("error", f"gradient pair '{pair.f.name}': {problem}", pair.df.source, code="pairs")
+                    for problem in pair.problems()]
+    except Error as error:
+        out.append(Diagnostic("error", error.message, code="pairs"))
+    return out
+
+
+def read_numbers(graph: Graph, name: str) -> list[int]:
+    """A list of small natural numbers in a graph's metadata: `[0, 1]`. Raises Error for anything else."""
+    text = graph.metadata.get(name)
+    if text is None:
+        raise Error(f"graph '{graph.name}' has no {name}")
+    words = [word.strip() for word in text.removeprefix("[").removesuffix("]").split(",")] if text not in ("[]", "") else []
+    if not (text.startswith("[") and text.endswith("]")) or not all(w.isdecimal() and w.isascii() and len(w) < 10 for w in words):
+        raise Error(f"graph '{graph.name}': {name}={text[:60]} is no list of numbers")
+    return [int(word) for word in words]
+
+
+def set_defined(graph: Graph, flags: Sequence[bool]) -> None:
+    """Record which inputs a reverse graph was specialised for."""
+    graph.metadata = {**graph.metadata, DEFINED: _spelled([int(flag) for flag in flags])}
+
+
+def _spelled(numbers: Sequence[int]) -> str:
+    return "[" + ", ".join(map(str, numbers)) + "]"
+
+
+def _others(graph: Graph) -> dict[str, str]:
+    return {key: value for key, value in graph.metadata.items() if key not in MEMBERS}

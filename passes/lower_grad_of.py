@@ -1,0 +1,57 @@
+"""Regions of gradients as conditionals."""
+from __future__ import annotations
+
+from irtool.ir import types
+from irtool.ir.builder import Builder
+from irtool.ir.graph import Graph
+from irtool.ir.rewrite import clone_block, replace_node
+from irtool.ir.types import spell
+
+
+def lower_grad_of(graph: Graph) -> bool:
+    """Replace each `prim::GradOf` by a `prim::If` that computes it when one of its gradients is defined, and gives undefined ones when not.
+
+    Wanted before a graph runs, where `specialize-undef` could not tell which gradients there are. `prim::AutogradAdd` decides when it runs.
+
+    before:
+        graph(%g : Tensor, %x : Tensor):
+          %2 : Tensor = prim::GradOf[name="aten::mul"](%g)
+            block0():
+              %3 : Tensor = aten::mul(%g, %x)
+              -> (%3)
+          return (%2)
+
+    after:
+        graph(%g : Tensor, %x : Tensor):
+          %4 : bool = prim::AutogradAnyNonZero(%g)
+          %5 : Tensor = prim::If(%4)
+            block0():
+              %6 : Tensor = aten::mul(%g, %x)
+              -> (%6)
+            block1():
+              %7 : Tensor = prim::AutogradZero()
+              -> (%7)
+          return (%5)
+    """
+    dialect = graph.dialect
+    flag = spell(types.TENSOR if dialect.attribute_arguments else types.BOOL, dialect)
+    tensor = spell(types.TENSOR, dialect)
+    build = Builder(graph)
+    changed = False
+    for node in graph.block:
+        if node.kind != "prim::GradOf" or len(node.blocks) != 1:
+            continue
+        build.before(node)
+        build.tail = node.tail
+        condition = build.node(dialect.any_defined_kind, node.inputs, output_types=(flag,)).output
+        choice = build.node("prim::If", (condition,))
+        for value in node.outputs:
+            name = graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
+            choice.add_output(name, value.type)
+        clone_block(node.blocks[0], choice.add_block(), {}, graph)
+        without = choice.add_block()
+        undefined = build.at_end(without).node(dialect.undefined_kind, output_types=(tensor,)).output
+        without.set_outputs([undefined] * len(node.outputs))
+        replace_node(node, choice.outputs)
+        changed = True
+    return changed
