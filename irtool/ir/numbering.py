@@ -76,7 +76,9 @@ class _Sweep:
         entered: list[Key] = []
         end = block.return_node
         node = end.next
-        while node is not end:
+        while True:     # see Note [warm loops] in irtool/ir/liveness.py
+            if node is end:
+                break
             after = node.next
             if replaced and not nothing_replaced(node.inputs):
                 self.reroute(node)
