@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from irtool.expect.cases import CaseError, edit_distance, read_cases, write_cases
+from irtool.expect.cases import CaseError, read_cases, write_cases
 from irtool.expect.compare import only_names_differ
+from irtool.ir.errors import edit_distance
 
 ROOT = Path(__file__).parent.parent
 GRAPH = "graph(%0 : Tensor):\n  %1 : Tensor = aten::neg(%0)\n  return (%1)\n"

@@ -25,6 +25,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from irtool.cli import expected
+from irtool.ir.errors import edit_distance
 from irtool.ir.source import SourceFile
 
 SECTIONS = ("out", "err", "exit")
@@ -208,18 +209,3 @@ def nearest(word: str, targets: Iterable[str]) -> str:
     """The first of `targets` within two edits of `word`, or nothing."""
     found = sorted((edit_distance(word.lower(), target.lower()), target) for target in targets)
     return found[0][1] if found and found[0][0] <= 2 else ""
-
-
-def edit_distance(a: str, b: str) -> int:
-    """Fewest insertions, deletions, replacements and swaps of neighbours that make `b` of `a`."""
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        after = [i]
-        for j, y in enumerate(b, 1):
-            cost = min(row[j] + 1, after[j - 1] + 1, row[j - 1] + (x != y))
-            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
-                cost = min(cost, before[j - 2] + 1)
-            after.append(cost)
-        before, row = row, after
-    return row[-1]

@@ -59,11 +59,11 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     found = get_close_matches(word[:100], [name for name in known if len(name) <= 100], n=6, cutoff=0.6)
     if not found:
         return None
-    best = min(found, key=lambda name: (slips(word, name), name[:1] != word[:1]))
-    return best if slips(word, best) <= (len(word) + 1) // 2 else None
+    best = min(found, key=lambda name: (edit_distance(word, name), name[:1] != word[:1]))
+    return best if edit_distance(word, best) <= (len(word) + 1) // 2 else None
 
 
-def slips(a: str, b: str) -> int:
+def edit_distance(a: str, b: str) -> int:
     """Edits from `a` to `b`: letters inserted, deleted, replaced, or two neighbours swapped (optimal string alignment)."""
     before: list[int] = []
     last = list(range(len(b) + 1))
