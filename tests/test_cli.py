@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,7 +146,7 @@ def test_fmt_changes_the_dialect_and_back() -> None:
     assert "prim::Constant[value=1]()" in out and "aten::add(%2, %1, %" in out
     assert irtool_("fmt", "--syntax=2018-06", text=out)[1].count("aten::add[alpha={1}](%2, %1)") == 1
     code, out, err = irtool_("fmt", "--syntax=2.14", text=OLD)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "2.14" in err
 
 
@@ -164,6 +166,31 @@ def test_fmt_checks_and_rewrites_files(tmp_path: Path) -> None:
     assert irtool_("fmt", str(path), str(path))[1] == path.read_text() * 2
     assert irtool_("fmt", "-i")[0] == 2
     assert irtool_("fmt", "-i", "--check", str(path))[0] == 2
+    assert irtool_("fmt", "-i", "-o", "x.ir", str(path))[0] == 2
+
+
+def test_a_byte_order_mark_stays() -> None:
+    assert irtool_("fmt", text="\ufeff" + NEW) == (0, "\ufeff" + irtool_("fmt", text=NEW)[1], "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["passes"], ["opt"]])
+def test_a_full_disk_is_no_bug_of_ours(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.ir").write_text(NEW)
+    with open(tmp_path / "a.ir") as text, open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "irtool", *words]
+        done = subprocess.run(command, stdin=text, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (2, "error: cannot write to standard output: no space left on device\n")
+        text.seek(0)
+        assert subprocess.run(command, stdin=text, stdout=subprocess.DEVNULL, stderr=full).returncode == 0
+
+
+def test_closed_streams() -> None:
+    def start(redirection: str) -> int:
+        return subprocess.run(["sh", "-c", f"{shlex.quote(sys.executable)} -m irtool --help {redirection}"], capture_output=True).returncode
+
+    assert start(">&-") == 2
+    assert start("2>&-") == 0
 
 
 def test_fmt_keeps_large_constants_beside_the_text(tmp_path: Path) -> None:

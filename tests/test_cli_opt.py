@@ -145,7 +145,7 @@ def test_a_failure_writes_no_output(tmp_path: Path) -> None:
     (["opt", "--opt-bisect-limit=x"], 2, "error: --opt-bisect-limit: expected an integer, not 'x'"),
     (["opt", "--print-after=cse", "--passes=dce"], 2, "error: --print-after: no pass 'cse' in the pipeline"),
     (["opt", "--graph=df"], 1, "no graph named 'df', expected one of: graph"),
-    (["opt", "--syntax=Z9"], 1, "Z9"),
+    (["opt", "--syntax=Z9"], 2, "--syntax: no dialect 'Z9'"),
     (["opt", "--run-reproducer"], 2, "no reproducer: its first line is not"),
     (["optt"], 2, "error: no such command: optt (did you mean 'opt'?)"),
     (["--passes=dce"], 2, "error: no such option: --passes=dce"),
@@ -337,6 +337,10 @@ def test_a_reproducer_of_what_did_not_crash() -> None:
     result = irtool_("opt", "--run-reproducer", "r.ir")
     assert result.code == 1
     assert result.err.startswith("r.ir:10:")
+    Path("r.ir").write_text("# irtool: opt --passes=dce -o elsewhere.ir\n" + GOOD)
+    result = irtool_("opt", "--run-reproducer", "r.ir")
+    assert (result.code, result.err.split("\n")[0]) == (2, "error: r.ir: a reproducer cannot set output")
+    assert not Path("elsewhere.ir").exists()
 
 
 # -- expected diagnostics

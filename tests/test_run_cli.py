@@ -296,3 +296,17 @@ class TestBadInputs:
         path = npz(tmp_path / "in.npz", {"x": np.array([1.5, 2])})
         assert run("-", path, text=self.GRAPH).code == 1
         assert run("-", path, "--cast", text=self.GRAPH).out.startswith("output0 %x: float32 (2,)")
+
+    @pytest.mark.parametrize("type, value, words", [
+        ("int", np.array(np.nan), ["--cast"]), ("int", np.array(np.inf), ["--cast"]), ("int", np.array(1j), ["--cast"]),
+        ("float", np.array(1j), ["--cast"]), ("int", np.array(2**64 - 1, np.uint64), []), ("int[]", np.array([np.nan]), ["--cast"]),
+    ])
+    def test_numbers_that_do_not_fit(self, type: str, value: Any, words: list[str], tmp_path: Path) -> None:
+        done = run("-", npz(tmp_path / "in.npz", {"x": value}), *words, text=f"graph(%x : {type}):\n  return (%x)\n")
+        assert done.code == 1 and done.err.startswith(f"error: input 0 '%x': expected {type}, got ")
+
+    @pytest.mark.parametrize("type, literal", [
+        ("int", "9" * 30), ("Tensor", "9" * 30), ("float", "9" * 400), ("Dict(Tensor, int)", "{1: 2}")])
+    def test_literals_that_do_not_fit(self, type: str, literal: str) -> None:
+        done = run("-", "--input", f"x={literal}", text=f"graph(%x : {type}):\n  return (%x)\n")
+        assert done.code == 1 and done.err.startswith(f"error: input 0 '%x': expected {type}, got ")

@@ -192,6 +192,17 @@ def at_least(least: int) -> Callable[[str], int]:
     return convert
 
 
+def dialect_name(text: str) -> str:
+    """A converter: the name or alias of a dialect."""
+    from irtool.ir.dialect import ALIASES, DIALECTS, dialect
+
+    try:
+        dialect(text)
+    except Error as error:
+        raise ValueError(f"{error.message}{did_you_mean(text.upper(), [*DIALECTS, *ALIASES])}") from None
+    return text
+
+
 COMMON = (      # every subcommand has them
     Option("--color", "colour of messages", value="WHEN", choices=("auto", "always", "never"), default="auto", group="Messages"),
     Option("--diagnostics-format", "errors as text or as one JSON object per line", value="FORM", choices=("text", "json"), default="text",

@@ -33,6 +33,10 @@ class InternalError(Error):
         return cls(f"{what} (a bug of irtool; --debug shows where)", (), reproducer)
 
 
+class OutputError(OSError):
+    """The result stream takes no more (a full disk): exit code 2."""
+
+
 COLORS = {"error": "31", "warning": "35", "remark": "34", "note": "36", "+": "32", "-": "31", "@": "36"}
 
 
@@ -46,8 +50,8 @@ class Console:
     def __init__(self, stdin: BinaryIO | None = None, stdout: TextIO | None = None, stderr: TextIO | None = None,
                  stdin_name: str = "<stdin>", stdin_line: int = 1) -> None:
         self._stdin = stdin
-        self.stdout = stdout if stdout is not None else sys.stdout
-        self.stderr = stderr if stderr is not None else sys.stderr
+        self.stdout = stdout or sys.stdout or open(os.devnull)      # started with it closed (`>&-`): writing fails
+        self.stderr = stderr or sys.stderr or open(os.devnull)
         self.stdin_name = stdin_name
         self.stdin_line = stdin_line
         self.color = False
@@ -86,12 +90,20 @@ class Console:
 
     # -- output
     def out(self, text: str) -> None:
-        """Write to the result stream: UTF-8 and LF whatever the platform says."""
-        write_text(self.stdout, text)
+        """Write to the result stream: UTF-8 and LF whatever the platform says. Raises BrokenPipeError or OutputError."""
+        try:
+            write_text(self.stdout, text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(reason(error) if error.strerror else "it is closed") from error
 
     def err(self, text: str) -> None:
         """Write a line, or several, to the message stream."""
-        write_text(self.stderr, text if text.endswith("\n") else text + "\n")
+        try:
+            write_text(self.stderr, text if text.endswith("\n") else text + "\n")
+        except OSError:     # nobody can be told; result and exit code still say what happened
+            pass
 
     def is_terminal(self) -> bool:
         """Does the result go to a person?"""

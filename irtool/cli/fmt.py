@@ -1,7 +1,7 @@
 """`irtool fmt`: print IR text canonically, in its own dialect or in another."""
 from __future__ import annotations
 
-from irtool.cli.command import Arguments, Command, Option, Positional, UsageError
+from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, dialect_name
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -18,6 +18,8 @@ def run(arguments: Arguments, console: Console) -> int:
         raise UsageError("--in-place: standard input is not a file")
     if arguments.in_place and arguments.check:
         raise UsageError("--in-place and --check exclude each other")
+    if arguments.in_place and "output" in arguments.given:
+        raise UsageError("--in-place and --output exclude each other")
     if len(files) > 1 and arguments.constants:
         raise UsageError("--constants takes one file at a time")
     code = 0
@@ -114,7 +116,8 @@ COMMAND = Command(
     run, usage="[FILE...]",
     positionals=[Positional("files", "*", help="IR text (-: standard input, the default)")],
     options=[
-        Option("--syntax", "print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)", value="DIALECT"),
+        Option("--syntax", "print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)", value="DIALECT",
+               convert=dialect_name),
         Option("--renumber", "values without a name become %0, %1, ... in order of definition"),
         Option("--check", "change nothing; exit with 1 and show a diff where a file would change"),
         Option("-i --in-place", "write each file back"),

@@ -35,16 +35,18 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
     """
     own_process = argv is None
     words = list(sys.argv[1:] if argv is None else argv)
-    if words == ["--version"]:
-        from irtool import __version__
-
-        (stdout or sys.stdout).write(f"irtool {__version__}\n")
-        return 0
-    if own_process:
+    if own_process and words != ["--version"]:
         import gc
 
         gc.disable()        # one short command: what it makes lives until it ends
     try:
+        if words == ["--version"]:
+            from irtool import __version__
+
+            stream = stdout or sys.stdout or open(os.devnull)
+            stream.write(f"irtool {__version__}\n")
+            stream.flush()
+            return 0
         from irtool.cli.console import Console
 
         console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
@@ -55,16 +57,20 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
         return code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        if own_process:     # `irtool opt ... | head`: nobody reads on, and the interpreter must not complain at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError:     # `irtool opt ... | head`: nobody reads on
+        code = 0
+    except OSError as error:
+        print(f"error: cannot write to standard output: {(error.strerror or str(error)).lower()}", file=stderr or sys.stderr)
+        code = 2
+    if own_process and sys.stdout:      # the interpreter must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def dispatch(words: list[str], console: Console) -> int:
     """Find the subcommand, run it, report what it raises."""
     from irtool.cli.command import UsageError
-    from irtool.cli.console import InternalError
+    from irtool.cli.console import InternalError, OutputError
     from irtool.ir.errors import Error, PipelineError, did_you_mean
 
     warn_of_environment(console)
@@ -87,7 +93,7 @@ def dispatch(words: list[str], console: Console) -> int:
         arguments = command.parse(rest)
         console.configure(arguments)
         return command.run(arguments, console)
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputError):
         raise
     except Error as error:
         if debug:

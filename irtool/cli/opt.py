@@ -1,7 +1,7 @@
 """`irtool opt`: parse, verify, run passes, print."""
 from __future__ import annotations
 
-from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least
+from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least, dialect_name
 from irtool.cli.console import InternalError
 from irtool.ir.errors import Error, VerifyError
 from irtool.ir.module import Module
@@ -192,6 +192,9 @@ def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
     if words[:1] != ["opt"]:
         raise UsageError(f"{source.name}: no reproducer: its first line is not '{HEADER}opt ...'")
     recorded = COMMAND.parse(words[1:])
+    surplus = recorded.given - {"passes", "verify_each", *RECORDED}
+    if surplus:         # a file that came by mail must not name files to write
+        raise UsageError(f"{source.name}: a reproducer cannot set {', '.join(sorted(surplus))}")
     for name in recorded.given - arguments.given:
         setattr(arguments, name, getattr(recorded, name))
     return SourceFile(source.name, rest, source.first_line + 1)
@@ -281,7 +284,7 @@ COMMAND = Command(
         Option("-p --passes", "passes in order, or a preset (O1); @FILE reads them; repeat to add", value="PIPELINE", many=True, group=DO),
         Option("--graph", "take this graph alone", value="NAME", group=DO),
         Option("--syntax", "print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)", value="DIALECT",
-               group=DO),
+               convert=dialect_name, group=DO),
         Option("--split-input-file", f"the file holds independent inputs, separated by lines '{SPLIT}'", group=DO),
         Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-", group=DO),
         Option("-q --quiet", "no summary line per pass", group=SEE),

@@ -206,6 +206,8 @@ def fitted_tensor(value: Any, type: TensorType, cast: bool) -> Any:
             return None
         raise Misfit("None")
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
+        if isinstance(value, int):
+            converted(value, "int")     # or NumPy would make an array of objects
         value = np.array(value, dtype_name(type.dtype) if type.dtype and type.sizes in (None, ()) else None)
     if not isinstance(value, np.ndarray):
         raise Misfit(kind_of(value))
@@ -252,13 +254,23 @@ def fitted_number(value: Any, kind: str, cast: bool) -> Any:
         if found not in _KINDS[kind]:
             if not cast or "U" in (found, _KINDS[kind]):
                 raise Misfit(kind_of(value), f"save it as a 0-d array of {kind}, or add --cast" if found != "U" else "")
-            return {"int": int, "float": float, "bool": bool, "complex": complex}[kind](value.item())
-        return value.item()
+            return converted(value.item(), kind)
+        return value.item() if found != "u" else converted(value.item(), "int")
     is_number = not (isinstance(value, bool) and kind in ("int", "float", "complex"))
     if not is_number or not isinstance(value, _PYTHON[kind]):
         raise Misfit(kind_of(value))
-    converted: Any = {"float": float, "complex": complex}.get(kind, lambda given: given)(value)
-    return converted
+    return converted(value, kind if kind in ("float", "complex") else "int" if type(value) is int else "")
+
+
+def converted(value: Any, kind: str) -> Any:
+    """A number as a Python one of another kind. Raises Misfit for what it cannot hold."""
+    try:
+        number = {"int": int, "float": float, "bool": bool, "complex": complex}.get(kind, lambda same: same)(value)
+    except (ValueError, OverflowError, TypeError):      # an int from nan, inf or 1j; a float from 10**400
+        raise Misfit(kind_of(value)) from None
+    if kind == "int" and not -2**63 <= number < 2**63:
+        raise Misfit(f"{kind_of(value)}, which needs more than 64 bits")
+    return number
 
 
 def children(parts: Parts, prefix: str = "") -> dict[str, Parts]:
@@ -319,7 +331,10 @@ def fitted_dict(parts: Parts, type: DictType, cast: bool) -> dict[Any, Any]:
         if any(f"{side}{i}" not in found for i in range(count) for side in "kv") or len(found) % 2:
             raise Misfit(f"elements {listed(found)}")
         pairs = [(found[f"k{i}"], found[f"v{i}"]) for i in range(count)]
-    return {fitted(key, type.key_type, cast): fitted(value, type.value_type, cast) for key, value in pairs}
+    fitting = [(fitted(key, type.key_type, cast), fitted(value, type.value_type, cast)) for key, value in pairs]
+    if any(isinstance(key, np.ndarray) for key, _ in fitting):
+        raise Misfit("a dict: from outside its keys are numbers or strings")
+    return dict(fitting)
 
 
 def fitted_union(parts: Parts, type: UnionType, cast: bool) -> Any:

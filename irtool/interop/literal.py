@@ -196,7 +196,8 @@ class Reader:
             raise self.error(f"{name} elements are integers")
         try:
             array = np.empty(shape, dtype)
-            array[...] = np.reshape(np.array(elements, dtype), shape if len(elements) > 1 else ())
+            with np.errstate(over="ignore"):        # 1e10 is inf in float16
+                array[...] = np.reshape(np.array(elements, dtype), shape if len(elements) > 1 else ())
         except (ValueError, TypeError, OverflowError) as error:
             raise self.error(f"not {name} elements: {error}") from None
         return to_bfloat16(array) if name == "bfloat16" else array

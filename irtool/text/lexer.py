@@ -33,7 +33,8 @@ UNBALANCED = re.compile(r"\(dtype = \w+ , shape = \([^()\n]*\)")
 NO_NAME = ",()=;[]{}\"# \t\r"
 """No name holds any of these."""
 
-HEADER = re.compile(r"^(?:(?:[^\n%#(]*: )?[ \t]*(?=graph[ \t]*\([ \t\r\n]*[%)#\-])|[ \t]*(?=graph[ \t]*\())(?P<graph>graph)[ \t]*\(", re.M)
+HEADER = re.compile(r"^(?:(?:[^\n%#(]*: )?[ \t]*(?=graph[ \t]*\([ \t\r\n]*[%)#\-])|\ufeff?[ \t]*(?=graph[ \t]*\())"
+                    r"(?P<graph>graph)[ \t]*\(", re.M)
 GRAPH = re.compile(r"[ \t]*graph[ \t]*\(")
 WITH = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*(?P<with>[ \t]*with[ \t]+)(?P<label>\S+)[ \t]*=(?P<graph>[ \t]*graph)[ \t]*\(")
 SUBGRAPH_KIND = re.compile(r"(.+)_\d+\Z")
