@@ -13,7 +13,7 @@ FACETS = (      # (heading, attribute of Op): stated or not
     ("kernel", "kernel"),
     ("promotion", "promote"),
     ("types", "types"),
-    ("gradient", "gradient_formula"),
+    ("gradient", "formulas"),
     ("batch", "batch"),
     ("samples", "samples"),
 )
@@ -33,7 +33,7 @@ def run(arguments: Arguments, console: Console) -> int:
     if arguments.json:
         import json
 
-        rows = [{"name": name, "family": op.family, **{heading: is_stated(op, attribute) for heading, attribute in FACETS}, "doc": op.doc}
+        rows = [{"name": name, "family": op.family, **{heading: is_stated(op, attribute, name) for heading, attribute in FACETS}, "doc": op.doc}
                 for name, op in ops.items()]
         console.out(json.dumps({"schema": 1, "ops": rows}, indent=1) + "\n")
     elif arguments.name is not None and not arguments.matrix:
@@ -43,19 +43,26 @@ def run(arguments: Arguments, console: Console) -> int:
     return 0
 
 
-def is_stated(op: Op, attribute: str) -> bool:
-    """Does the stanza say something about this facet?"""
+def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
+    """Does the stanza say something about this facet (of one overload)?"""
+    if attribute == "formulas":
+        return name in op.formulas if name is not None else bool(op.formulas)
     return getattr(op, attribute) is not None
 
 
+def mark(op: Op, attribute: str, name: str) -> str:
+    """`x` for what is stated, `-` for a gradient that is declared not to exist, `.` for nothing said."""
+    return "x" if is_stated(op, attribute, name) else "-" if attribute == "formulas" and name in op.no_gradient else "."
+
+
 def matrix(ops: dict[str, Op]) -> str:
-    """A row per operator, a column per facet, and the sums."""
+    """A row per operator, a column per facet (x stated, - declared to have none, . nothing said), and the sums."""
     width = max((len(name) for name in ops), default=0)
     rows = [f"{'operator':<{width}}  {'family':<16}" + "  ".join(heading for heading, _ in FACETS)]
     for name, op in ops.items():
-        marks = "  ".join(f"{'x' if is_stated(op, attribute) else '.':^{len(heading)}}" for heading, attribute in FACETS)
+        marks = "  ".join(f"{mark(op, attribute, name):^{len(heading)}}" for heading, attribute in FACETS)
         rows.append(f"{name:<{width}}  {op.family:<16}{marks}".rstrip())
-    sums = "  ".join(f"{sum(is_stated(op, attribute) for op in ops.values()):^{len(heading)}}" for heading, attribute in FACETS)
+    sums = "  ".join(f"{sum(is_stated(op, attribute, name) for name, op in ops.items()):^{len(heading)}}" for heading, attribute in FACETS)
     kinds = len({name.partition(".")[0] for name in ops})
     rows.append(f"{f'{len(ops)} overloads of {kinds} kinds':<{width + 18}}{sums}".rstrip())
     return "\n".join(rows) + "\n"
@@ -65,6 +72,7 @@ def explained(op: Op) -> str:
     """One stanza in words."""
     out = [*op.schemas, "", op.doc, "", f"family: {op.family}"]
     out += [f"{heading}: {'stated' if is_stated(op, attribute) else 'not stated'}" for heading, attribute in FACETS[1:]]
+    out += [f"no gradient of {name}: {reason}" for name, reason in op.no_gradient.items()]
     return "\n".join(out) + "\n"
 
 

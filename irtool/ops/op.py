@@ -17,19 +17,43 @@ It gives an array, or a tuple of them for several results (a list for a `Tensor[
 into an argument unless its schema says `(a!)`, and gives a NumPy *view* of its argument exactly where torch gives a view (schema
 `(a)`). In-place kinds (`aten::add_`) and out= overloads are derived from the plain op (`irtool.ops.call`): no stanza for them.
 Kernels raise `irtool.RunError` with torch's message when torch would raise.
+
+The gradient of each overload is stated too, in `irtool.ops.gradients`, a module per family that loads when the first gradient is
+asked for (running a graph needs none): a formula, or that there is none and why.
+
+    @table.gradient("div.Tensor divide.Tensor true_divide.Tensor")      # or @div.gradient: all overloads of the stanza
+    def div_gradient(self: Tensor, other: Tensor):
+        quotient = self / other
+        self_size, other_size = self.size(), other.size()
+
+        def backward(grad: Tensor):
+            scaled = grad / other
+            return scaled.sum_to_size(self_size), (-scaled * quotient).sum_to_size(other_size)
+
+        return quotient, backward
+
+    table.no_gradient("indices are whole numbers", "argmax argmin")     # kinds, or overloads
+
+A formula is TorchScript source and also runs as it is on `irtool.Tensor`. Its parameters are the schema's arguments in order; it
+returns the results and, last, `backward`, which takes one gradient for each of the first results (those that can have one) and
+returns one gradient per argument, None for what is no tensor. With several parameters, some may be None: those results take no part.
+What `backward` names is saved between the two, so formulas name sizes where sizes are enough. Gradients have the shape of their
+arguments; where promotion changed the dtype, whoever uses the gradient converts it back.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import Any
 
 Kernel = Callable[..., Any]
+Formula = Callable[..., Any]
 
 
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "types", "samples", "batch", "gradient_formula", "family", "doc")
+    __slots__ = ("schemas", "kernel", "promote", "types", "samples", "batch", "_formulas", "_no_gradient", "family", "doc")
 
     def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, types: Any, samples: Any, batch: Any, family: str) -> None:
         self.schemas = schemas
@@ -38,7 +62,8 @@ class Op:
         self.types = types
         self.samples = samples
         self.batch = batch
-        self.gradient_formula: Any = None
+        self._formulas: dict[str, Formula] = {}
+        self._no_gradient: dict[str, str] = {}
         self.family = family
         self.doc = (kernel.__doc__ or "").strip()
 
@@ -52,9 +77,21 @@ class Op:
         """Node kinds it serves, without overload, each once."""
         return tuple(dict.fromkeys(name.partition(".")[0] for name in self.names))
 
-    def gradient(self, formula: Kernel) -> Kernel:
-        """Decorator: the gradient formula, TorchScript source (compiled when differentiation arrives)."""
-        self.gradient_formula = formula
+    @property
+    def formulas(self) -> dict[str, Formula]:
+        """Gradient formulas by qualified name of the overload."""
+        import_module("irtool.ops.gradients")
+        return self._formulas
+
+    @property
+    def no_gradient(self) -> dict[str, str]:
+        """Why an overload is declared to have no gradient, by qualified name."""
+        import_module("irtool.ops.gradients")
+        return self._no_gradient
+
+    def gradient(self, formula: Formula) -> Formula:
+        """Decorator: the gradient formula of all overloads of the stanza."""
+        self._formulas.update(dict.fromkeys(self.names, formula))
         return formula
 
     def __repr__(self) -> str:
@@ -83,6 +120,34 @@ class OpTable:
         op.doc = doc or op.doc
         self.ops.append(op)
         return op
+
+    def gradient(self, names: str) -> Callable[[Formula], Formula]:
+        """Decorator: the gradient formula of overloads named without `aten::`. Raises KeyError for one that is not in this table."""
+        def state(formula: Formula) -> Formula:
+            for name, op in self._named(names):
+                op._formulas[name] = formula
+            return formula
+        return state
+
+    def no_gradient(self, reason: str, names: str | None = None) -> None:
+        """State that overloads, named without `aten::` or by kind, have no gradient; without names, all that have no formula."""
+        if names is None:
+            found = [(name, op) for op in self.ops for name in op.names if name not in op._formulas]
+        else:
+            found = self._named(names)
+        for name, op in found:
+            op._no_gradient.setdefault(name, reason)
+
+    def _named(self, names: str) -> list[tuple[str, Op]]:
+        owner = {name: op for op in self.ops for name in op.names}
+        found: list[tuple[str, Op]] = []
+        for word in names.split():
+            name = word if "::" in word else f"aten::{word}"
+            own = [each for each in owner if each == name] or [each for each in owner if each.partition(".")[0] == name]
+            if not own:
+                raise KeyError(f"{name} is not in the family {self.family}")
+            found += [(each, owner[each]) for each in own]
+        return found
 
     def __iter__(self) -> Iterator[Op]:
         return iter(self.ops)

@@ -1,0 +1,89 @@
+"""Gradient formulas by operator, and running one as it is, in Python: the oracle of its compiled form."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.schema import parse_schema
+from irtool.ops import OPS
+from irtool.ops.arrays import astype
+from irtool.ops.op import Formula, Op
+from irtool.ops.tensor import Tensor, unwrapped, wrapped
+
+
+def _stanza(name: str) -> tuple[Op, str] | None:
+    """The stanza that serves an overload, and the name it stands under there: `aten::add_.Tensor` -> `aten::add.Tensor`."""
+    from irtool.ops.call import overload
+
+    op = OPS.get(name)
+    if op is not None:
+        return op, name
+    try:
+        found = overload(name)
+    except UnsupportedError:
+        return None
+    count = len(found.schema.arguments) - found.outs
+    types = [argument.type.text for argument in found.schema.arguments[:count]]
+    for text, own in zip(found.op.schemas, found.op.names, strict=True):
+        if [argument.type.text for argument in parse_schema(text).arguments] == types:
+            return found.op, own
+    return found.op, found.op.names[0]
+
+
+def formula_of(name: str) -> Formula | None:
+    """The gradient formula of the overload `aten::div.Tensor`, also of its in-place and out= forms; None when there is none."""
+    found = _stanza(name)
+    return found[0].formulas.get(found[1]) if found else None
+
+
+def why_no_gradient(name: str) -> str | None:
+    """Why an overload is declared to have no gradient; None when it has one, or nothing is said."""
+    found = _stanza(name)
+    return found[0].no_gradient.get(found[1]) if found else None
+
+
+def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
+    """Run the formula of an overload on one value per argument (arrays for tensors).
+
+    Gives its results and a function from gradients of the first results (arrays or None) to one gradient per argument: an array, a
+    list of arrays, or None; in the shape and dtype of the argument. Raises UnsupportedError when the overload has no formula.
+    """
+    formula = formula_of(name)
+    if formula is None:
+        raise UnsupportedError(f"{name} has no gradient formula")
+    *results, backward = formula(*[wrapped(arg) for arg in args])
+    taken = len(signature(backward).parameters)
+
+    def gradients(*grads: Any) -> list[Any]:
+        given = [wrapped(_conjugate(grad)) for grad in grads[:taken]]
+        if all(grad is None for grad in given):
+            return [None] * len(args)
+        found = backward(*given)
+        if len(args) == 1:
+            found = (found,)
+        if not isinstance(found, tuple) or len(found) != len(args):
+            raise UnsupportedError(f"the formula of {name} gives {len(found)} gradients for {len(args)} arguments")
+        return [_back(grad, arg) for grad, arg in zip(found, args, strict=True)]
+
+    return [unwrapped(result) for result in results], gradients
+
+
+def _back(grad: Any, arg: Any) -> Any:
+    """A gradient in the dtype of its argument; what is real has a real one."""
+    if isinstance(grad, Tensor):
+        grad = grad.array
+    if isinstance(grad, list | tuple):
+        return [_back(each, one) for each, one in zip(grad, arg, strict=True)]
+    return grad if grad is None else astype(_conjugate(grad), arg.dtype)
+
+
+def _conjugate(grad: Any) -> Any:
+    """Formulas multiply by the plain derivative. torch's gradient of a complex input is that by the conjugate one: the conjugate of
+    what a formula makes of the conjugate."""
+    if isinstance(grad, list | tuple):
+        return [_conjugate(each) for each in grad]
+    return grad.conj() if isinstance(grad, np.ndarray) and grad.dtype.kind == "c" else grad

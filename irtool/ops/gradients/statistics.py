@@ -1,0 +1,271 @@
+"""Gradients of variances and norms. Where a standard deviation or a norm is 0, its gradient is 0."""
+from __future__ import annotations
+
+from irtool.ops.gradients.parts import kept
+from irtool.ops.statistics import table
+from irtool.ops.tensor import Tensor, number, torch
+
+
+def var_slope(self: Tensor, grad: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
+    """The gradient of a variance."""
+    size = self.size()
+    spread = kept(grad, dim, keepdim, size)
+    count = self.numel() // max(grad.numel(), 1)
+    return spread * (self - self.mean(dim, True)) * 2 / torch.scalar_tensor(count - correction, dtype=self.dtype)
+
+
+def std_slope(self: Tensor, grad: Tensor, result: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
+    """The gradient of a standard deviation."""
+    scaled = torch.where(result == 0, torch.zeros_like(grad), grad / (result * 2))
+    return var_slope(self, scaled, dim, correction, keepdim)
+
+
+def known(correction: number | None) -> number:
+    """One degree of freedom less, unless told."""
+    if correction is None:
+        return 1
+    return correction
+
+
+@table.gradient("var")
+def var_gradient(self: Tensor, unbiased: bool):
+    def backward(grad: Tensor):
+        return var_slope(self, grad, None, int(unbiased), False), None
+
+    return torch.var(self, unbiased), backward
+
+
+@table.gradient("var.dim")
+def var_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool):
+    def backward(grad: Tensor):
+        return var_slope(self, grad, dim, int(unbiased), keepdim), None, None, None
+
+    return torch.var(self, dim, unbiased, keepdim), backward
+
+
+@table.gradient("var.correction")
+def var_correction_gradient(self: Tensor, dim: list[int] | None, correction: number | None, keepdim: bool):
+    def backward(grad: Tensor):
+        return var_slope(self, grad, dim, known(correction), keepdim), None, None, None
+
+    return torch.var(self, dim, correction=correction, keepdim=keepdim), backward
+
+
+@table.gradient("std")
+def std_gradient(self: Tensor, unbiased: bool):
+    result = torch.std(self, unbiased)
+
+    def backward(grad: Tensor):
+        return std_slope(self, grad, result, None, int(unbiased), False), None
+
+    return result, backward
+
+
+@table.gradient("std.dim")
+def std_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool):
+    result = torch.std(self, dim, unbiased, keepdim)
+
+    def backward(grad: Tensor):
+        return std_slope(self, grad, result, dim, int(unbiased), keepdim), None, None, None
+
+    return result, backward
+
+
+@table.gradient("std.correction")
+def std_correction_gradient(self: Tensor, dim: list[int] | None, correction: number | None, keepdim: bool):
+    result = torch.std(self, dim, correction=correction, keepdim=keepdim)
+
+    def backward(grad: Tensor):
+        return std_slope(self, grad, result, dim, known(correction), keepdim), None, None, None
+
+    return result, backward
+
+
+def mean_slope(self: Tensor, grad: Tensor, dim: list[int] | None, keepdim: bool) -> Tensor:
+    """The gradient of a mean."""
+    size = self.size()
+    return kept(grad, dim, keepdim, size).expand(size) / (self.numel() // max(grad.numel(), 1))
+
+
+@table.gradient("var_mean")
+def var_mean_gradient(self: Tensor, unbiased: bool):
+    var, mean = torch.var_mean(self, unbiased)
+
+    def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
+        found = torch.zeros_like(self)
+        if var_grad is not None:
+            found = found + var_slope(self, var_grad, None, int(unbiased), False)
+        if mean_grad is not None:
+            found = found + mean_slope(self, mean_grad, None, False)
+        return found, None
+
+    return var, mean, backward
+
+
+@table.gradient("var_mean.dim")
+def var_mean_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool):
+    var, mean = torch.var_mean(self, dim, unbiased, keepdim)
+
+    def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
+        found = torch.zeros_like(self)
+        if var_grad is not None:
+            found = found + var_slope(self, var_grad, dim, int(unbiased), keepdim)
+        if mean_grad is not None:
+            found = found + mean_slope(self, mean_grad, dim, keepdim)
+        return found, None, None, None
+
+    return var, mean, backward
+
+
+@table.gradient("var_mean.correction")
+def var_mean_correction_gradient(self: Tensor, dim: list[int] | None, correction: number | None, keepdim: bool):
+    var, mean = torch.var_mean(self, dim, correction=correction, keepdim=keepdim)
+
+    def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
+        found = torch.zeros_like(self)
+        if var_grad is not None:
+            found = found + var_slope(self, var_grad, dim, known(correction), keepdim)
+        if mean_grad is not None:
+            found = found + mean_slope(self, mean_grad, dim, keepdim)
+        return found, None, None, None
+
+    return var, mean, backward
+
+
+@table.gradient("std_mean")
+def std_mean_gradient(self: Tensor, unbiased: bool):
+    std, mean = torch.std_mean(self, unbiased)
+
+    def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
+        found = torch.zeros_like(self)
+        if std_grad is not None:
+            found = found + std_slope(self, std_grad, std, None, int(unbiased), False)
+        if mean_grad is not None:
+            found = found + mean_slope(self, mean_grad, None, False)
+        return found, None
+
+    return std, mean, backward
+
+
+@table.gradient("std_mean.dim")
+def std_mean_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, keepdim: bool):
+    std, mean = torch.std_mean(self, dim, unbiased, keepdim)
+
+    def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
+        found = torch.zeros_like(self)
+        if std_grad is not None:
+            found = found + std_slope(self, std_grad, std, dim, int(unbiased), keepdim)
+        if mean_grad is not None:
+            found = found + mean_slope(self, mean_grad, dim, keepdim)
+        return found, None, None, None
+
+    return std, mean, backward
+
+
+@table.gradient("std_mean.correction")
+def std_mean_correction_gradient(self: Tensor, dim: list[int] | None, correction: number | None, keepdim: bool):
+    std, mean = torch.std_mean(self, dim, correction=correction, keepdim=keepdim)
+
+    def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
+        found = torch.zeros_like(self)
+        if std_grad is not None:
+            found = found + std_slope(self, std_grad, std, dim, known(correction), keepdim)
+        if mean_grad is not None:
+            found = found + mean_slope(self, mean_grad, dim, keepdim)
+        return found, None, None, None
+
+    return std, mean, backward
+
+
+# ---- norms
+
+def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int] | None, keepdim: bool) -> Tensor:
+    """The gradient of the p-norm along dimensions."""
+    size = self.size()
+    spread, length = kept(grad, dim, keepdim, size), kept(norm, dim, keepdim, size)
+    nothing = torch.zeros_like(self)
+    if p == 0.0:
+        found = nothing
+    elif p == 1.0:
+        found = self.sgn() * spread
+    elif p == 2.0:
+        found = torch.where(length == 0, nothing, self / length) * spread
+    elif p == float("inf") or p == float("-inf"):
+        mask = self.abs() == length
+        found = self.sgn() * (mask * (spread / mask.sum(dim, True)))
+    elif p < 1.0:
+        found = torch.where(self == 0, nothing, self.sgn() * self.abs().pow(p - 1.0)) * spread * length.pow(1.0 - p)
+    elif p < 2.0:
+        scaled = torch.where(length == 0, torch.zeros_like(length), spread / length.pow(p - 1.0))
+        found = self.sgn() * self.abs().pow(p - 1.0) * scaled
+    else:
+        scaled = torch.where(length == 0, torch.zeros_like(length), spread / length.pow(p - 1.0))
+        found = self * self.abs().pow(p - 2.0) * scaled
+    return found
+
+
+@table.gradient("linalg_vector_norm")
+def linalg_vector_norm_gradient(self: Tensor, ord: number, dim: list[int] | None, keepdim: bool, dtype: int | None):
+    result = torch.linalg_vector_norm(self, ord, dim, keepdim, dtype=dtype)
+
+    def backward(grad: Tensor):
+        return norm_slope(self, grad, result, float(ord), dim, keepdim), None, None, None, None
+
+    return result, backward
+
+
+@table.gradient("norm.Scalar native_norm")
+def norm_gradient(self: Tensor, p: number):
+    result = torch.norm(self, p)
+
+    def backward(grad: Tensor):
+        return norm_slope(self, grad, result, float(p), None, False), None
+
+    return result, backward
+
+
+def order_of(p: number | None) -> float:
+    """2, unless told."""
+    if p is None:
+        return 2.0
+    return float(p)
+
+
+@table.gradient("norm.ScalarOpt_dim")
+def norm_dims_gradient(self: Tensor, p: number | None, dim: list[int], keepdim: bool):
+    result = torch.norm(self, p, dim, keepdim)
+
+    def backward(grad: Tensor):
+        return norm_slope(self, grad, result, order_of(p), dim, keepdim), None, None, None
+
+    return result, backward
+
+
+@table.gradient("norm.ScalarOpt_dtype")
+def norm_dtype_gradient(self: Tensor, p: number | None, dtype: int):
+    result = torch.norm(self, p, dtype=dtype)
+
+    def backward(grad: Tensor):
+        return norm_slope(self, grad, result, order_of(p), None, False), None, None
+
+    return result, backward
+
+
+@table.gradient("norm.ScalarOpt_dim_dtype")
+def norm_dims_dtype_gradient(self: Tensor, p: number | None, dim: list[int], keepdim: bool, dtype: int):
+    result = torch.norm(self, p, dim, keepdim, dtype=dtype)
+
+    def backward(grad: Tensor):
+        return norm_slope(self, grad, result, order_of(p), dim, keepdim), None, None, None, None
+
+    return result, backward
+
+
+@table.gradient("frobenius_norm.dim")
+def frobenius_norm_gradient(self: Tensor, dim: list[int], keepdim: bool):
+    result = torch.frobenius_norm(self, dim, keepdim)
+
+    def backward(grad: Tensor):
+        return norm_slope(self, grad, result, 2.0, dim, keepdim), None, None
+
+    return result, backward

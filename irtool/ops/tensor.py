@@ -1,0 +1,285 @@
+"""`irtool.Tensor`: a handle around an array, with operators and torch's method names, so that TorchScript source runs as Python.
+
+    x = Tensor(numpy_array)
+    y = (x * 2).sum(1)          # aten::mul.Scalar, aten::sum.dim_IntList; y.array is the NumPy array
+    z = torch.where(x > 0, x, y)
+
+Every operation goes through one function, `call(kind, args, named)`, which `calling` replaces: layers stand there. The one below
+chooses the overload by torch's order of candidates and runs its kernel. Operators mean what the compiler makes of them: `1 - x` is a
+negation and a sum, so that a formula run here and its compiled form give the same bits.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.arrays import CODES, code_of
+
+number = int | float | complex
+"""TorchScript's name for a number of any kind, in annotations of formulas."""
+Device = str
+"""TorchScript's name for a device, in annotations of formulas."""
+Call = Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
+
+
+class Tensor:
+    """A tensor value. `array` holds the elements; methods and operators are torch's."""
+
+    __slots__ = ("array",)
+    __hash__ = object.__hash__
+
+    def __init__(self, array: Any) -> None:
+        self.array = np.asarray(array)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.array!r})"
+
+    # -- facts
+    @property
+    def dtype(self) -> int:
+        """torch's number of the dtype."""
+        return code_of(self.array.dtype)
+
+    @property
+    def device(self) -> str:
+        """Always the CPU."""
+        return "cpu"
+
+    @property
+    def shape(self) -> list[int]:
+        """Sizes, as size() gives them."""
+        return list(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.array.ndim
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("T", "mT", "H", "mH"):
+            return _do("numpy_T" if name == "T" else name, self)
+        if not is_kind(f"aten::{name}"):
+            raise AttributeError(f"a Tensor has no method '{name}'")
+        return lambda *args, **named: call(f"aten::{name}", (self, *args), named)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __bool__(self) -> bool:
+        return bool(_do("Bool", self))
+
+    def __int__(self) -> int:
+        return int(_do("Int", self))
+
+    def __float__(self) -> float:
+        return float(_do("Float", self))
+
+    def __getitem__(self, key: Any) -> Any:
+        return subscript(self, key)
+
+    # -- operators, as torchscript compiles them
+    def __neg__(self) -> Any:
+        return _do("neg", self)
+
+    def __invert__(self) -> Any:
+        return _do("bitwise_not", self)
+
+    def __add__(self, other: Any) -> Any:
+        return _do("add", self, other)
+
+    def __sub__(self, other: Any) -> Any:
+        return _do("sub", self, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return _do("mul", self, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _do("div", self, other)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _do("floor_divide", self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return _do("remainder", self, other)
+
+    def __pow__(self, other: Any) -> Any:
+        return _do("pow", self, other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return _do("matmul", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return _do("__and__", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return _do("__or__", self, other)
+
+    def __xor__(self, other: Any) -> Any:
+        return _do("__xor__", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _do("add", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _do("add", _do("neg", self), other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _do("mul", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _do("mul", _do("reciprocal", self), other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _do("pow", other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _do("lt", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _do("le", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _do("gt", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _do("ge", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return _do("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _do("ne", self, other)
+
+
+def subscript(self: Tensor, key: Any) -> Any:
+    """`x[1, 2:, None, ..., mask]` as the compiler spells it: select, slice, unsqueeze, index."""
+    keys = key if isinstance(key, tuple) else (key,)
+    dim, indices = 0, []
+    for place, item in enumerate(keys):
+        if isinstance(item, slice):
+            self = call("aten::slice", (self, dim, item.start, item.stop, 1 if item.step is None else item.step), {})
+            dim += 1
+        elif item is None:
+            self = call("aten::unsqueeze", (self, dim), {})
+            dim += 1
+        elif item is Ellipsis:
+            dim = self.ndim - sum(each is not None for each in keys[place + 1:])
+        elif isinstance(item, Tensor):
+            indices += [None] * (dim - len(indices)) + [item]
+            dim += 1
+        else:
+            self = call("aten::select", (self, dim, item), {})
+    return call("aten::index", (self, indices), {}) if indices else self
+
+
+class Functions:
+    """What `torch.` means in a formula: `torch.where(...)` is aten::where, `torch.float32` a dtype's number."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _CODES_BY_NAME:
+            return _CODES_BY_NAME[name]
+        if not is_kind(f"aten::{name}"):
+            raise AttributeError(f"there is no operator aten::{name}")
+        return lambda *args, **named: call(f"aten::{name}", args, named)
+
+
+_CODES_BY_NAME = {name: code for code, name in CODES.items()}
+torch = Functions()
+"""Named as formulas, being TorchScript, name it. PyTorch itself is never imported."""
+
+
+def is_kind(kind: str) -> bool:
+    """Is there an operator of this name?"""
+    from irtool.ir.schema import schemas
+    from irtool.ops import OPS
+
+    return bool(schemas(kind) or OPS.of_kind(kind))
+
+
+# -- calls
+def run_kernel(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The lowest layer: choose the overload, run it on the arrays. Raises UnsupportedError when none takes the operands."""
+    from irtool.ops.call import overload
+
+    plain = [unwrapped(arg) for arg in args]
+    plain_named = {name: unwrapped(arg) for name, arg in named.items()}
+    name, values = choose(kind, plain, plain_named)
+    with np.errstate(all="ignore"):
+        return wrapped(overload(name)(values))
+
+
+def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """The first overload, in torch's order, that takes the operands: without conversions, then with. Raises UnsupportedError."""
+    from irtool.ir.schema import parse_schema, schemas
+    from irtool.ops import OPS
+    from irtool.ops.call import bind, fits
+
+    candidates = list(schemas(kind)) or [parse_schema(text) for op in dict.fromkeys(OPS.of_kind(kind).values()) for text in op.schemas]
+    for lenient in (False, True):
+        for schema in candidates:
+            try:
+                values = bind(schema, _packed(schema, args, lenient), named)
+            except RunError:
+                continue
+            if all(fits(argument, value, lenient) or bool(argument.fixed_size) and isinstance(value, int)
+                   for argument, value in zip(schema.arguments, values, strict=False)):
+                return schema.name, values
+    given = ", ".join("Tensor" if isinstance(arg, np.ndarray) else type(arg).__name__ for arg in [*args, *named.values()])
+    raise UnsupportedError(f"{kind} on ({given}) is not supported")
+
+
+def _packed(schema: Any, args: Sequence[Any], lenient: bool) -> Sequence[Any]:
+    """`x.view(2, 3)`: the last positional list takes the remaining numbers."""
+    positional = [argument for argument in schema.arguments if not argument.keyword_only]
+    if not lenient or not positional or len(args) < len(positional) or not positional[-1].type.text.endswith("[]"):
+        return args
+    rest = args[len(positional) - 1:]
+    if all(isinstance(item, int) for item in rest):
+        return [*args[:len(positional) - 1], list(rest)]
+    return args
+
+
+_current: ContextVar[Call] = ContextVar("irtool_call", default=run_kernel)
+
+
+def call(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Do one operation, `aten::add` without an overload, through the layer that stands on top."""
+    return _current.get()(kind, args, named)
+
+
+@contextmanager
+def calling(layer: Call) -> Iterator[Call]:
+    """Within the block, operations on tensors go to `layer`; gives the one it covers, to be called from there."""
+    below = _current.get()
+    token = _current.set(layer)
+    try:
+        yield below
+    finally:
+        _current.reset(token)
+
+
+def _do(name: str, *args: Any) -> Any:
+    return call(f"aten::{name}", args, {})
+
+
+def unwrapped(value: Any) -> Any:
+    """Handles become arrays, in lists and tuples too."""
+    if isinstance(value, Tensor):
+        return value.array
+    if isinstance(value, list | tuple):
+        return type(value)([unwrapped(item) for item in value])
+    return value
+
+
+def wrapped(value: Any) -> Any:
+    """Arrays become handles, in lists and tuples too."""
+    if isinstance(value, np.ndarray | np.generic):
+        return Tensor(value)
+    if isinstance(value, list | tuple):
+        return type(value)([wrapped(item) for item in value])
+    return value
