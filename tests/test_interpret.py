@@ -423,3 +423,9 @@ def test_functions_of_torchs_gradient_graphs_are_known_by_name() -> None:
   return (%y)
 """
     assert run(text, np.zeros((2, 3, 4)), [2, 0, 1])[0].shape == (3, 4, 2)
+
+
+def test_a_list_of_tensors_without_data_says_so() -> None:
+    module = irtool.parse("graph():\n  %0 : Tensor[] = prim::Constant[value=[<Tensors>]]()\n  return (%0)\n")
+    with pytest.raises(irtool.UnsupportedError, match="holds no data for these tensors"):
+        irtool.run(module, [])

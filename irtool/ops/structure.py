@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ir.attribute import Opaque
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
 from irtool.ir.tensor_literal import TensorLiteral
@@ -80,6 +81,8 @@ def from_literal(value: Any, type: Type | None) -> Any:
     if isinstance(value, dict):
         element = type.value_type if isinstance(type, DictType) else None
         return {key: from_literal(item, element) for key, item in value.items()}
+    if isinstance(value, Opaque) and value.text in ("[<Tensors>]", "[<Tensor>]", "<Tensors>"):
+        raise UnsupportedError(f"the text holds no data for these tensors ('{value.text}')")
     return value
 
 
