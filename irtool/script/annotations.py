@@ -1,0 +1,207 @@
+"""Annotations (PEP 484, `int | None`, `# type:` comments) -> IR types, and IR types as torch's messages spell them."""
+from __future__ import annotations
+
+import ast
+
+from irtool.ir import types
+from irtool.ir.errors import did_you_mean
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, TypeVar, UnionType, WrapperType
+from irtool.script.reader import Function, Place, fail
+
+SIMPLE: dict[str, Type] = {
+    "Tensor": types.TENSOR, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL, "complex": types.COMPLEX, "str": types.STR,
+    "None": types.NONE, "NoneType": types.NONE, "number": types.NUMBER, "Scalar": types.NUMBER, "Any": types.ANY,
+    "Device": types.DEVICE, "device": types.DEVICE, "Generator": types.GENERATOR, "dtype": types.INT, "layout": types.INT,
+    "memory_format": types.INT, "LongTensor": types.TENSOR, "FloatTensor": types.TENSOR, "Stream": types.STREAM,
+    "List": types.list_of(types.TENSOR), "list": types.list_of(types.TENSOR),
+}
+PREFIXES = ("torch.", "typing.", "t.", "T.")
+
+
+def annotation(node: ast.expr, place: Place) -> Type:
+    """The type an annotation means. Raises ParseError: `Unknown type name 'Foo'`."""
+    if isinstance(node, ast.Constant):
+        if node.value is None:
+            return types.NONE
+        if isinstance(node.value, str):
+            return _from_text(node.value, node, place)
+    name = dotted(node)
+    if name is not None:
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        found = SIMPLE.get(name)
+        if found is None:
+            fail(place, node, f"Unknown type name '{name}'{did_you_mean(name, SIMPLE)}")
+        return found
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return union([annotation(node.left, place), annotation(node.right, place)])
+    if isinstance(node, ast.Subscript):
+        return _subscripted(node, place)
+    if isinstance(node, ast.Tuple) and not node.elts:
+        return types.tuple_of(())
+    fail(place, node, "Expression of this form is not supported as a type")
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`torch.nn.functional` of an attribute chain; None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([node.id, *reversed(parts)])
+
+
+def _from_text(text: str, at: ast.expr, place: Place) -> Type:
+    try:
+        return annotation(_moved(ast.parse(text.strip(), mode="eval").body, at), place)
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        fail(place, at, f"Unknown type name '{text[:80]}'")
+
+
+def _moved(node: ast.expr, at: ast.AST) -> ast.expr:
+    """The tree as if it all stood where `at` stands, for messages."""
+    for each in ast.walk(node):
+        ast.copy_location(each, at)
+    return node
+
+
+def _subscripted(node: ast.Subscript, place: Place) -> Type:
+    name = (dotted(node.value) or "").rpartition(".")[2]
+    arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if name in ("Tuple", "tuple"):
+        return types.tuple_of([annotation(each, place) for each in arguments])
+    if name in ("List", "list") and len(arguments) == 1 or name.startswith("BroadcastingList"):
+        return types.list_of(annotation(arguments[0], place))
+    if name == "Optional" and len(arguments) == 1:
+        return types.optional(annotation(arguments[0], place))
+    if name in ("Dict", "dict") and len(arguments) == 2:
+        key = annotation(arguments[0], place)
+        if key.key not in ("int", "float", "bool", "complex", "str", "Tensor", "Device"):
+            fail(place, node, f"Cannot create dict for key type '{type_name(key)}', only int, float, complex, Tensor, device and string "
+                              "keys are supported")
+        return types.dict_of(key, annotation(arguments[1], place))
+    if name == "Union":
+        return union([annotation(each, place) for each in arguments])
+    if name == "Future" and len(arguments) == 1:
+        return types.parse_type(f"Future({annotation(arguments[0], place).text})")
+    if name in ("Final", "Annotated"):
+        return annotation(arguments[0], place)
+    fail(place, node, f"Unknown type constructor {name}{did_you_mean(name, ('List', 'Optional', 'Dict', 'Tuple', 'Union'))}")
+
+
+def union(parts: list[Type]) -> Type:
+    """The union of types; with None and one other it is an optional."""
+    flat: list[Type] = []
+    for part in parts:
+        inner = part.elements if isinstance(part, UnionType) else (part.element, types.NONE) if isinstance(part, OptionalType) else (part,)
+        flat += [each for each in inner if not any(types.same(each, known) for known in flat)]
+    kept = [each for each in flat if not any(other is not each and types.is_subtype(each, other) for other in flat)]
+    others = [each for each in kept if each.key != "None"]
+    if len(kept) == 1:
+        return kept[0]
+    if len(others) == 1:
+        return types.optional(others[0])
+    return types.union_of(kept)
+
+
+class Signature:
+    """Parameters in order: name, type, default (None: none), whether the type was left out; the declared result, if any."""
+
+    __slots__ = ("names", "types", "inferred", "defaults", "nodes", "result")
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.types: list[Type] = []
+        self.inferred: list[bool] = []
+        self.defaults: list[ast.expr | None] = []
+        self.nodes: list[ast.AST] = []
+        self.result: Type | None = None
+
+
+VARARGS = ("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+
+
+def signature(function: Function) -> Signature:
+    """Read the parameters of a definition, annotations or type comments. Raises ParseError."""
+    definition, place = function.definition, function.place
+    arguments = definition.args
+    for starred in (arguments.kwarg, arguments.vararg):
+        if starred is not None:
+            fail(place, starred, VARARGS)
+    for default in arguments.kw_defaults:
+        if default is not None:
+            fail(place, default, VARARGS)
+    found = Signature()
+    positional = [*arguments.posonlyargs, *arguments.args]
+    every = [*positional, *arguments.kwonlyargs]
+    commented, found.result = _type_comment(definition, len(every), place)
+    if commented is None and definition.returns is not None:
+        found.result = annotation(definition.returns, place)
+    missing = len(positional) - len(arguments.defaults)
+    for i, argument in enumerate(every):
+        found.names.append(argument.arg)
+        found.nodes.append(argument)
+        found.defaults.append(arguments.defaults[i - missing] if missing <= i < len(positional) else None)
+        declared = _parameter_type(argument, commented[i] if commented else None, place)
+        found.types.append(declared or types.TENSOR)
+        found.inferred.append(declared is None)
+    return found
+
+
+def _parameter_type(argument: ast.arg, commented: Type | None, place: Place) -> Type | None:
+    if commented is not None:
+        return commented
+    if argument.annotation is not None:
+        return annotation(argument.annotation, place)
+    if argument.type_comment and not argument.type_comment.startswith("ignore"):
+        return _from_text(argument.type_comment, _as_expression(argument), place)
+    return None
+
+
+def _as_expression(node: ast.AST) -> ast.expr:
+    return ast.copy_location(ast.Name("_"), node)
+
+
+def _type_comment(definition: ast.FunctionDef, count: int, place: Place) -> tuple[list[Type] | None, Type | None]:
+    """`# type: (Tensor, int) -> Tensor`: parameter types (None when there is no comment, or it is `(...)`) and the result."""
+    comment = definition.type_comment
+    if not comment or comment.startswith("ignore"):
+        return None, None
+    at = _as_expression(definition)
+    head, arrow, result = comment.rpartition("->")
+    head = head.strip()
+    if not arrow or not (head.startswith("(") and head.endswith(")")):
+        fail(place, definition, "Failed to parse the return type of a type annotation: expected '# type: (...) -> ...'")
+    returned = _from_text(result, at, place)
+    if head == "(...)":
+        return None, returned
+    try:
+        parsed = ast.parse(f"_[{head[1:-1].replace('*', '')},]" if head[1:-1].strip() else "_[()]", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        fail(place, definition, f"Failed to parse the argument list of a type annotation: {comment[:80]}")
+    assert isinstance(parsed, ast.Subscript) and isinstance(parsed.slice, ast.Tuple)
+    parts = [annotation(_moved(each, at), place) for each in parsed.slice.elts]
+    if len(parts) != count:
+        fail(place, definition, f"Number of type annotations ({len(parts)}) did not match the number of function parameters ({count})")
+    return parts, returned
+
+
+def type_name(type: Type) -> str:
+    """A type as torch's messages spell it: `List[int]`, `Optional[Tensor]`, `number`."""
+    if isinstance(type, ListType):
+        return f"List[{type_name(type.element)}]"
+    if isinstance(type, OptionalType):
+        return f"Optional[{type_name(type.element)}]"
+    if isinstance(type, DictType):
+        return f"Dict[{type_name(type.key_type)}, {type_name(type.value_type)}]"
+    if isinstance(type, UnionType):
+        return f"Union[{', '.join(map(type_name, type.elements))}]"
+    if isinstance(type, TupleType):
+        return f"Tuple[{', '.join(map(type_name, type.elements))}]" if type.elements else "Tuple[()]"
+    if isinstance(type, WrapperType):
+        return f"{type.word}[{type_name(type.element)}]"
+    if isinstance(type, TypeVar):
+        return type.name
+    return {"Scalar": "number", "None": "NoneType"}.get(type.key, "Tensor" if isinstance(type, types.TensorType) else type.text)

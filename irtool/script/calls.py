@@ -1,0 +1,365 @@
+"""Calls: operators, methods, functions of the source (inlined), Python's functions, exceptions."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+
+from irtool.ir import types
+from irtool.ir.constants import CONSTANT_KINDS, constant_key
+from irtool.ir.graph import Graph, Value
+from irtool.ir.rewrite import clone_node
+from irtool.ir.schema import MISSING, Argument, Schema
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.script.annotations import annotation, signature, type_name, union
+from irtool.script.emitter import Emitter
+from irtool.script.environment import Meaning
+from irtool.script.reader import Function
+from irtool.script.values import Builtin, Called, ClosureValue, ExceptionClass, Python, Range, Special, Sugared, Zip
+
+Arguments = tuple[list[Value], dict[str, Value]]
+
+
+def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
+    """Compile a call."""
+    from irtool.script.expressions import meaning_of, value_of
+
+    callee = meaning_of(e, node.func)
+    if isinstance(callee, Special):
+        return SPECIALS[callee.name](e, node, callee, hint)
+    if isinstance(callee, Builtin):
+        given, named = arguments(e, node)
+        if callee.receiver is not None:
+            given.insert(0, callee.receiver)
+        e.at(node)
+        return e.operator(node, callee.kind, given, named)
+    if isinstance(callee, Called):
+        assert isinstance(callee.function, Function)
+        return call_function(e, node, callee.function, *arguments(e, node))
+    if isinstance(callee, ClosureValue):
+        e.fail(node, "cannot call a closure")
+    if isinstance(callee, ExceptionClass):
+        message = None
+        if node.args:
+            values = [value_of(e, each) for each in node.args]
+            message = values[0] if len(values) == 1 else e.tuple_value(values)
+            if message.type.key != "str":
+                message = e.operator(node, "aten::str", [message])
+        return ExceptionClass(callee.name, message)
+    if isinstance(callee, Value):
+        e.fail(node, f"'{e.type_name(callee)}' object is not callable")
+    if isinstance(callee, Python):
+        e.fail(node, f"python value of type '{callee.kind}' cannot be called: it is not a function that can be compiled")
+    e.fail(node, f"{callee.what} cannot be called")
+
+
+def arguments(e: Emitter, node: ast.Call) -> Arguments:
+    """Values of the positional and the named arguments."""
+    from irtool.script.expressions import listed, value_of
+
+    given = listed(e, node.args, None)
+    named: dict[str, Value] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            e.fail(keyword.value, "keyword-arg expansion is not supported")
+        named[keyword.arg] = value_of(e, keyword.value)
+    return given, named
+
+
+# ---------------------------------------------------------------- functions of the source
+def schema_of_function(function: Function) -> Schema:
+    """A function's parameters as a schema, so that one matcher serves all calls."""
+    found = signature(function)
+    parameters = []
+    for name, type, default in zip(found.names, found.types, found.defaults, strict=True):
+        parameters.append(Argument(name, type, type.text, 0, MISSING if default is None else default, False, None))
+    text = f"{function.name}({', '.join(f'{type.text} {name}' for name, type in zip(found.names, found.types, strict=True))})"
+    return Schema(text, function.name, tuple(parameters), (), False, False)
+
+
+def call_function(e: Emitter, node: ast.AST, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """Inline a call of a function."""
+    if e.compilation.is_active(function):
+        e.fail(node, f"function '{function.name}' is called recursively. Recursive calls are not supported")
+    schema = schema_of_function(function)
+    match, reasons = e.resolver.choose([schema], given, named)
+    if match is None:
+        e.refuse_call(node, function.name, [schema], reasons)
+    graph = e.compilation.graph_of(function)
+    e.at(node)
+    return inline(e, graph, [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes])
+
+
+def default(e: Emitter, argument: object) -> Value:
+    """A parameter's default, as its type."""
+    from irtool.script.expressions import value_of
+
+    assert isinstance(argument, Argument) and isinstance(argument.default, ast.expr)
+    node = argument.default
+    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool) and argument.type.key == "float":
+        return e.constant(float(node.value))
+    return value_of(e, node, argument.type)
+
+
+def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
+    """Copies of a graph's nodes at the present place; its constants join those of this graph."""
+    mapping = dict(zip(graph.inputs, inputs, strict=True))
+    for node in graph.block:
+        if node.kind in CONSTANT_KINDS:
+            mapping[node.outputs[0]] = e.shared_constant(str(constant_key(node)), node)
+        else:
+            clone_node(node, mapping, None, e.graph).insert_before(e.block.return_node)
+    return mapping[graph.outputs[0]]
+
+
+# ---------------------------------------------------------------- Python's functions
+def _one(e: Emitter, node: ast.Call, name: str) -> Value:
+    given, named = arguments(e, node)
+    if len(given) != 1 or named:
+        e.fail(node, f"{name} expected exactly 1 argument but found {len(given) + len(named)}")
+    e.at(node)
+    return given[0]
+
+
+def cast(kind: str, own: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
+    """`int(x)` and its kin."""
+    def compile_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+        given, named = arguments(e, node)
+        e.at(node)
+        if len(given) == 1 and not named and given[0].type.key == own:
+            return given[0]
+        return e.operator(node, kind, given, named)
+    return compile_cast
+
+
+def operator(kind: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
+    """A Python function that is an operator."""
+    def compile_operator(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+        given, named = arguments(e, node)
+        e.at(node)
+        return e.operator(node, kind, given, named)
+    return compile_operator
+
+
+def length(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`len(x)`."""
+    value = _one(e, node, "len")
+    if isinstance(value.type, TupleType):
+        return e.constant(len(value.type.elements))
+    return e.operator(node, "aten::len", [value])
+
+
+def extremum(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`min(...)`, `max(...)`."""
+    given, named = arguments(e, node)
+    e.at(node)
+    if given and isinstance(given[0].type, types.TensorType):
+        return e.operator(node, f"aten::{callee.name}", given, named)
+    if len(given) > 2 and all(types.same(each.type, given[0].type) for each in given):
+        given = [e.list_value(given, given[0].type)]
+    return e.operator(node, f"prim::{callee.name}", given, named)
+
+
+def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`range(...)`."""
+    given, named = arguments(e, node)
+    if named:
+        e.fail(node, "range does not accept any keyword arguments")
+    for value, part in zip(given, node.args, strict=False):
+        if value.type.key != "int":
+            e.fail(part, f"Expected an integral type for range arguments, found {e.type_name(value)}")
+    e.at(node)
+    if not 1 <= len(given) <= 3:
+        e.fail(node, f"range expected at least 1 argument and at most 3, got {len(given)}")
+    if len(given) == 1:
+        return Range(None, given[0], None)
+    return Range(given[0], given[1], given[2] if len(given) == 3 else e.constant(1))
+
+
+def zip_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`zip(...)`."""
+    return Zip([_iterable(e, part) for part in node.args])
+
+
+def enumerate_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`enumerate(...)`."""
+    from irtool.script.expressions import value_of
+
+    if not node.args or len(node.args) + len(node.keywords) > 2:
+        e.fail(node, f"enumerate expected at least 1 argument and at most 2, got {len(node.args) + len(node.keywords)}")
+    start = node.args[1] if len(node.args) > 1 else node.keywords[0].value if node.keywords else None
+    return Zip([None, _iterable(e, node.args[0])], value_of(e, start) if start is not None else None)
+
+
+def _iterable(e: Emitter, node: ast.expr) -> Value | Sugared:
+    from irtool.script.expressions import meaning_of
+    from irtool.script.loops import walkable
+
+    return walkable(e, meaning_of(e, node), node)
+
+
+def instance(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`isinstance(...)` as a value."""
+    from irtool.script.conditions import instance_check
+
+    return instance_check(e, node).as_value(e)
+
+
+def printed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`print(...)`."""
+    given, _ = arguments(e, node)
+    e.at(node)
+    e.node("prim::Print", given, ())
+    return e.none()
+
+
+def annotate(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.jit.annotate(T, value)`."""
+    from irtool.script.assignment import widened
+    from irtool.script.expressions import value_of
+
+    if len(node.args) != 2:
+        e.fail(node, "annotate expected exactly 2 arguments")
+    wanted = annotation(node.args[0], e.place)
+    value = e.converted(value_of(e, node.args[1], wanted), wanted)
+    if not types.is_subtype(value.type, wanted):
+        e.fail(node, f"expected an expression of type {type_name(wanted)} but found {e.type_name(value)}")
+    return value if types.same(value.type, wanted) else widened(e, value, wanted)
+
+
+def unwrap_optional(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.jit._unwrap_optional(x)`: an error at run time if it is None."""
+    value = _one(e, node, "_unwrap_optional")
+    return e.operator(node, "aten::_unwrap_optional", [value]) if isinstance(value.type, OptionalType) else value
+
+
+def list_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`list()`, `list(x)`: a new list of what x gives."""
+    if not node.args:
+        return e.list_value((), hint.element if isinstance(hint, ListType) else types.TENSOR)
+    iterated = _iterable(e, node.args[0])
+    e.at(node)
+    if isinstance(iterated, Value):
+        if isinstance(iterated.type, TupleType):
+            return e.list_value(e.unpacked(iterated), iterated.type.elements[0])
+        if isinstance(iterated.type, ListType) or iterated.type.key == "str":
+            return e.operator(node, "aten::list", [iterated])
+    from irtool.script.comprehensions import comprehension
+
+    item = ast.copy_location(ast.Name("$item", ast.Load()), node)
+    target = ast.copy_location(ast.Name("$item", ast.Store()), node)
+    loop = ast.ListComp(elt=item, generators=[ast.comprehension(target=target, iter=node.args[0], ifs=[], is_async=0)])
+    return comprehension(e, ast.copy_location(loop, node), hint)
+
+
+def dict_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`dict()`, `dict(d)`, `dict(a=1)`."""
+    from irtool.script.expressions import dict_display
+
+    given, named = arguments(e, node)
+    e.at(node)
+    if len(given) == 1 and not named and isinstance(given[0].type, DictType):
+        return e.operator(node, "aten::copy", given)
+    if given:
+        return e.operator(node, "aten::dict", given, named)
+    keys = [ast.copy_location(ast.Constant(keyword.arg), keyword.value) for keyword in node.keywords]
+    display = ast.Dict(keys=list(keys), values=[keyword.value for keyword in node.keywords])
+    return dict_display(e, ast.copy_location(display, node), hint)
+
+
+def tuple_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`tuple(t)` of a tuple."""
+    value = _one(e, node, "tuple")
+    if not isinstance(value.type, TupleType):
+        e.fail(node, f"cannot statically infer the expected size of a list in this context: '{e.type_name(value)}'")
+    return value
+
+
+def has_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`hasattr(x, "name")`: known here."""
+    from irtool.script.expressions import meaning_of, value_attribute
+
+    if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
+        e.fail(node, "hasattr's second argument must be a string literal")
+    holder = meaning_of(e, node.args[0])
+    attribute = ast.copy_location(ast.Attribute(node.args[0], node.args[1].value, ast.Load()), node)
+    return e.constant(isinstance(holder, Value) and value_attribute(e, attribute, holder) is not None)
+
+
+def get_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`getattr(x, "name")`."""
+    from irtool.script.expressions import meaning_of
+
+    if len(node.args) not in (2, 3) or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
+        e.fail(node, "getattr's second argument must be a string literal")
+    return meaning_of(e, ast.copy_location(ast.Attribute(node.args[0], node.args[1].value, ast.Load()), node))
+
+
+def known(answer: bool) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
+    """A question about how the program runs."""
+    return lambda e, node, callee, hint: e.constant(answer)
+
+
+def is_tensor(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.is_tensor(x)`."""
+    return e.constant(isinstance(_one(e, node, "is_tensor").type, types.TensorType))
+
+
+def refused(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """Python functions TorchScript has not."""
+    e.fail(node, f"Python builtin <built-in function {callee.name}> is currently not supported in Torchscript")
+
+
+def tensor_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`x.float()`: aten::to."""
+    from irtool.script.expressions import CASTS
+
+    assert callee.receiver is not None
+    given, named = arguments(e, node)
+    if given or named:
+        e.fail(node, f"{callee.name.rpartition('.')[2]} expected no arguments")
+    e.at(node)
+    code = CASTS[callee.name.rpartition(".")[2]]
+    return e.operator(node, "aten::to", [callee.receiver, e.constant(code), e.constant(False), e.constant(False), e.none()])
+
+
+def tensor_size(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`x.size()`, `x.size(d)`."""
+    assert callee.receiver is not None
+    given, named = arguments(e, node)
+    e.at(node)
+    return e.operator(node, "aten::size", [callee.receiver, *given], named)
+
+
+LIST_ELEMENTS = {"int": 0, "float": 1, "bool": 3, "complex": 2}
+"""prim::tolist's numbers for the elements."""
+
+
+def tensor_tolist(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`x: List[int] = t.tolist()`: the annotation says how deep the list is."""
+    assert callee.receiver is not None
+    if hint is None:
+        e.fail(node, "Expected type hint for result of tolist()")
+    depth, element = 0, hint
+    while isinstance(element, ListType):
+        depth, element = depth + 1, element.element
+    if element.key not in LIST_ELEMENTS:
+        e.fail(node, f"{type_name(element)} is not one of the supported element types for tolist: int, float, complex, bool")
+    e.at(node)
+    return e.one("prim::tolist", (callee.receiver, e.constant(depth), e.constant(LIST_ELEMENTS[element.key])), hint)
+
+
+SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]] = {
+    "int": cast("aten::Int", "int"), "float": cast("aten::Float", "float"), "bool": cast("aten::Bool", "bool"),
+    "complex": cast("aten::Complex", "complex"), "str": cast("aten::str", "str"), "len": length, "min": extremum, "max": extremum,
+    "range": range_, "zip": zip_, "enumerate": enumerate_, "isinstance": instance, "print": printed, "annotate": annotate,
+    "unwrap_optional": unwrap_optional, "list": list_, "dict": dict_, "tuple": tuple_, "hasattr": has_attribute,
+    "getattr": get_attribute, "is_scripting": known(True), "never": known(False), "is_tensor": is_tensor,
+    **{name: operator(f"aten::{name}") for name in
+       ("abs", "round", "sum", "sorted", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
+    **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},
+    **{f"tensor.{name}": tensor_cast for name in
+       ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},
+    "tensor.size": tensor_size, "tensor.tolist": tensor_tolist,
+}
+
+__all__ = ["call", "call_function", "type_name", "union"]

@@ -1,0 +1,145 @@
+"""The front door: whole files, and single functions whose text somebody else has read."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from irtool.ir import types
+from irtool.ir.errors import Error, ParseError, did_you_mean
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
+from irtool.ir.rewrite import remove_dead_nodes
+from irtool.ir.source import Diagnostic
+from irtool.script.annotations import SIMPLE, signature
+from irtool.script.emitter import Emitter
+from irtool.script.environment import Meaning
+from irtool.script.names import EXCEPTIONS, SPECIALS, python_name
+from irtool.script.reader import TOO_DEEP, Function, Unit, fail, joined, read
+from irtool.script.statements import function_body
+from irtool.script.values import Called, Literal, Namespace, Python
+
+
+def compile_source(source: str, name: str | None = None, filename: str = "<string>") -> Module:
+    """Compile TorchScript source, without executing any of it; gives a Module with a graph per function, or only the one called `name`.
+
+    Calls of other functions of the source are inlined. Raises ParseError with the place of what torch would refuse.
+    """
+    unit = read(source, filename)
+    if name is not None and name not in unit.functions:
+        raise Error(f"{filename}: no function named '{name}'{did_you_mean(name, unit.functions)}"
+                    + (f", expected one of: {', '.join(unit.functions)}" if unit.functions else ""))
+    if not unit.functions:
+        raise ParseError(f"{filename}: no function definition",
+                         [Diagnostic("error", "expected a function definition", unit.place, 1, 1)])
+    compilation = Compilation()
+    graphs: list[Graph] = []
+    errors: list[Error] = []
+    for function in unit.functions.values():
+        if name is None or function.name == name:
+            try:
+                graphs.append(compilation.graph_of(function))
+            except Error as error:
+                errors.append(error)
+    if errors:
+        raise joined(errors)
+    if len(graphs) == 1 and name is None:
+        graphs[0].name = ""
+    return Module([part for graph in graphs for part in (graph, "\n")][:-1] if len(graphs) > 1 else list(graphs), filename)
+
+
+def compile_function_source(text: str, filename: str = "<string>", first_line: int = 1,
+                            helpers: Mapping[str, tuple[str, str, int]] | None = None) -> Graph:
+    """Compile the one function whose source is `text` (it may be indented and decorated), line 1 of it being `first_line` of the file.
+
+    `helpers` are other functions it may call: name -> (text, filename, first line). The graph of a gradient formula returns one tuple,
+    the last element of which is `(prim::Closure, context)`; the closure's graph is the value of its attribute `Subgraph`, and takes
+    `(context, parameters...)`. Raises ParseError.
+    """
+    unit = read(text, filename, first_line)
+    if len(unit.functions) != 1:
+        raise ParseError(f"{filename}:{first_line}: expected one function definition, found {len(unit.functions)}")
+    compilation = Compilation(helpers)
+    (function,) = unit.functions.values()
+    return compilation.graph_of(function)
+
+
+class Compilation:
+    """Functions compiled together: each once, none while it is being compiled."""
+
+    def __init__(self, helpers: Mapping[str, tuple[str, str, int]] | None = None) -> None:
+        self.graphs: dict[int, Graph] = {}
+        self.active: list[ast.FunctionDef] = []
+        self.kept: list[Function] = []
+        """Keeps definitions alive: graphs are found by their identity."""
+        self.literals = False
+        """May a function read literals of the file's top level? torch says no."""
+        self.helpers = dict(helpers or {})
+        self._helper_functions: dict[str, Function] = {}
+
+    def graph_of(self, function: Function) -> Graph:
+        """The graph of a function. Raises ParseError."""
+        key = id(function.definition)
+        found = self.graphs.get(key)
+        if found is None:
+            self.kept.append(function)
+            self.active.append(function.definition)
+            try:
+                found = self.graphs[key] = self._compile(function)
+            except RecursionError:
+                fail(function.place, function.definition, TOO_DEEP, 3)
+            finally:
+                self.active.pop()
+        return found
+
+    def _compile(self, function: Function) -> Graph:
+        emitter = Emitter(function, self)
+        declare_parameters(emitter, function)
+        function_body(emitter, function.definition.body)
+        finish(emitter.graph)
+        return emitter.graph
+
+    def is_active(self, function: Function) -> bool:
+        """Is it being compiled just now?"""
+        return any(function.definition is each for each in self.active)
+
+    def global_name(self, name: str, unit: Unit) -> Meaning | None:
+        """What a name means outside of all functions."""
+        if name in unit.functions:
+            return Called(unit.functions[name])
+        if name in self.helpers:
+            return Called(self._helper(name))
+        if name in unit.modules:
+            return python_name(unit.modules[name])
+        if name in unit.constants:
+            value = unit.constants[name]
+            return Literal(value) if isinstance(value, ast.Constant) else Python(type(value).__name__)
+        if name in SPECIALS or name in EXCEPTIONS or name in SIMPLE or name in ("Dict", "Tuple", "Optional", "Union", "dict", "tuple"):
+            return python_name(name)
+        return None
+
+    def _helper(self, name: str) -> Function:
+        found = self._helper_functions.get(name)
+        if found is None:
+            unit = read(*self.helpers[name])
+            found = self._helper_functions[name] = next(iter(unit.functions.values()))
+        return found
+
+
+def declare_parameters(emitter: Emitter, function: Function) -> None:
+    """The graph's inputs."""
+    found = signature(function)
+    emitter.declared_return = found.result
+    for name, type, inferred in zip(found.names, found.types, found.inferred, strict=True):
+        value = emitter.graph.block.add_input(emitter.graph.fresh_name(f"{name}.1"), types.spell(type, emitter.graph.dialect))
+        if inferred:
+            emitter.inferred.add(value)
+        emitter.env.set(name, value)
+
+
+def finish(graph: Graph) -> None:
+    """Nothing unused stays."""
+    remove_dead_nodes(graph)
+    graph.forget_names()
+
+
+__all__ = ["Compilation", "Namespace", "compile_function_source", "compile_source", "declare_parameters", "finish"]

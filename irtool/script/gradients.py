@@ -1,0 +1,147 @@
+"""Gradient formulas of operators as pairs of graphs, compiled on first use.
+
+    formula = formula_of(schema)            # of aten::div.Tensor; None when the operator has no gradient
+    formula.graph                           # the whole function: (results..., (closure, context))
+    formula.results, formula.context        # values of that graph
+    formula.backward                        # the closure's graph: (context, gradients...) -> one gradient per argument
+
+A formula is a function in the operator's stanza (`irtool.ops.op`); here it is compiled by `irtool.script`, nothing is executed.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.rewrite import clone_graph
+from irtool.ir.schema import Schema
+
+
+class Formula:
+    """A compiled formula. Its graphs are shared: read them, never edit them."""
+
+    __slots__ = ("name", "graph", "results", "context", "backward")
+
+    def __init__(self, name: str, graph: Graph) -> None:
+        self.name = name
+        self.graph = graph
+        *results, pair = _made_of(name, graph.outputs[0] if len(graph.outputs) == 1 else None)
+        closure, context = _made_of(name, pair)
+        attribute = closure.node.attributes.get("Subgraph")
+        if closure.node.kind != "prim::Closure" or attribute is None or not isinstance(attribute.value, Graph):
+            raise Error(f"{name}: its gradient formula does not return (results..., backward)")
+        self.results: tuple[Value, ...] = tuple(results)
+        self.context: Value = context
+        """The tuple of what `backward` names."""
+        self.backward: Graph = attribute.value
+
+    def split(self) -> tuple[Graph, Graph]:
+        """Two graphs of one's own: forward, which returns (results..., context), and backward, (context, gradients...) -> gradients."""
+        forward = clone_graph(self.graph)
+        made = forward.outputs[0].node
+        pair = made.inputs[-1].node
+        made.set_inputs((*made.inputs[:-1], pair.inputs[1]))
+        from irtool.ir import types
+
+        made.output.type = types.tuple_of([value.type for value in made.inputs])
+        closure = pair.inputs[0].node
+        pair.destroy()
+        closure.destroy()
+        return forward, clone_graph(self.backward)
+
+    def needed(self, values: tuple[Value, ...], given: frozenset[Value] = frozenset()) -> set[Node]:
+        """The top-level nodes of the formula's graph that have to run for `values`, when `given` are there already."""
+        found: set[Node] = set()
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            node = value.node
+            if value in given or node in found or value.is_block_input:
+                continue
+            while node.owner is not self.graph.block:       # a value of a branch: its owner runs
+                owner = node.owner_block.owning_node
+                assert owner is not None
+                node = owner
+            found.add(node)
+            stack += node.inputs
+            for block in node.blocks:
+                stack += block.outputs
+                for inner in block.walk():
+                    stack += inner.inputs
+                    for nested in inner.blocks:
+                        stack += nested.outputs
+        return found
+
+
+def _made_of(name: str, value: Value | None) -> tuple[Value, ...]:
+    if value is None or value.node.kind != "prim::TupleConstruct":
+        raise Error(f"{name}: its gradient formula does not return (results..., backward)")
+    return value.node.inputs
+
+
+_compiled: dict[Callable[..., Any], Formula] = {}
+
+
+def formula_of(schema: Schema) -> Formula | None:
+    """The formula of an overload; None where it is stated that there is no gradient. Raises UnsupportedError where nothing is stated."""
+    from irtool.ops import formula
+
+    function = formula.formula_of(schema.name)
+    if function is not None:
+        return compiled(function, schema.name)
+    if formula.why_no_gradient(schema.name) is not None:
+        return None
+    raise UnsupportedError(f"the gradient of {schema.name} is not supported yet")
+
+
+def compiled(function: Callable[..., Any], name: str) -> Formula:
+    """A formula's graph. Raises ParseError with the place in the formula's own file."""
+    found = _compiled.get(function)
+    if found is None:
+        from irtool.script.front import compile_function_source
+
+        text, filename, line = source_of(function)
+        found = _compiled[function] = Formula(name, compile_function_source(text, filename, line, helpers_of(function)))
+    return found
+
+
+def source_of(function: Callable[..., Any]) -> tuple[str, str, int]:
+    """The text of a function, its file and its first line."""
+    import inspect
+
+    lines, first = inspect.getsourcelines(function)
+    return "".join(lines), inspect.getsourcefile(function) or "<formula>", first
+
+
+def helpers_of(function: Callable[..., Any]) -> dict[str, tuple[str, str, int]]:
+    """The functions of its module that a formula calls, directly or through others."""
+    found: dict[str, tuple[str, str, int]] = {}
+    stack = [function]
+    while stack:
+        caller = stack.pop()
+        for name in _names(caller.__code__):
+            called = caller.__globals__.get(name)
+            if name not in found and getattr(called, "__code__", None) is not None and called is not function:
+                assert callable(called)
+                found[name] = source_of(called)
+                stack.append(called)
+    return found
+
+
+def _names(code: Any) -> list[str]:
+    """Global names in a function and in those defined in it."""
+    return [*code.co_names, *[name for each in code.co_consts if hasattr(each, "co_names") for name in _names(each)]]
+
+
+_stated: dict[str, bool | None] = {}
+
+
+def has_gradient(schema: Schema) -> bool | None:
+    """Is there a formula? None: nothing is stated."""
+    name = schema.name
+    if name not in _stated:
+        from irtool.ops import formula
+
+        _stated[name] = True if formula.formula_of(name) is not None else False if formula.why_no_gradient(name) is not None else None
+    return _stated[name]

@@ -1,0 +1,94 @@
+"""What names of Python and of torch mean: modules, functions, constants."""
+from __future__ import annotations
+
+import math
+
+from irtool.ir.dtypes import CODES
+from irtool.ir.schema import schemas
+from irtool.script.environment import Meaning
+from irtool.script.values import Builtin, ExceptionClass, Known, Namespace, Python, Special
+
+SPECIALS = frozenset((
+    "range", "enumerate", "zip", "len", "int", "float", "bool", "complex", "str", "abs", "round", "min", "max", "sum", "sorted", "any",
+    "all", "isinstance", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod", "list", "dict", "tuple", "getattr", "hasattr",
+    "print", "annotate", "reversed", "type", "super", "iter", "super", "next",
+))
+"""Python's functions, and torch's that are no operators."""
+EXCEPTIONS = frozenset((
+    "Exception", "AssertionError", "AttributeError", "ArithmeticError", "FloatingPointError", "IndexError", "KeyError", "LookupError",
+    "NameError", "NotImplementedError", "OSError", "OverflowError", "RuntimeError", "StopIteration", "TypeError", "ValueError",
+    "ZeroDivisionError",
+))
+MODULES = frozenset((
+    "torch", "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.special", "torch.fft", "torch._C", "torch._C._nn",
+    "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
+    "torch.autograd", "torch.overrides",
+))
+PREFIXES = {"torch.linalg": "linalg_", "torch.special": "special_", "torch.fft": "fft_"}
+JIT_SPECIALS = {
+    "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit._unwrap_optional": "unwrap_optional",
+    "torch.jit.is_scripting": "is_scripting", "torch.jit.is_tracing": "never", "torch.overrides.has_torch_function": "never",
+    "torch.overrides.has_torch_function_unary": "never", "torch.overrides.has_torch_function_variadic": "never",
+    "torch.jit.unused": "decorator", "torch.jit.script": "decorator", "torch.is_tensor": "is_tensor",
+}
+TORCH_CONSTANTS: dict[str, object] = {
+    "strided": 0, "sparse_coo": 1, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3,
+    "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
+    **CODES, "float": 6, "double": 7, "half": 5, "int": 3, "long": 4, "short": 2, "cfloat": 9, "cdouble": 10, "chalf": 8,
+}
+"""Attributes of `torch` that are numbers in a graph."""
+MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan}
+OPERATOR_NAMES = {"torch.true_divide": "true_divide", "torch.concat": "cat", "torch.concatenate": "cat"}
+
+
+def python_name(path: str) -> Meaning:
+    """What a dotted name means: `torch`, `math.sqrt`, `range`."""
+    head, dot, last = path.rpartition(".")
+    if path in MODULES:
+        return Namespace(path)
+    if not dot:
+        if path in EXCEPTIONS:
+            return ExceptionClass(path)
+        return Special(path) if path in SPECIALS else Python("module" if path.isidentifier() else "object")
+    if head in MODULES:
+        found = member(head, last)
+        if found is not None:
+            return found
+    return Python("module")
+
+
+def member(module: str, name: str) -> Meaning | None:
+    """What `module.name` means; None when there is no such thing."""
+    path = f"{module}.{name}"
+    if path in MODULES:
+        return Namespace(path)
+    if path in JIT_SPECIALS:
+        return Special(JIT_SPECIALS[path])
+    if module in ("math", "cmath"):
+        if name in MATH_CONSTANTS:
+            return Known(complex(0, math.inf) if name == "infj" else MATH_CONSTANTS[name])
+        return Builtin(f"aten::{name}") if schemas(f"aten::{name}") else None
+    if module == "torch.nn.functional":
+        from irtool.script.functional import function
+
+        found = function(name)
+        if found is not None:
+            return found
+    if module == "torch" and name in TORCH_CONSTANTS and not (name in ("e",) and schemas(f"aten::{name}")):
+        return Known(TORCH_CONSTANTS[name])
+    if module == "torch.ops.prim":
+        return Builtin(f"prim::{name}") if schemas(f"prim::{name}") else None
+    if module == "typing":
+        return Python("type")
+    kind = f"aten::{PREFIXES.get(module, '')}{name}"
+    return Builtin(kind) if schemas(kind) else Python("type") if name in ("Tensor", "Generator", "Size", "dtype") else None
+
+
+def members(module: str) -> list[str]:
+    """Names to suggest for a misspelt one."""
+    from irtool.ir.schema import declared_kinds
+
+    if module in ("math", "cmath"):
+        return [*MATH_CONSTANTS, "sqrt", "exp", "log", "floor", "ceil", "sin", "cos", "tan", "pow", "fabs", "log10", "log2", "atan2"]
+    prefix = "aten::" + PREFIXES.get(module, "")
+    return [kind.removeprefix(prefix) for kind in declared_kinds() if kind.startswith(prefix)] + list(TORCH_CONSTANTS)

@@ -1,0 +1,162 @@
+"""Source text -> function definitions: Python's `ast`, nothing executed, every complaint with the user's file, line and column.
+
+`read(text, filename)` parses a whole file and gives a `Unit` of its functions; what TorchScript has no meaning for is refused when
+the statement or expression is compiled, with torch's words.
+"""
+from __future__ import annotations
+
+import ast
+import textwrap
+
+from irtool.ir.errors import Error, ParseError
+from irtool.ir.source import Diagnostic, SourceFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+NAMES = {       # how torch's front end calls what it does not take
+    ast.FunctionDef: "function definitions", ast.AsyncFunctionDef: "async function definitions", ast.ClassDef: "class definitions",
+    ast.For: "for loops", ast.AsyncFor: "async for loops", ast.With: "with statements", ast.AsyncWith: "async with statements",
+    ast.Delete: "del statements", ast.Raise: "raise statements", ast.Assert: "assertions", ast.Import: "import statements",
+    ast.ImportFrom: "import statements", ast.Global: "global variables", ast.Nonlocal: "nonlocal variables",
+    ast.Break: "break statements", ast.Continue: "continue statements", ast.Try: "try blocks", ast.AnnAssign: "annotated assignments",
+}
+START_TOKENS = {
+    ast.FunctionDef: "def", ast.AsyncFunctionDef: "async def", ast.ClassDef: "class", ast.For: "for", ast.AsyncFor: "async for",
+    ast.With: "with", ast.AsyncWith: "async with", ast.Delete: "del", ast.Raise: "raise", ast.Assert: "assert", ast.Import: "import",
+    ast.ImportFrom: "from", ast.Global: "global", ast.Nonlocal: "nonlocal", ast.Break: "break", ast.Continue: "continue", ast.Try: "try",
+}
+TOO_DEEP = "statements or expressions are nested too deeply"
+
+
+class Place(SourceFile):
+    """The file a function stands in; `indent` columns were cut off every line of its text before it was parsed."""
+
+    __slots__ = ("indent",)
+
+    def __init__(self, name: str, text: str, first_line: int = 1, indent: int = 0) -> None:
+        super().__init__(name, text, first_line)
+        self.indent = indent
+
+    def diagnostic(self, node: ast.AST, message: str, width: int = 0, severity: str = "error") -> Diagnostic:
+        """A message at an ast node (or its first `width` characters)."""
+        line = getattr(node, "lineno", 1) + self.first_line - 1
+        text = self.line(line)
+        column = self._column(text, getattr(node, "col_offset", 0))
+        end = column + width
+        if not width:
+            same_line = getattr(node, "end_lineno", None) == getattr(node, "lineno", 1)
+            end = self._column(text, getattr(node, "end_col_offset", 0)) if same_line else len(text) + 1
+        return Diagnostic(severity, message, self, line, column, max(end, column + 1))
+
+    def where(self, node: ast.AST) -> str:
+        """The source comment of an IR node: `model.py:12:4`, columns from 0 as torch counts them."""
+        line = getattr(node, "lineno", 1) + self.first_line - 1
+        return f"{self.name}:{line}:{self._column(self.line(line), getattr(node, 'col_offset', 0)) - 1}"
+
+    def _column(self, text: str, offset: int) -> int:
+        """1-based column in code points of a byte offset of the parsed text."""
+        if text.isascii():
+            return offset + self.indent + 1
+        return len(text[self.indent:].encode()[:offset].decode("utf-8", "ignore")) + self.indent + 1
+
+
+class Function:
+    """A function definition and where it stands."""
+
+    __slots__ = ("definition", "place", "unit")
+
+    def __init__(self, definition: ast.FunctionDef, place: Place, unit: Unit) -> None:
+        self.definition = definition
+        self.place = place
+        self.unit = unit
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+class Unit:
+    """What a file defines: functions by name, names of imported modules, literal constants."""
+
+    __slots__ = ("place", "functions", "modules", "constants")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.functions: dict[str, Function] = {}
+        self.modules: dict[str, str] = {"torch": "torch", "math": "math", "cmath": "cmath", "F": "torch.nn.functional"}
+        """Name in the file -> what it stands for (`F` -> `torch.nn.functional`)."""
+        self.constants: dict[str, ast.expr] = {}
+        """Module-level `NAME = literal`."""
+
+
+def fail(place: Place, node: ast.AST, message: str, width: int = 0) -> NoReturn:
+    """Raise a ParseError at a node."""
+    raise ParseError(message, [place.diagnostic(node, message, width)])
+
+
+def unsupported(place: Place, node: ast.AST, reason: str = "") -> NoReturn:
+    """Refuse a construct as torch does: `try blocks aren't supported`."""
+    kind = type(node)
+    what = NAMES.get(kind, kind.__name__)
+    fail(place, node, f"{what} {reason + ' ' if reason else ''}aren't supported", len(START_TOKENS.get(kind, " ")))
+
+
+def read(text: str, filename: str = "<string>", first_line: int = 1) -> Unit:
+    """Parse a file. Raises ParseError for what is not Python."""
+    dedented = textwrap.dedent(text) if text[:1] in " \t" else text
+    indent = _indent(text) - _indent(dedented)
+    place = Place(filename, text, first_line, indent)
+    unit = Unit(place)
+    for statement in _parse(dedented, place).body:
+        _enter(statement, unit)
+    return unit
+
+
+def _indent(text: str) -> int:
+    line = next((line for line in text.split("\n") if line.strip()), "")
+    return len(line) - len(line.lstrip())
+
+
+def _parse(text: str, place: Place) -> ast.Module:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")         # "\d" in a string is the user's business
+        try:
+            try:
+                return ast.parse(text, place.name, type_comments=True)
+            except SyntaxError:
+                return ast.parse(text, place.name)      # a `# type:` comment where none belongs
+        except SyntaxError as error:
+            line = (error.lineno or 1) + place.first_line - 1
+            column = max(error.offset or 1, 1) + place.indent
+            end = (error.end_offset or 0) + place.indent if error.end_lineno == error.lineno else 0
+            message = f"invalid syntax: {error.msg}" if "syntax" not in str(error.msg) else str(error.msg)
+            raise ParseError(message, [Diagnostic("error", message, place, line, column, end)]) from None
+        except (RecursionError, MemoryError):
+            raise ParseError(TOO_DEEP, [Diagnostic("error", TOO_DEEP, place, place.first_line, 1)]) from None
+        except ValueError as error:             # a NUL byte
+            raise ParseError(str(error), [Diagnostic("error", str(error), place, place.first_line, 1)]) from None
+
+
+def _enter(statement: ast.stmt, unit: Unit) -> None:
+    """Learn what one statement of the file's top level defines."""
+    if isinstance(statement, ast.FunctionDef):
+        unit.functions[statement.name] = Function(statement, unit.place, unit)
+    elif isinstance(statement, ast.Import):
+        for alias in statement.names:
+            unit.modules[alias.asname or alias.name.partition(".")[0]] = alias.name if alias.asname else alias.name.partition(".")[0]
+    elif isinstance(statement, ast.ImportFrom) and not statement.level:
+        for alias in statement.names:
+            unit.modules[alias.asname or alias.name] = f"{statement.module}.{alias.name}"
+    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        unit.constants[statement.targets[0].id] = statement.value
+    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
+        unit.constants[statement.target.id] = statement.value
+
+
+def joined(errors: list[Error]) -> ParseError:
+    """Several errors as one."""
+    return ParseError("", [diagnostic for error in errors for diagnostic in error.diagnostics][:20])

@@ -1,0 +1,484 @@
+"""Reverse differentiation of a graph: f becomes f with temporaries, and df is made.
+
+The reverse graph is built apart from f; the values of f that it reads are captured as inputs, and ordered at the end. See
+`irtool.ir.pair` for what the pair looks like.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.builder import Builder
+from irtool.ir.constants import is_constant
+from irtool.ir.effects import facts_of, node_may_write
+from irtool.ir.errors import Error, PassError, UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.rewrite import clone_node, remove_dead_nodes
+from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
+from irtool.ir.source import Diagnostic
+from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell, tensor_type
+from irtool.script.gradients import Formula, formula_of, has_gradient
+from irtool.script.inlining import NONE, Inliner, Item, Items, Known, elements, item_of
+
+STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
+"""Kinds that only put values together and take them apart: gradients are handed on without a formula."""
+FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
+
+
+class Reverse:
+    """What differentiation gives: f (the graph it was given, with temporaries appended), df and the index lists."""
+
+    __slots__ = ("f", "df", "real_outputs", "input_vjps", "captured_inputs", "captured_outputs", "output_vjps")
+
+    def __init__(self, f: Graph, df: Graph, real_outputs: int, lists: Sequence[list[int]]) -> None:
+        self.f = f
+        self.df = df
+        self.real_outputs = real_outputs
+        self.input_vjps, self.captured_inputs, self.captured_outputs, self.output_vjps = lists
+
+    @property
+    def lists(self) -> tuple[list[int], list[int], list[int], list[int]]:
+        """The index lists in the order of `irtool.ir.pair.LISTS`."""
+        return self.input_vjps, self.captured_inputs, self.captured_outputs, self.output_vjps
+
+
+def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool = False) -> Reverse:
+    """Differentiate `graph`, which is changed, for the inputs whose flag is set.
+
+    modern: the form of today; otherwise that of 2018 (`GradOf` has an output per operand, unreached inputs are listed).
+    trust_types: values whose type says `requires_grad=0` need no gradient.
+    Raises UnsupportedError, at its line, for an operator without a gradient.
+    """
+    return Differentiator(graph, flags, modern, trust_types).run()
+
+
+def holds_tensors(type: Type) -> bool:
+    """May it hold a tensor with a gradient? Tensors of floating or unknown dtype, and containers of them."""
+    if isinstance(type, TensorType):
+        return type.dtype is None or type.dtype in FLOATING
+    if isinstance(type, (ListType, OptionalType, TupleType)):
+        return any(holds_tensors(element) for element in type.elements)
+    return type.key == "Any"
+
+
+def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:
+    """The values at top level that a gradient can reach, from the inputs whose flag is set."""
+    found = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
+    for node in graph.block:
+        operands = node.inputs if not node.blocks else (*node.inputs, *_outer(node))
+        if found.isdisjoint(operands) or not _passes_gradients(node, found):
+            continue
+        for value in node.outputs:
+            if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):
+                found.add(value)
+    return found
+
+
+def _outer(node: Node) -> list[Value]:
+    return [value for block in node.blocks for inner in block.walk() for value in inner.inputs] + \
+        [value for block in node.blocks for value in block.outputs]
+
+
+def _passes_gradients(node: Node, found: set[Value]) -> bool:
+    """May a result depend on an operand in a way that has a gradient?"""
+    if node.kind == "aten::type_as":
+        return node.inputs[0] in found
+    schema = schema_of(node)
+    if schema is None:
+        return True
+    if schema.returns and not any(holds_tensors(result.type) or _is_variable(result.type) for result in schema.returns):
+        return False
+    return has_gradient(schema) is not False
+
+
+def _is_variable(type: Type) -> bool:
+    return isinstance(type, types.TypeVar) or any(_is_variable(element) for element in type.elements)
+
+
+class Differentiator:
+    """One graph being differentiated."""
+
+    def __init__(self, graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool) -> None:
+        self.f = graph
+        self.modern = modern
+        self.needs = requiring(graph, flags, trust_types)
+        self.df = Graph(graph.dialect)
+        self.facts: dict[Value, Type] = {}
+        self.build = Builder(self.df)
+        self.reverse = Inliner(self.df, self.build, self.facts, self.take)
+        self.forward = Inliner(graph, Builder(graph), self.facts)
+        self.forward.sizes = {}
+        self.captures: dict[Value, Value] = {}
+        """Value of f -> the value of df that stands for it."""
+        self.gradients: dict[Value, Item] = {}
+        self.vjps: list[tuple[int, Value]] = []
+        self.tensor = spell(types.TENSOR, graph.dialect)
+
+    # -- the whole
+    def run(self) -> Reverse:
+        """Differentiate."""
+        f = self.f
+        real_outputs = len(f.outputs)
+        for index, value in enumerate(f.outputs):
+            if value in self.needs:
+                given = self.new_input(value)
+                self.vjps.append((index, given))
+                self.add_gradient(value, given)
+        for node in reversed(f.block):
+            if any(value in self.needs for value in node.outputs):
+                self.visit(node)
+        output_vjps = []
+        for index, value in enumerate(f.inputs):
+            if value in self.needs and (value in self.gradients or not self.modern):
+                output_vjps.append(index)
+                self.df.block.add_output(self.reverse.value(self.gradient(value), value.type, self.build.at_end(self.df.block)))
+        remove_dead_nodes(self.df)
+        if self.modern:
+            self.recompute_sizes()
+        captured_inputs, captured_outputs = self.lift(real_outputs)
+        remove_dead_nodes(f)
+        df = self.in_order([*[value for _, value in self.vjps], *[self.captures[f.inputs[i]] for i in captured_inputs],
+                            *[self.captures[f.outputs[i]] for i in captured_outputs]])
+        return Reverse(f, df, real_outputs, ([index for index, _ in self.vjps], captured_inputs, captured_outputs, output_vjps))
+
+    def new_input(self, value: Value) -> Value:
+        """An input of df for the gradient of a value of f."""
+        given = self.df.block.add_input(self.df.fresh_id(), self.type_like(value.type))
+        self.note(given, value)
+        return given
+
+    def take(self, value: Value) -> Value:
+        """The value of df for one of f: itself where it is one of df already, else a capture."""
+        if value.node.graph is self.df:
+            return value
+        found = self.captures.get(value)
+        if found is None:
+            found = self.captures[value] = self.df.block.add_input(self.df.fresh_id(), self.type_like(value.type))
+            self.note(found, value)
+        return found
+
+    def note(self, own: Value, value: Value) -> None:
+        """A value of df has the shape of a value of f."""
+        type = self.facts.get(value, value.type)
+        if isinstance(type, TensorType) and type.shape is not None and self.has_exact_types(type):
+            self.facts[own] = type
+
+    def has_exact_types(self, type: TensorType) -> bool:
+        """Is the shape one that a tensor of floats really has?"""
+        return type.shape is not None
+
+    def type_like(self, type: Type) -> Type:
+        """The type of a gradient of, or of a copy of, a value: in the form of 2018 the same, later without flag and strides."""
+        if not self.modern or not isinstance(type, TensorType) or type.undefined:
+            return type
+        return spell(tensor_type(type.dtype, type.sizes, None, None, type.device), self.df.dialect)
+
+    # -- gradients of values
+    def gradient(self, value: Value) -> Item:
+        """The gradient of a value of f; an undefined one where there is none, remembered."""
+        found = self.gradients.get(value)
+        if found is None:
+            made = self.build.node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output
+            found = self.gradients[value] = made
+        return found
+
+    def add_gradient(self, value: Value, item: Item) -> None:
+        """One more gradient of a value of f."""
+        if item == NONE or is_constant(value):
+            return
+        before = self.gradients.get(value)
+        if before is None:
+            self.gradients[value] = item
+            return
+        self.gradients[value] = self.sum(before, item, value)
+
+    def sum(self, a: Item, b: Item, value: Value) -> Item:
+        """`AutogradAdd`, element by element for lists."""
+        if a == NONE or b == NONE:
+            return b if a == NONE else a
+        if isinstance(a, Items) or isinstance(b, Items):
+            first, second = elements(a), elements(b)
+            if first is None or second is None or len(first) != len(second):
+                raise UnsupportedError(f"the gradient of %{value.name}, a list of unknown length, is not supported yet")
+            return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], False, value.type)
+        assert isinstance(a, Value) and isinstance(b, Value)
+        total = self.build.node("prim::AutogradAdd", (a, b), output_types=(self.tensor,)).output
+        if a in self.facts:
+            self.facts[total] = self.facts[a]
+        return total
+
+    # -- nodes
+    def visit(self, node: Node) -> None:
+        """Hand the gradients of a node's results to its operands."""
+        if not any(value in self.gradients for value in node.outputs):
+            return
+        self.build.at_end(self.df.block)
+        self.reverse.new_block()
+        self.build.tail = ""
+        try:
+            if node.kind in STRUCTURE:
+                self.hand_on(node)
+            elif node.kind == "prim::AutogradAdd":
+                for value in node.inputs:
+                    if value in self.needs:
+                        self.add_gradient(value, self.gradients[node.output])
+            else:
+                self.apply_formula(node)
+        except Error as error:
+            raise self.located(error, node) from None
+
+    def hand_on(self, node: Node) -> None:
+        """Gradients through lists and tuples."""
+        if node.kind.endswith("Construct"):
+            self.spread(list(node.inputs), self.gradients[node.output])
+            return
+        if node.kind == "prim::TupleIndex":
+            raise UnsupportedError("the gradient of prim::TupleIndex is not supported yet; run lower-tuples first")
+        found = [self.gradients.get(value, NONE) for value in node.outputs]
+        if node.kind == "prim::ListUnpack":
+            found = self.whole(found, node.outputs)
+        if node.inputs[0] in self.needs:
+            self.add_gradient(node.inputs[0], Items(found, node.kind == "prim::TupleUnpack", node.inputs[0].type))
+
+    def spread(self, values: list[Value], item: Item) -> None:
+        """The gradient of a list or tuple goes to its elements."""
+        found = elements(item)
+        if found is None:
+            assert isinstance(item, Value)
+            found = list(self.build.node("prim::ListUnpack", (item,), output_types=[self.tensor for _ in values]).outputs)
+        for value, each in zip(values, found, strict=True):
+            if value in self.needs:
+                self.add_gradient(value, each)
+
+    def whole(self, found: Sequence[Item], values: Sequence[Value]) -> list[Item]:
+        """Gradients of the pieces of a list, zeros where there is none."""
+        whole: list[Item] = []
+        for item, value in zip(found, values, strict=True):
+            if item == NONE:
+                item = self.build.call("aten::zeros_like", self.take(value), type=self.tensor)
+                self.note(item, value)
+            whole.append(item)
+        return whole
+
+    def apply_formula(self, node: Node) -> None:
+        """A `GradOf` around the backward half of the operator's formula."""
+        schema, arguments = self.arguments_of(node)
+        formula = formula_of(schema)
+        if formula is None:
+            return
+        if node_may_write(node):
+            raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
+        context = self.context_of(node, formula, arguments)
+        count = len(formula.backward.inputs) - 1
+        results = self.results_of(node, schema)
+        given = [self.gradient_of_result(item) for item in results[:count]]
+        region = self.build.node("prim::GradOf", [v for item in given for v in _values(item)],
+                                 {"name": Attribute.of(schema.kind, self.df.dialect)})
+        body = region.add_block()
+        self.build.at_end(body)
+        self.reverse.new_block()
+        env: dict[Value, Item] = dict(zip(formula.backward.inputs, [context, *given], strict=True))
+        if count == 1 and isinstance(given[0], Value) and given[0] not in self.facts:
+            self.facts[given[0]] = types.TENSOR     # in the region of one gradient, it is there
+            (answer,) = self.reverse.run(formula.backward.block, env)
+            del self.facts[given[0]]
+        else:
+            (answer,) = self.reverse.run(formula.backward.block, env)
+        slots = elements(answer) if isinstance(formula.backward.outputs[0].type, TupleType) else [answer]
+        if slots is None or len(slots) != len(arguments):
+            raise Error(f"the formula of {schema.name} gives {'?' if slots is None else len(slots)} gradients for {len(arguments)} arguments")
+        self.collect(region, arguments, slots)
+
+    def collect(self, region: Node, arguments: Sequence[Item], slots: Sequence[Item]) -> None:
+        """The region's results, and whom they go to."""
+        body = region.blocks[0]
+        handed: list[tuple[Value, Value | Items]] = []
+        for argument, slot in zip(arguments, slots, strict=True):
+            if slot == NONE or isinstance(argument, Known):
+                continue
+            if isinstance(argument, Items):
+                pieces = elements(slot)
+                if pieces is None:
+                    assert isinstance(slot, Value)
+                    if not any(self.wants(each) for each in argument.items):
+                        continue
+                    pieces = list(self.build.node("prim::ListUnpack", (self.take(slot),), output_types=[self.tensor] * len(argument.items)).outputs)
+                pairs = list(zip(argument.items, pieces, strict=True))
+            else:
+                pairs = [(argument, slot)]
+            for target, piece in pairs:
+                if isinstance(target, Value) and piece != NONE and (self.wants(target) or not self.modern and _is_tensor(target)):
+                    value = self.reverse.value(piece, target.type)
+                    body.add_output(value)
+                    output = region.add_output(self.df.fresh_id(), value.type)
+                    self.note(output, target)
+                    handed.append((target, output))
+        self.build.at_end(self.df.block)
+        if not handed:
+            region.destroy()
+        for target, output in handed:
+            if target in self.needs or not self.modern:
+                self.add_gradient(target, output)
+
+    def wants(self, item: Item) -> bool:
+        """Does it need a gradient?"""
+        return isinstance(item, Value) and item in self.needs
+
+    def arguments_of(self, node: Node) -> tuple[Schema, list[Item]]:
+        """The overload, and what is known of each argument."""
+        if node.kind == "prim::ConstantChunk":
+            (schema,) = schemas("aten::chunk")
+            return schema, [item_of(node.inputs[0]), Known(node.attributes["chunks"].value), Known(node.attributes["dim"].value)]
+        schema = schema_of(node)
+        if schema is None:
+            raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+        found: list[Item] = []
+        for given, argument in zip(node_arguments(node, schema), schema.arguments, strict=False):
+            if isinstance(given, Value):
+                found.append(item_of(given))
+            elif isinstance(given, Literal):
+                found.append(Known(given.value))
+            else:
+                found.append(Items([item_of(value) for value in given], False, argument.type))
+        return schema, found
+
+    def results_of(self, node: Node, schema: Schema) -> list[Item]:
+        """The results as the schema counts them: until 2018 a list was written as several results."""
+        if len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType) and (
+                len(node.outputs) != 1 or isinstance(node.outputs[0].type, TensorType)):
+            return [Items(list(node.outputs), False, types.list_of(types.TENSOR))]
+        return list(node.outputs)
+
+    def gradient_of_result(self, item: Item) -> Item:
+        """What comes in for one result."""
+        if isinstance(item, Items):
+            values = [each for each in item.items if isinstance(each, Value)]
+            return Items(self.whole([self.gradients.get(value, NONE) for value in values], values), False, item.type)
+        assert isinstance(item, Value)
+        return self.gradient(item) if item in self.needs else NONE
+
+    def context_of(self, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
+        """What the formula saves, as items of f; what is neither an argument nor a result is computed in f, behind the node."""
+        env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
+        own = self.results_of(node, _schema(node))
+        saved = formula.context.node.inputs
+        is_random = any(facts_of(each.kind).is_random or node_may_write(each) for each in formula.graph.walk())
+        if is_random:       # the results and what is saved must be of one draw
+            self.forward.build.before(node)
+            self.forward.new_block()
+            wanted = formula.needed((*formula.results, *saved))
+            self.forward.run(formula.graph.block, env, wanted)
+            for old, result in zip(own, formula.results, strict=True):
+                assert isinstance(old, Value)
+                new = self.forward.value(env[result], old.type)
+                if new.node.graph is self.f and not new.is_block_input and new.node is not node:
+                    new.type = old.type
+                self.replace(old, new)
+        else:
+            env.update(zip(formula.results, own, strict=True))
+            self.forward.build.after(node)
+            self.forward.new_block()
+            results = frozenset(formula.results)
+            self.forward.run(formula.graph.block, env, formula.needed(saved, results), lambda at, env: results.issuperset(at.outputs))
+        return Items([env[value] for value in saved], True, formula.context.type)
+
+    def replace(self, old: Value, new: Value) -> None:
+        """A value of f is computed otherwise from now on."""
+        old.replace_all_uses_with(new)
+        if old in self.gradients:
+            self.gradients[new] = self.gradients[old]
+        self.needs.add(new)
+        if old in self.captures:
+            self.captures[new] = self.captures.pop(old)
+
+    def located(self, error: Error, node: Node) -> Error:
+        """The error, at the node's line."""
+        if error.diagnostics and not isinstance(error, UnsupportedError):
+            return error
+        message = error.message
+        if not error.diagnostics and self.f.source is not None and node.line:
+            line = self.f.source.line(node.line)
+            column = len(line) - len(line.lstrip()) + 1
+            error.diagnostics = [Diagnostic("error", message, self.f.source, node.line, column, len(line.rstrip()) + 1)]
+        return error
+
+    # -- two closed graphs
+    def recompute_sizes(self) -> None:
+        """The size of a value that is captured anyway is asked for in df rather than captured too."""
+        build = self.build.at_start(self.df.block)
+        for value, own in list(self.captures.items()):
+            node = value.node
+            if node.kind == "aten::size" and len(node.inputs) == 1 and own.has_uses:
+                whole = self.captures.get(node.inputs[0])
+                if whole is not None and whole.has_uses and value not in self.f.outputs:
+                    own.replace_all_uses_with(build.node("aten::size", (whole,), output_types=(own.type,)).output)
+
+    def lift(self, real_outputs: int) -> tuple[list[int], list[int]]:
+        """Say where each captured value comes from; what is neither input nor output of f becomes a temporary. (inputs, outputs) of f."""
+        f = self.f
+        captured_inputs: list[int] = []
+        captured_outputs: list[int] = []
+        positions = {value: i for i, value in reversed(list(enumerate(f.outputs)))}
+        places = {value: i for i, value in enumerate(f.inputs)}
+        temporaries: list[Value] = []
+        ordered = [value for value in (*f.inputs, *[value for node in f.block for value in node.outputs]) if value in self.captures]
+        for value in ordered:
+            if not self.captures[value].has_uses:
+                continue
+            if value in positions:
+                captured_outputs.append(positions[value])
+            elif value in places:
+                captured_inputs.append(places[value])
+            else:
+                captured_outputs.append(f.block.add_output(value))
+                positions[value] = captured_outputs[-1]
+                temporaries.append(value)
+        for value in temporaries:
+            self.give_vjp(value, positions[value])
+        return captured_inputs, captured_outputs
+
+    def give_vjp(self, value: Value, index: int) -> None:
+        """A temporary is an output of f like any other: whoever differentiates df hands in its gradient."""
+        old = self.gradients.get(value)
+        if value not in self.needs or not isinstance(old, Value) or not isinstance(value.type, TensorType):
+            return
+        if old.node.owner is None or not old.has_uses and old not in self.df.outputs:
+            return
+        given = self.new_input(value)
+        self.vjps.append((index, given))
+        if old.is_block_input:
+            self.build.at_start(self.df.block)
+        else:
+            self.build.after(old.node)
+        total = self.build.node("prim::AutogradAdd", (given, given), output_types=(self.tensor,)).output
+        old.replace_all_uses_with(total)
+        total.node.replace_input(1, old)
+
+    def in_order(self, inputs: Sequence[Value]) -> Graph:
+        """A copy of df that takes `inputs` in this order, its names counted anew."""
+        ordered = Graph(self.df.dialect)
+        mapping: dict[Value, Value] = {}
+        for value in inputs:
+            mapping[value] = ordered.block.add_input(ordered.fresh_id(), value.type)
+        for node in self.df.block:
+            clone_node(node, mapping, ordered.block, ordered)
+        ordered.block.set_outputs([mapping[value] for value in self.df.outputs])
+        return ordered
+
+
+def _values(item: Item) -> list[Value]:
+    if isinstance(item, Value):
+        return [item]
+    return [value for each in item.items for value in _values(each)] if isinstance(item, Items) else []
+
+
+def _is_tensor(value: Value) -> bool:
+    return isinstance(value.type, TensorType)
+
+
+def _schema(node: Node) -> Schema:
+    found = schemas("aten::chunk")[0] if node.kind == "prim::ConstantChunk" else schema_of(node)
+    if found is None:
+        raise PassError(f"{node.kind} fits no declaration")
+    return found

@@ -1,0 +1,139 @@
+"""What only the compiler knows: modules, functions, methods bound to a value, iterables that are never values."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from irtool.ir.graph import Value
+from irtool.ir.types import Type
+
+
+class Sugared:
+    """Something an expression may mean that is no value of the graph. `what` is torch's name for it in messages."""
+
+    __slots__ = ()
+    what = "value"
+
+
+class Namespace(Sugared):
+    """`torch`, `torch.nn.functional`, `math`."""
+
+    __slots__ = ("path",)
+    what = "module"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+class Builtin(Sugared):
+    """An operator, possibly bound to the value it is a method of."""
+
+    __slots__ = ("kind", "receiver")
+    what = "builtin"
+
+    def __init__(self, kind: str, receiver: Value | None = None) -> None:
+        self.kind = kind
+        self.receiver = receiver
+
+
+class Special(Sugared):
+    """`range`, `len`, `isinstance`, `annotate`: compiled by a function of its own, found by name."""
+
+    __slots__ = ("name", "receiver")
+    what = "builtin"
+
+    def __init__(self, name: str, receiver: Value | None = None) -> None:
+        self.name = name
+        self.receiver = receiver
+
+
+class Called(Sugared):
+    """A function of the source (or of irtool's own templates) by name."""
+
+    __slots__ = ("function",)
+    what = "function"
+
+    def __init__(self, function: object) -> None:
+        self.function = function
+
+
+class ClosureValue(Sugared):
+    """A nested function: `pair` is `(closure, context)`, its value where one is needed."""
+
+    __slots__ = ("pair",)
+    what = "closure"
+
+    def __init__(self, pair: Value) -> None:
+        self.pair = pair
+
+
+class ExceptionClass(Sugared):
+    """`ValueError`, and with a message the exception itself."""
+
+    __slots__ = ("name", "message")
+    what = "exception"
+
+    def __init__(self, name: str, message: Value | None = None) -> None:
+        self.name = name
+        self.message = message
+
+
+class TypeValue(Sugared):
+    """A type named in an expression: `List[int]` of `annotate(List[int], [])`."""
+
+    __slots__ = ("type",)
+    what = "type"
+
+    def __init__(self, type: Type) -> None:
+        self.type = type
+
+
+class Range(Sugared):
+    """`range(...)`: start, stop, step; None where it was left out."""
+
+    __slots__ = ("start", "stop", "step")
+    what = "range"
+
+    def __init__(self, start: Value | None, stop: Value, step: Value | None) -> None:
+        self.start = start
+        self.stop = stop
+        self.step = step
+
+
+class Zip(Sugared):
+    """`zip(...)` and `enumerate(...)`: several iterables walked together. A counter is an element that is None, with its start."""
+
+    __slots__ = ("parts", "start")
+    what = "zip"
+
+    def __init__(self, parts: Sequence[Value | Sugared | None], start: Value | None = None) -> None:
+        self.parts = tuple(parts)
+        self.start = start
+
+
+class Python(Sugared):
+    """A name of the file that no function can use."""
+
+    __slots__ = ("kind",)
+    what = "python value"
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+class Literal(Sugared):
+    """A module-level literal of the source."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: ast.expr) -> None:
+        self.node = node
+
+
+class Known(Sugared):
+    """A number known to the compiler: `math.pi`, `torch.float32`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
