@@ -59,6 +59,13 @@ class TestCaseFiles:
         project.write("tests/expect/fmt/one.ir", CASE)
         assert "1 passed" in project.run(code=0)
 
+    def test_a_project_may_lie_in_a_folder_called_expect(self, tmp_path: Path) -> None:
+        (tmp_path / "expect").mkdir()
+        project = Project(tmp_path / "expect")
+        project.write("tests/data/no_case.ir", GRAPH)
+        project.write("tests/expect/one.ir", CASE)
+        assert "1 passed" in project.run(code=0)
+
     def test_a_difference_is_shown_with_the_command_that_accepts_it(self, project: Project) -> None:
         project.write("tests/expect/fmt/one.ir", CASE.replace("  return (%1)\n", "  return (%0)\n", 1))
         output = project.run(code=1)

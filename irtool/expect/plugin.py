@@ -139,8 +139,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # -- case files
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """`*.ir` anywhere under a folder `expect`."""
-    if file_path.suffix == ".ir" and any(folder.name == FOLDER for folder in file_path.parents):
+    """`*.ir` anywhere under a folder `expect` of the project (which may itself lie in a folder of that name)."""
+    if file_path.suffix == ".ir" and FOLDER in os.path.relpath(file_path.parent, parent.config.rootpath).split(os.sep):
         return CaseFile.from_parent(parent, path=file_path)
     return None
 
