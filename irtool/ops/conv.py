@@ -273,12 +273,17 @@ def convolution_backward(xp, grad_output, input, weight, bias_sizes, stride, pad
                          output_mask):
     """Gradients of convolution for input, weight and bias, those that `output_mask` asks for."""
     rank = weight.ndim - 2
+    if input.ndim < weight.ndim:        # in torch there is always a batch here; formulas of gradients do without
+        for_input, *others = convolution_backward.kernel(xp, grad_output[None], input[None], weight, bias_sizes, stride, padding, dilation,
+                                                         transposed, output_padding, groups, output_mask)
+        return (None if for_input is None else for_input[0], *others)
     stride, padding, dilation = per_dim(stride, rank), per_dim(padding, rank), per_dim(dilation, rank)
     for_input = for_weight = None
     if weight.dtype.kind == "c":
         weight, input = xp.conj(weight), xp.conj(input)
     if output_mask[0]:
-        for_input = (forward(xp, grad_output, weight, stride, padding, padding, dilation, groups) if transposed else
+        inside = (..., *[slice(n) for n in input.shape[2:]])        # output_padding can be room for one more
+        for_input = (forward(xp, grad_output, weight, stride, padding, padding, dilation, groups)[inside] if transposed else
                      input_gradient(xp, grad_output, weight, input.shape[2:], stride, padding, dilation, groups))
     if output_mask[1] and transposed:
         for_weight = _weight_gradient(xp, input, grad_output, weight.shape[2:], stride, padding, dilation, groups)

@@ -84,6 +84,8 @@ def batch_norm(xp, input, weight, bias, running_mean, running_var, training, mom
 
 
 def _native_batch_norm(xp, input, weight, bias, running_mean, running_var, training, momentum, eps):
+    if not input.size:
+        return input.copy(), xp.empty(0, input.dtype), xp.empty(0, input.dtype)
     result, mean, inverse = batch_normalized(xp, input, weight, bias, running_mean, running_var, training, momentum, eps)
     return (result, *_statistics(xp, input, mean, inverse))
 
@@ -150,6 +152,9 @@ def batch_norm_impl_index(xp, input, weight, bias, running_mean, running_var, tr
 
 
 def _batch_norm_backward(xp, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask):
+    if not input.size:
+        each = xp.zeros(input.shape[1:2], grad_out.dtype)
+        return tuple(part if wanted else None for part, wanted in zip((xp.zeros_like(input), each, each), output_mask, strict=True))
     axes = (0, *range(2, input.ndim))
     rank, count = input.ndim, input.size // max(input.shape[1], 1)
     mean = save_mean if train else running_mean

@@ -273,7 +273,7 @@ def native_layer_norm_backward_gradient(grad_out: Tensor, input: Tensor, normali
                                                                        output_mask)
 
     def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
-        rows = input.flatten(-len(normalized_shape)).reshape([rstd.numel(), -1])
+        rows = input.flatten(-len(normalized_shape)).unsqueeze(0).flatten(0, -2)
         grads = grad_out.reshape(rows.size())
         along = torch.zeros_like(rows) if grad_input is None else grad_input.reshape(rows.size())
         scale = torch.ones_like(rows[:1]) if weight is None else weight.reshape([1, -1])
@@ -365,7 +365,7 @@ def native_group_norm_backward_gradient(grad_out: Tensor, input: Tensor, mean: T
     for_input, for_weight, for_bias = torch.native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
 
     def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
-        sizes, shape = [N * group, -1], [N, C, HxW]
+        sizes, shape = [N * group, C * HxW // group], [N, C, HxW]
         rows = input.reshape(sizes)
         grads = grad_out.reshape(shape)
         along = torch.zeros_like(rows) if grad_input is None else grad_input.reshape(sizes)
