@@ -15,6 +15,12 @@ from irtool.ops.op import Formula, Op
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
 
 
+REAL_ONLY = frozenset(f"aten::{name}" for name in (
+    "abs absolute sgn angle tanh sigmoid special_expit silu norm native_norm linalg_vector_norm frobenius_norm var std var_mean std_mean "
+    "logit special_logit prod cumprod").split())
+"""Kinds whose formulas are for real tensors: of complex ones the derivative is no plain multiplier."""
+
+
 def _stanza(name: str) -> tuple[Op, str] | None:
     """The stanza that serves an overload, and the name it stands under there: `aten::add_.Tensor` -> `aten::add.Tensor`."""
     from irtool.ops.call import overload
@@ -55,6 +61,8 @@ def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
     formula = formula_of(name)
     if formula is None:
         raise UnsupportedError(f"{name} has no gradient formula")
+    if name.partition(".")[0] in REAL_ONLY and any(isinstance(arg, np.ndarray) and arg.dtype.kind == "c" for arg in args):
+        raise UnsupportedError(f"the gradient of {name} of complex numbers is not supported yet")
     *results, backward = formula(*[wrapped(arg) for arg in args])
     taken = len(signature(backward).parameters)
 

@@ -24,6 +24,8 @@ number = int | float | complex
 """TorchScript's name for a number of any kind, in annotations of formulas."""
 Device = str
 """TorchScript's name for a device, in annotations of formulas."""
+Generator = np.random.Generator
+"""The same for a source of random numbers."""
 Call = Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
 
 

@@ -386,7 +386,7 @@ def real_gradient(self: Tensor):
 @table.gradient("imag")
 def imag_gradient(self: Tensor):
     def backward(grad: Tensor):
-        return torch.complex(torch.zeros_like(grad), grad)
+        return torch.complex(torch.zeros_like(grad), -grad)
 
     return torch.imag(self), backward
 

@@ -1,0 +1,118 @@
+"""Gradients of distances."""
+from __future__ import annotations
+
+from irtool.ops.distance import table
+from irtool.ops.tensor import Tensor, number, torch
+
+
+def norm_slope(x: Tensor, norm: Tensor, p: float) -> Tensor:
+    """Slope of the p-norm along the last dimension, which `norm` has kept; 0 where the norm is; places of a maximum share."""
+    if p == 0.0:
+        return torch.zeros_like(x)
+    if p == 1.0:
+        return x.sgn()
+    if p == 2.0:
+        return (x / norm).masked_fill(norm == 0, 0)
+    if p == float("inf"):
+        largest = (x.abs() == norm).to(x.dtype)
+        return x.sgn() * largest / largest.sum([-1], True)
+    if p < 2.0:
+        return (x.sgn() * x.abs().pow(p - 1) / norm.pow(p - 1)).masked_fill(norm == 0, 0).masked_fill(x == 0, 0)
+    return (x * x.abs().pow(p - 2) / norm.pow(p - 1)).masked_fill(norm == 0, 0)
+
+
+@table.gradient("pairwise_distance")
+def pairwise_distance_gradient(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool):
+    result = torch.pairwise_distance(x1, x2, p, eps, keepdim)
+
+    def backward(grad: Tensor):
+        difference = x1 - x2 + eps
+        slope = norm_slope(difference, result if keepdim else result.unsqueeze(-1), p) * (grad if keepdim else grad.unsqueeze(-1))
+        return slope.sum_to_size(x1.size()), (-slope).sum_to_size(x2.size()), None, None, None
+
+    return result, backward
+
+
+@table.gradient("dist")
+def dist_gradient(self: Tensor, other: Tensor, p: number):
+    result = torch.dist(self, other, p)
+
+    def backward(grad: Tensor):
+        difference = self - other
+        slope = grad * norm_slope(difference.flatten(), result.unsqueeze(0), float(p)).reshape(difference.size())
+        return slope.sum_to_size(self.size()), (-slope).sum_to_size(other.size()), None
+
+    return result, backward
+
+
+@table.gradient("cosine_similarity")
+def cosine_similarity_gradient(x1: Tensor, x2: Tensor, dim: int, eps: float):
+    result = torch.cosine_similarity(x1, x2, dim, eps)
+
+    def backward(grad: Tensor):
+        one = (x1 * x1).sum([dim], True).sqrt()
+        two = (x2 * x2).sum([dim], True).sqrt()
+        first, second = one.clamp_min(eps), two.clamp_min(eps)
+        cosine = (x1 * x2).sum([dim], True) / (first * second)
+        slope = grad.unsqueeze(dim)
+        for_one = slope * (x2 / (first * second) - ((cosine / (first * one)) * (one >= eps)).masked_fill(one == 0, 0) * x1)
+        for_two = slope * (x1 / (first * second) - ((cosine / (second * two)) * (two >= eps)).masked_fill(two == 0, 0) * x2)
+        return for_one.sum_to_size(x1.size()), for_two.sum_to_size(x2.size()), None, None
+
+    return result, backward
+
+
+@table.gradient("cdist _cdist_forward")
+def cdist_gradient(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None):
+    result = torch._cdist_forward(x1, x2, p, compute_mode)
+
+    def backward(grad: Tensor):
+        difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+        slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), p)
+        return slope.sum([-2]).sum_to_size(x1.size()), -slope.sum([-3]).sum_to_size(x2.size()), None, None
+
+    return result, backward
+
+
+@table.gradient("_euclidean_dist")
+def euclidean_dist_gradient(x1: Tensor, x2: Tensor):
+    result = torch._euclidean_dist(x1, x2)
+
+    def backward(grad: Tensor):
+        difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+        slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), 2.0)
+        return slope.sum([-2]).sum_to_size(x1.size()), -slope.sum([-3]).sum_to_size(x2.size())
+
+    return result, backward
+
+
+@table.gradient("pdist _pdist_forward")
+def pdist_gradient(self: Tensor, p: float):
+    result = torch._pdist_forward(self, p)
+
+    def backward(grad: Tensor):
+        pairs = torch.triu_indices(self.size(0), self.size(0), 1)
+        first, second = pairs.select(0, 0), pairs.select(0, 1)
+        difference = self.index_select(0, first) - self.index_select(0, second)
+        slope = grad.unsqueeze(-1) * norm_slope(difference, result.unsqueeze(-1), p)
+        return torch.zeros_like(self).index_add(0, first, slope).index_add(0, second, -slope), None
+
+    return result, backward
+
+
+@table.gradient("renorm")
+def renorm_gradient(self: Tensor, p: number, dim: int, maxnorm: number):
+    result = torch.renorm(self, p, dim, maxnorm)
+
+    def backward(grad: Tensor):
+        moved = self.transpose(0, dim)
+        rows = moved.flatten(1)
+        grads = grad.transpose(0, dim).flatten(1)
+        norm = torch.linalg_vector_norm(rows, p, [1], True)
+        over = norm > maxnorm
+        factor = maxnorm / (norm + 1e-7)
+        through = torch.real(grads * rows.conj()).sum([1], True) * factor / (norm + 1e-7)
+        scaled = grads * factor - through * norm_slope(rows, norm, float(p))
+        return torch.where(over, scaled, grads).reshape(moved.size()).transpose(0, dim), None, None, None
+
+    return result, backward

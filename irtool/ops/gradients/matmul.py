@@ -1,0 +1,272 @@
+"""Gradients of products of matrices."""
+from __future__ import annotations
+
+from irtool.ops.matmul import table
+from irtool.ops.tensor import Tensor, number, torch
+
+
+@table.gradient("mm")
+def mm_gradient(self: Tensor, mat2: Tensor):
+    def backward(grad: Tensor):
+        return grad.mm(mat2.t()), self.t().mm(grad)
+
+    return self.mm(mat2), backward
+
+
+@table.gradient("bmm")
+def bmm_gradient(self: Tensor, mat2: Tensor):
+    def backward(grad: Tensor):
+        return grad.bmm(mat2.transpose(1, 2)), self.transpose(1, 2).bmm(grad)
+
+    return self.bmm(mat2), backward
+
+
+@table.gradient("mv")
+def mv_gradient(self: Tensor, vec: Tensor):
+    def backward(grad: Tensor):
+        return torch.outer(grad, vec), self.t().mv(grad)
+
+    return self.mv(vec), backward
+
+
+@table.gradient("dot")
+def dot_gradient(self: Tensor, tensor: Tensor):
+    def backward(grad: Tensor):
+        return grad * tensor, grad * self
+
+    return self.dot(tensor), backward
+
+
+@table.gradient("vdot")
+def vdot_gradient(self: Tensor, other: Tensor):
+    def backward(grad: Tensor):
+        return (grad * other).conj(), grad * self.conj()
+
+    return torch.vdot(self, other), backward
+
+
+@table.gradient("outer ger")
+def outer_gradient(self: Tensor, vec2: Tensor):
+    def backward(grad: Tensor):
+        return grad.mv(vec2), grad.t().mv(self)
+
+    return torch.outer(self, vec2), backward
+
+
+@table.gradient("inner")
+def inner_gradient(self: Tensor, other: Tensor):
+    self_size, other_size = self.size(), other.size()
+
+    def backward(grad: Tensor):
+        if len(self_size) == 0 or len(other_size) == 0:
+            self_grad, other_grad = (grad * other).sum_to_size(self_size), (grad * self).sum_to_size(other_size)
+        else:
+            left = self.reshape([-1, self_size[-1]])
+            right = other.reshape([-1, other_size[-1]])
+            flat = grad.reshape([left.size(0), right.size(0)])
+            self_grad, other_grad = flat.mm(right).reshape(self_size), flat.t().mm(left).reshape(other_size)
+        return self_grad, other_grad
+
+    return torch.inner(self, other), backward
+
+
+@table.gradient("matmul linalg_matmul")
+def matmul_gradient(self: Tensor, other: Tensor):
+    self_size, other_size = self.size(), other.size()
+
+    def backward(grad: Tensor):
+        left, right, spread = self, other, grad
+        if len(self_size) == 1:
+            left, spread = left.unsqueeze(0), spread.unsqueeze(-1 if len(other_size) == 1 else -2)
+        if len(other_size) == 1:
+            right, spread = right.unsqueeze(-1), spread.unsqueeze(-1)
+        self_grad = torch.matmul(spread, right.transpose(-2, -1)).sum_to_size(left.size())
+        other_grad = torch.matmul(left.transpose(-2, -1), spread).sum_to_size(right.size())
+        return self_grad.reshape(self_size), other_grad.reshape(other_size)
+
+    return torch.matmul(self, other), backward
+
+
+@table.gradient("linear")
+def linear_gradient(input: Tensor, weight: Tensor, bias: Tensor | None):
+    input_size, weight_size = input.size(), weight.size()
+    bias_size: list[int] | None = None
+    if bias is not None:
+        bias_size = bias.size()
+
+    def backward(grad: Tensor):
+        if len(weight_size) == 1:
+            input_grad = grad.unsqueeze(-1) * weight
+            weight_grad = (grad.unsqueeze(-1) * input).sum_to_size(weight_size)
+        else:
+            input_grad = torch.matmul(grad, weight)
+            flat = grad.reshape([-1, weight_size[0]])
+            weight_grad = flat.t().mm(input.reshape([-1, weight_size[1]]))
+        bias_grad: Tensor | None = None
+        if bias_size is not None:
+            bias_grad = grad.sum_to_size(bias_size)
+        return input_grad, weight_grad, bias_grad
+
+    return torch.linear(input, weight, bias), backward
+
+
+@table.gradient("addmm")
+def addmm_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, beta: number, alpha: number):
+    size = self.size()
+
+    def backward(grad: Tensor):
+        scaled = grad * alpha
+        return (grad * beta).sum_to_size(size), scaled.mm(mat2.t()), mat1.t().mm(scaled), None, None
+
+    return torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha), backward
+
+
+@table.gradient("_addmm_activation")
+def addmm_activation_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, beta: number, alpha: number, use_gelu: bool):
+    size = self.size()
+    inside = torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    result = torch._addmm_activation(self, mat1, mat2, beta=beta, alpha=alpha, use_gelu=use_gelu)
+
+    def backward(grad: Tensor):
+        if use_gelu:
+            passed = torch.gelu_backward(grad, inside, approximate="tanh")
+        else:
+            passed = torch.threshold_backward(grad, inside, 0)
+        scaled = passed * alpha
+        return (passed * beta).sum_to_size(size), scaled.mm(mat2.t()), mat1.t().mm(scaled), None, None, None
+
+    return result, backward
+
+
+@table.gradient("addmv")
+def addmv_gradient(self: Tensor, mat: Tensor, vec: Tensor, beta: number, alpha: number):
+    size = self.size()
+
+    def backward(grad: Tensor):
+        scaled = grad * alpha
+        return (grad * beta).sum_to_size(size), torch.outer(scaled, vec), mat.t().mv(scaled), None, None
+
+    return torch.addmv(self, mat, vec, beta=beta, alpha=alpha), backward
+
+
+@table.gradient("addr")
+def addr_gradient(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number):
+    size = self.size()
+
+    def backward(grad: Tensor):
+        scaled = grad * alpha
+        return (grad * beta).sum_to_size(size), scaled.mv(vec2), scaled.t().mv(vec1), None, None
+
+    return torch.addr(self, vec1, vec2, beta=beta, alpha=alpha), backward
+
+
+@table.gradient("baddbmm")
+def baddbmm_gradient(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: number):
+    size = self.size()
+
+    def backward(grad: Tensor):
+        scaled = grad * alpha
+        return (grad * beta).sum_to_size(size), scaled.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(scaled), None, None
+
+    return torch.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha), backward
+
+
+@table.gradient("addbmm")
+def addbmm_gradient(self: Tensor, batch1: Tensor, batch2: Tensor, beta: number, alpha: number):
+    size = self.size()
+
+    def backward(grad: Tensor):
+        scaled = (grad * alpha).unsqueeze(0).expand([batch1.size(0), grad.size(0), grad.size(1)])
+        return (grad * beta).sum_to_size(size), scaled.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(scaled), None, None
+
+    return torch.addbmm(self, batch1, batch2, beta=beta, alpha=alpha), backward
+
+
+@table.gradient("tensordot")
+def tensordot_gradient(self: Tensor, other: Tensor, dims_self: list[int], dims_other: list[int]):
+    self_size, other_size = self.size(), other.size()
+
+    def backward(grad: Tensor):
+        mine = [dim if dim >= 0 else dim + len(self_size) for dim in dims_self]
+        theirs = [dim if dim >= 0 else dim + len(other_size) for dim in dims_other]
+        summed, other_summed = self, other
+        for place in range(len(mine)):      # a dimension of 1 stands beside any: the other side is summed
+            if self_size[mine[place]] != other_size[theirs[place]]:
+                if self_size[mine[place]] == 1:
+                    other_summed = other_summed.sum([theirs[place]], True)
+                else:
+                    summed = summed.sum([mine[place]], True)
+        own: list[int] = []
+        rest: list[int] = []
+        for dim in range(len(self_size)):
+            if dim not in mine:
+                own.append(dim)
+        for dim in range(len(other_size)):
+            if dim not in theirs:
+                rest.append(dim)
+        left = summed.permute(own + mine)
+        right = other_summed.permute(theirs + rest)
+        rows, inner = 1, 1
+        for dim in own:
+            rows = rows * self_size[dim]
+        for dim in mine:
+            inner = inner * summed.size(dim)
+        flat = grad.reshape([rows, grad.numel() // max(rows, 1)])
+        matrix, other_matrix = left.reshape([rows, inner]), right.reshape([inner, flat.size(1)])
+        self_grad, other_grad = flat.mm(other_matrix.t()).reshape(left.size()), matrix.t().mm(flat).reshape(right.size())
+        back = [0 for dim in self_size]
+        for place, dim in enumerate(own + mine):
+            back[dim] = place
+        other_back = [0 for dim in other_size]
+        for place, dim in enumerate(theirs + rest):
+            other_back[dim] = place
+        return self_grad.permute(back).expand(self_size), other_grad.permute(other_back).expand(other_size), None, None
+
+    return torch.tensordot(self, other, dims_self, dims_other), backward
+
+
+@table.gradient("bilinear")
+def bilinear_gradient(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None):
+    size1, size2, weight_size = input1.size(), input2.size(), weight.size()
+    has_bias = bias is not None
+
+    def backward(grad: Tensor):
+        outputs, rows, columns = weight_size[0], weight_size[1], weight_size[2]
+        flat = grad.reshape([-1, outputs])
+        left, right = input1.reshape([-1, rows]), input2.reshape([-1, columns])
+        mixed = flat.mm(weight.reshape([outputs, rows * columns])).reshape([-1, rows, columns])
+        grad1 = mixed.bmm(right.unsqueeze(2)).reshape(size1)
+        grad2 = left.unsqueeze(1).bmm(mixed).reshape(size2)
+        pairs = (left.unsqueeze(2) * right.unsqueeze(1)).reshape([-1, rows * columns])
+        weight_grad = flat.t().mm(pairs).reshape(weight_size)
+        bias_grad: Tensor | None = None
+        if has_bias:
+            bias_grad = flat.sum([0])
+        return grad1, grad2, weight_grad, bias_grad
+
+    return torch.bilinear(input1, input2, weight, bias), backward
+
+
+@table.gradient("kron")
+def kron_gradient(self: Tensor, other: Tensor):
+    self_size, other_size = self.size(), other.size()
+
+    def backward(grad: Tensor):
+        rank = max(len(self_size), len(other_size))
+        coarse = [1 for place in range(rank - len(self_size))] + self_size
+        fine = [1 for place in range(rank - len(other_size))] + other_size
+        spread: list[int] = []
+        left: list[int] = []
+        right: list[int] = []
+        for place in range(rank):
+            spread = spread + [coarse[place], fine[place]]
+            left = left + [coarse[place], 1]
+            right = right + [1, fine[place]]
+        parts = grad.reshape(spread)
+        self_grad = (parts * other.reshape(right)).sum_to_size(left).reshape(self_size)
+        return self_grad, (parts * self.reshape(left)).sum_to_size(right).reshape(other_size)
+
+    return torch.kron(self, other), backward
+
+
+table.no_gradient("torch has none for it on the CPU either", "mm.dtype bmm.dtype addmm.dtype baddbmm.dtype")
