@@ -12,7 +12,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from irtool.interpret import register_python_op, run, vjp
+    from irtool.execute.gradients import vjp
+    from irtool.interpret import register_python_op, run
     from irtool.ir.builder import Builder
     from irtool.ir.errors import Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError
     from irtool.ir.graph import Block, Graph, Node, Use, Value
@@ -27,7 +28,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "parse": "irtool.text.parser",
-    "run": "irtool.interpret", "vjp": "irtool.interpret", "register_python_op": "irtool.interpret",
+    "run": "irtool.interpret", "vjp": "irtool.execute.gradients", "register_python_op": "irtool.interpret",
     "PassManager": "irtool.passmanager",
     "PASSES": "irtool.passes",
     "OPS": "irtool.ops",

@@ -316,6 +316,10 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer
     """
     if isinstance(graph, Module):
         graph = graph.graph()
+    if not isinstance(graph, Graph):
+        raise RunError(f"run: expected a Module or a Graph, got {type(graph).__name__}")
+    if isinstance(inputs, str) or not isinstance(inputs, Sequence):
+        raise RunError(f"run: expected a list of inputs, one per input of the graph ({_signature(graph)}), got {type(inputs).__name__}")
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}")
     values = [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
@@ -343,9 +347,4 @@ def _signature(graph: Graph) -> str:
     return ", ".join(f"%{value.name} : {value.type}" for value in graph.inputs)
 
 
-def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any]:
-    """Gradients by reverse differentiation. Raises UnsupportedError: differentiation is not there yet."""
-    raise UnsupportedError("vjp: differentiation is not supported yet")
-
-
-__all__ = ["Call", "Observer", "register_python_op", "run", "vjp", "walk"]
+__all__ = ["Call", "Observer", "register_python_op", "run", "walk"]

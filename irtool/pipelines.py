@@ -38,6 +38,9 @@ ORDER = (       # (earlier, later, reason): in a preset that has both, `earlier`
     ("constant-pooling", "cse", "nodes are equal only when their constants are one value"),
     ("cse", "dce", "a merged node's operands lose their last users"),
     ("peephole", "dce", "a bypassed node loses its users"),
+    ("differentiate", "specialize-undef", "it opens the regions that differentiation makes"),
+    ("specialize-undef", "lower-grad-of", "a region that is lowered can no longer be told to be there or not"),
+    ("create-autodiff-subgraphs", "inline-autodiff-subgraphs", "what is opened must have been made"),
 )
 COMBINATORS = ("fixpoint", "repeat")
 ATOM = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-")

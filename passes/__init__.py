@@ -103,7 +103,13 @@ PASSES: tuple[Pass, ...] = (
     Pass("lower-tuples"),
     Pass("erase-number-types"),         # types
     Pass("erase-shapes"),
-    Pass("specialize-undef"),           # gradients
+    Pass("remove-expands"),             # gradients
+    Pass("decompose-addmm"),
+    Pass("propagate-requires-grad"),
+    Pass("create-autodiff-subgraphs"),
+    Pass("inline-autodiff-subgraphs"),
+    Pass("differentiate"),
+    Pass("specialize-undef"),
     Pass("lower-grad-of"),
 )
 """Every pass, by what it works on."""

@@ -16,12 +16,13 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import Schema
+from irtool.script.inlining import MUTATORS
 
 
 class Formula:
     """A compiled formula. Its graphs are shared: read them, never edit them."""
 
-    __slots__ = ("name", "graph", "results", "context", "backward")
+    __slots__ = ("name", "graph", "results", "context", "backward", "changers")
 
     def __init__(self, name: str, graph: Graph) -> None:
         self.name = name
@@ -35,6 +36,11 @@ class Formula:
         self.context: Value = context
         """The tuple of what `backward` names."""
         self.backward: Graph = attribute.value
+        self.changers: dict[Value, list[Node]] = {}
+        """Nodes that write into a list."""
+        for node in graph.walk():
+            if node.kind in MUTATORS:
+                self.changers.setdefault(node.inputs[0], []).append(node)
 
     def split(self) -> tuple[Graph, Graph]:
         """Two graphs of one's own: forward, which returns (results..., context), and backward, (context, gradients...) -> gradients."""
@@ -53,25 +59,34 @@ class Formula:
     def needed(self, values: tuple[Value, ...], given: frozenset[Value] = frozenset()) -> set[Node]:
         """The top-level nodes of the formula's graph that have to run for `values`, when `given` are there already."""
         found: set[Node] = set()
+        seen: set[Value] = set(given)
         stack = list(values)
         while stack:
             value = stack.pop()
-            node = value.node
-            if value in given or node in found or value.is_block_input:
+            if value in seen:
                 continue
-            while node.owner is not self.graph.block:       # a value of a branch: its owner runs
-                owner = node.owner_block.owning_node
-                assert owner is not None
-                node = owner
-            found.add(node)
-            stack += node.inputs
-            for block in node.blocks:
-                stack += block.outputs
-                for inner in block.walk():
-                    stack += inner.inputs
-                    for nested in inner.blocks:
-                        stack += nested.outputs
+            seen.add(value)
+            for node in (value.node, *self.changers.get(value, ())):
+                node = self._at_top(node)
+                if node in found or node.kind == "prim::Param":
+                    continue
+                found.add(node)
+                stack += node.inputs
+                for block in node.blocks:
+                    stack += block.outputs
+                    for inner in block.walk():
+                        stack += inner.inputs
+                        for nested in inner.blocks:
+                            stack += nested.outputs
         return found
+
+    def _at_top(self, node: Node) -> Node:
+        """The node itself, or the top-level one in whose blocks it stands."""
+        while node.owner is not self.graph.block:
+            owner = node.owner_block.owning_node
+            assert owner is not None
+            node = owner
+        return node
 
 
 def _made_of(name: str, value: Value | None) -> tuple[Value, ...]:

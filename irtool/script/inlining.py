@@ -6,7 +6,7 @@ known: constants, complete types, arguments that are None. So its graph is not c
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from irtool.ir import types
@@ -65,10 +65,15 @@ Item = Value | Known | Items
 NONE = Known(None)
 
 ELEMENTWISE = frozenset(f"aten::{name}" for name in """
-add sub mul div neg exp log sqrt rsqrt reciprocal sin cos tan tanh sigmoid abs sign pow relu where sinh cosh square erf log1p expm1 eq ne lt le
-gt ge minimum maximum clamp masked_fill logical_and logical_or logical_not
+add sub mul div neg exp log sqrt rsqrt reciprocal sin cos tan tanh sigmoid abs sign pow relu where sinh cosh square erf log1p expm1
+eq ne lt le gt ge minimum maximum clamp masked_fill logical_and logical_or logical_not
 """.split())
 """Kinds whose result has the shape that the operands broadcast to."""
+MUTATORS = frozenset(("aten::append", "aten::_set_item", "aten::extend", "aten::add_", "aten::insert", "aten::pop", "aten::clear",
+                      "aten::Delete", "aten::reverse", "aten::sort", "aten::remove"))
+"""Kinds that change the list they are given."""
+MAX_ROUNDS = 64
+"""Longer loops stay loops."""
 SIZED = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
 """Kinds whose result has the shape that an operand names."""
 
@@ -87,7 +92,8 @@ def item_of(value: Value) -> Item:
 class Inliner:
     """Evaluates graphs in parts; what remains goes to `build`'s insertion point."""
 
-    def __init__(self, graph: Graph, build: Builder, facts: dict[Value, Type], take: Callable[[Value], Value] = lambda value: value) -> None:
+    def __init__(self, graph: Graph, build: Builder, facts: dict[Value, Type],
+                 take: Callable[[Value], Value] = lambda value: value) -> None:
         self.graph = graph
         self.build = build
         self.facts = facts
@@ -120,8 +126,13 @@ class Inliner:
             self.choose(node, env)
             return
         if node.blocks:
-            self.copy_loop(node, env)
+            if not self.unroll(node, env):
+                self.copy_loop(node, env)
             return
+        if node.kind in MUTATORS and not isinstance(env[node.inputs[0]], Value):
+            if self.mutate(node, env):
+                return
+            self.settle((node.inputs[0],), env)
         if is_constant(node.outputs[0]) if node.outputs else False:
             found = item_of(node.outputs[0])
             env[node.outputs[0]] = found if not isinstance(found, Value) else self.copy(node, [], env)[0]
@@ -140,6 +151,7 @@ class Inliner:
             env.update(zip(node.outputs, results, strict=True))
             return
         assert isinstance(condition, Value)
+        self.settle(_mutated(node), env)
         build, outer = self.build, self.constants
         made = build.node("prim::If", (self.value(condition, types.BOOL),))
         after, branches = made.next, []
@@ -160,10 +172,60 @@ class Inliner:
         build.before(after)
         self.constants = outer
 
+    def unroll(self, node: Node, env: dict[Value, Item]) -> bool:
+        """Run a loop whose number of rounds is known and small, round by round; says whether it is one."""
+        trips, condition = env[node.inputs[0]], env[node.inputs[1]]
+        body = node.blocks[0]
+        if node.kind not in LOOP_KINDS or not isinstance(trips, Known) or not isinstance(condition, Known):
+            return False
+        if not isinstance(trips.value, int) or trips.value > MAX_ROUNDS or constant(body.outputs[0]) is not True:
+            return False
+        carried = [env[value] for value in node.inputs[2:]]
+        for i in range(trips.value if condition.value else 0):
+            env.update(zip(body.inputs, [Known(i), *carried], strict=True))
+            carried = self.run(body, env)[1:]
+        env.update(zip(node.outputs, carried, strict=True))
+        return True
+
+    def mutate(self, node: Node, env: dict[Value, Item]) -> bool:
+        """Change a list that is known element by element; says whether the change was one that can be made."""
+        target = env[node.inputs[0]]
+        given = [env[value] for value in node.inputs[1:]]
+        if not isinstance(target, Items):
+            return False
+        if node.kind == "aten::append":
+            target.items.append(given[0])
+        elif node.kind == "aten::_set_item":
+            place = _place(given[0], len(target.items))
+            if place is None:
+                return False
+            target.items[place] = given[1]
+        elif node.kind in ("aten::extend", "aten::add_"):
+            more = elements(given[0])
+            if more is None:
+                return False
+            target.items.extend(more)
+        else:
+            return False
+        for output in node.outputs:
+            env[output] = target
+        return True
+
+    def settle(self, values: Iterable[Value], env: dict[Value, Item]) -> None:
+        """Lists that nodes are going to change become lists of the target."""
+        for value in values:
+            item = env.get(value)
+            if isinstance(item, Items):
+                made = self.value(item, value.type, is_changed=True)
+                for key, other in env.items():
+                    if other is item:
+                        env[key] = made
+
     def copy_loop(self, node: Node, env: dict[Value, Item]) -> None:
         """A loop (or another node with blocks) is copied; nothing is told from one round to the next."""
         if node.kind not in LOOP_KINDS:
             raise UnsupportedError(f"{node.kind} in a gradient formula is not supported")
+        self.settle(_mutated(node), env)
         build, outer = self.build, self.constants
         made = build.node(node.kind, [self.value(env[value], value.type) for value in node.inputs])
         for output in node.outputs:
@@ -205,13 +267,14 @@ class Inliner:
             found = rule(self, node, operands)
             if found is not None:
                 return found
-        if node.inputs and all(isinstance(operand, Known) for operand in operands) and not any(_holds_tensor(v.type) for v in node.outputs):
+        known = [whole(operand) for operand in operands]
+        if node.inputs and all(isinstance(each, Known) for each in known) and not any(_holds_tensor(v.type) for v in node.outputs):
             from irtool.ops.folding import evaluate, is_foldable
 
             if is_foldable(node.kind):
-                values = evaluate(node, [operand.value for operand in operands if isinstance(operand, Known)])
+                values = evaluate(node, [each.value for each in known if isinstance(each, Known)])
                 if values is not None:
-                    return [Known(value) for value in values]
+                    return [_listed(value, output.type) for value, output in zip(values, node.outputs, strict=True)]
         return None
 
     # -- nodes
@@ -237,16 +300,19 @@ class Inliner:
             return [self.argument(each) for each in item.items]
         return self.take(item)
 
-    def value(self, item: Item, type: Type, build: Builder | None = None) -> Value:
-        """An item as a value of the target, a constant where it is known."""
+    def value(self, item: Item, type: Type, build: Builder | None = None, is_changed: bool = False) -> Value:
+        """An item as a value of the target, a constant where it is known (and nobody is going to change it)."""
         if isinstance(item, Value):
             return self.take(item)
         build = build or self.build
+        if isinstance(item, Items) and item.items and not is_changed:
+            item = whole(item)
         if isinstance(item, Known):
             key = (repr(item.value), item.value.__class__, type.key if isinstance(item.value, (list, tuple)) else "")
             if key not in self.constants:
                 self.constants[key] = self.constant(item.value, type, build)
             return self.constants[key]
+        assert isinstance(item, Items)
         if item.is_tuple:
             elements = item.type.elements or tuple(types.TENSOR for _ in item.items)
             return build.construct_tuple([self.value(each, t, build) for each, t in zip(item.items, elements, strict=True)])
@@ -310,6 +376,26 @@ def _holds_tensor(type: Type) -> bool:
     return isinstance(type, TensorType) or any(_holds_tensor(element) for element in type.elements)
 
 
+def whole(item: Item) -> Item:
+    """A list whose elements are all known, as one value."""
+    if isinstance(item, Items):
+        parts = [whole(each) for each in item.items]
+        if all(isinstance(part, Known) for part in parts):
+            values = [part.value for part in parts if isinstance(part, Known)]
+            return Known(tuple(values) if item.is_tuple else values)
+    return item
+
+
+def _listed(value: object, type: Type) -> Item:
+    """A list that was computed, element by element, so that it can be changed."""
+    return Items([Known(each) for each in value], False, type) if isinstance(value, list) else Known(value)
+
+
+def _mutated(node: Node) -> list[Value]:
+    """Values that nodes in the blocks of `node` change."""
+    return [inner.inputs[0] for block in node.blocks for inner in block.walk() if inner.kind in MUTATORS]
+
+
 def _int_list(item: Item) -> list[int] | None:
     if isinstance(item, Known) and isinstance(item.value, (list, tuple)) and all(isinstance(n, int) for n in item.value):
         return list(item.value)
@@ -323,9 +409,6 @@ Rule = Callable[[Inliner, Node, list[Item]], list[Item] | None]
 
 
 def _construct(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item]:
-    if operands and all(isinstance(operand, Known) for operand in operands):
-        values = [operand.value for operand in operands if isinstance(operand, Known)]
-        return [Known(tuple(values) if node.kind == "prim::TupleConstruct" else values)]
     return [Items(operands, node.kind == "prim::TupleConstruct", node.output.type)]
 
 
@@ -344,10 +427,16 @@ def _unpack(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | 
 
 
 def _pick(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    found, index = elements(operands[0]), operands[1] if len(operands) > 1 else NONE
-    if found is None or not isinstance(index, Known) or not isinstance(index.value, int) or not -len(found) <= index.value < len(found):
-        return None
-    return [found[index.value]]
+    found = elements(operands[0])
+    place = None if found is None or len(operands) < 2 else _place(operands[1], len(found))
+    return None if found is None or place is None else [found[place]]
+
+
+def _place(index: Item, length: int) -> int | None:
+    """An index that is known and in range."""
+    if isinstance(index, Known) and isinstance(index.value, int) and -length <= index.value < length:
+        return index.value
+    return None
 
 
 def _length(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:

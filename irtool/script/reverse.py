@@ -19,7 +19,7 @@ from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell, tensor_type
 from irtool.script.gradients import Formula, formula_of, has_gradient
-from irtool.script.inlining import NONE, Inliner, Item, Items, Known, elements, item_of
+from irtool.script.inlining import MUTATORS, NONE, Inliner, Item, Items, Known, elements, item_of
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
@@ -287,27 +287,15 @@ class Differentiator:
             (answer,) = self.reverse.run(formula.backward.block, env)
         slots = elements(answer) if isinstance(formula.backward.outputs[0].type, TupleType) else [answer]
         if slots is None or len(slots) != len(arguments):
-            raise Error(f"the formula of {schema.name} gives {'?' if slots is None else len(slots)} gradients for {len(arguments)} arguments")
+            raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments")
         self.collect(region, arguments, slots)
 
     def collect(self, region: Node, arguments: Sequence[Item], slots: Sequence[Item]) -> None:
         """The region's results, and whom they go to."""
         body = region.blocks[0]
-        handed: list[tuple[Value, Value | Items]] = []
+        handed: list[tuple[Value, Value]] = []
         for argument, slot in zip(arguments, slots, strict=True):
-            if slot == NONE or isinstance(argument, Known):
-                continue
-            if isinstance(argument, Items):
-                pieces = elements(slot)
-                if pieces is None:
-                    assert isinstance(slot, Value)
-                    if not any(self.wants(each) for each in argument.items):
-                        continue
-                    pieces = list(self.build.node("prim::ListUnpack", (self.take(slot),), output_types=[self.tensor] * len(argument.items)).outputs)
-                pairs = list(zip(argument.items, pieces, strict=True))
-            else:
-                pairs = [(argument, slot)]
-            for target, piece in pairs:
+            for target, piece in self.pieces(argument, slot):
                 if isinstance(target, Value) and piece != NONE and (self.wants(target) or not self.modern and _is_tensor(target)):
                     value = self.reverse.value(piece, target.type)
                     body.add_output(value)
@@ -318,8 +306,22 @@ class Differentiator:
         if not handed:
             region.destroy()
         for target, output in handed:
-            if target in self.needs or not self.modern:
-                self.add_gradient(target, output)
+            self.add_gradient(target, output)
+
+    def pieces(self, argument: Item, slot: Item) -> list[tuple[Item, Item]]:
+        """An argument with its gradient; of a list put together in the graph, each element with its own."""
+        if slot == NONE or isinstance(argument, Known):
+            return []
+        if not isinstance(argument, Items):
+            return [(argument, slot)]
+        found = elements(slot)
+        if found is None:
+            assert isinstance(slot, Value)
+            if not any(self.wants(each) for each in argument.items):
+                return []
+            unpacked = self.build.node("prim::ListUnpack", (self.take(slot),), output_types=[self.tensor] * len(argument.items))
+            found = list(unpacked.outputs)
+        return list(zip(argument.items, found, strict=True))
 
     def wants(self, item: Item) -> bool:
         """Does it need a gradient?"""
@@ -330,9 +332,10 @@ class Differentiator:
         if node.kind == "prim::ConstantChunk":
             (schema,) = schemas("aten::chunk")
             return schema, [item_of(node.inputs[0]), Known(node.attributes["chunks"].value), Known(node.attributes["dim"].value)]
-        schema = schema_of(node)
-        if schema is None:
+        declared = schema_of(node)
+        if declared is None:
             raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+        schema = declared
         found: list[Item] = []
         for given, argument in zip(node_arguments(node, schema), schema.arguments, strict=False):
             if isinstance(given, Value):
@@ -363,8 +366,7 @@ class Differentiator:
         env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
         own = self.results_of(node, _schema(node))
         saved = formula.context.node.inputs
-        is_random = any(facts_of(each.kind).is_random or node_may_write(each) for each in formula.graph.walk())
-        if is_random:       # the results and what is saved must be of one draw
+        if any(map(_is_unsteady, formula.graph.walk())):        # the results and what is saved must be of one draw
             self.forward.build.before(node)
             self.forward.new_block()
             wanted = formula.needed((*formula.results, *saved))
@@ -380,7 +382,8 @@ class Differentiator:
             self.forward.build.after(node)
             self.forward.new_block()
             results = frozenset(formula.results)
-            self.forward.run(formula.graph.block, env, formula.needed(saved, results), lambda at, env: results.issuperset(at.outputs))
+            self.forward.run(formula.graph.block, env, formula.needed(saved, results),
+                             lambda at, env: bool(at.outputs) and results.issuperset(at.outputs))
         return Items([env[value] for value in saved], True, formula.context.type)
 
     def replace(self, old: Value, new: Value) -> None:
@@ -471,6 +474,11 @@ def _values(item: Item) -> list[Value]:
     if isinstance(item, Value):
         return [item]
     return [value for each in item.items for value in _values(each)] if isinstance(item, Items) else []
+
+
+def _is_unsteady(node: Node) -> bool:
+    """Does it draw random numbers, or write into a tensor?"""
+    return facts_of(node.kind).is_random or node_may_write(node) and node.kind not in MUTATORS
 
 
 def _is_tensor(value: Value) -> bool:

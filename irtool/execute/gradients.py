@@ -1,0 +1,171 @@
+"""Gradients of a graph on arrays: differentiate it, run f, wire the captured values, run df."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.interpret import run
+from irtool.ir.effects import node_may_write
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.liveness import remove_dead_nodes
+from irtool.ir.module import Module
+from irtool.ir.rewrite import clone_graph
+from irtool.ir.schema import schemas
+from irtool.ir.types import TensorType
+from irtool.passes import BY_NAME
+from irtool.script.reverse import Reverse, differentiate_graph
+
+CONSTRUCTS = ("prim::TupleConstruct", "prim::ListConstruct")
+
+
+def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any]:
+    """Gradients by reverse differentiation: one array per index in `wrt` (a list of them for a list), None where no gradient can reach.
+
+    cotangents: one per output of the graph, tensors in tuples and lists counted one by one; None: the output takes no part.
+    `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
+    Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
+    """
+    if isinstance(graph, Module):
+        graph = graph.graph()
+    if len(inputs) != len(graph.inputs):
+        raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
+    wrong = [index for index in wrt if not 0 <= index < len(inputs)]
+    if wrong:
+        raise RunError(f"wrt names input {wrong[0]}, the graph has {len(inputs)}")
+    f = prepared(graph)
+    found = differentiate_graph(f, [index in wrt for index in range(len(inputs))], True)
+    _, gradients = run_pair(found, inputs, cotangents)
+    return [fitted(gradients[index], inputs[index]) if index in gradients else None for index in wrt]
+
+
+def prepared(graph: Graph) -> Graph:
+    """A copy that gives its results one by one and writes into nothing, as far as that can be had."""
+    f = clone_graph(graph)
+    BY_NAME["lower-tuples"](f)
+    outputs = list(f.outputs)
+    while any(value.node.kind in CONSTRUCTS for value in outputs):
+        outputs = [each for value in outputs for each in (value.node.inputs if value.node.kind in CONSTRUCTS else (value,))]
+    f.block.set_outputs(outputs)
+    for node in f.block:
+        without_write(f, node)
+    remove_dead_nodes(f)
+    return f
+
+
+def without_write(graph: Graph, node: Node) -> None:
+    """`relu_(x)` is `relu(x)` where every later reader of x may as well read the result: x is nobody's view and has no views."""
+    if not node.kind.endswith("_") or node.kind.endswith("__") or not node.inputs or not node_may_write(node):
+        return
+    if not schemas(node.kind[:-1]):
+        return
+    target = node.inputs[0]
+    if not is_alone(target, node) or len(node.outputs) != 1:
+        return
+    node.kind = node.kind[:-1]
+    for user, slot in target.uses:
+        if user is not node and (user.owner is not node.owner or user.kind == "prim::Return" or node.before_in_block(user)):
+            user.replace_input(slot, node.output)
+
+
+def is_alone(value: Value, node: Node) -> bool:
+    """Does nothing else share the memory of a value?"""
+    from irtool.ir.alias import Aliases
+
+    graph = node.graph
+    if graph is None or value.node.owner is not node.owner:
+        return False
+    aliases = Aliases(graph)
+    return not any(aliases.may_alias(value, other) for other in graph.values()
+                   if other is not value and other is not node.output and isinstance(other.type, TensorType))
+
+
+def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
+    """Run f, then df on `cotangents` (one per leaf of f's real outputs): the real outputs, and gradients by input index.
+
+    A gradient is None where it turned out to be undefined.
+    """
+    outputs = run(pair.f, inputs)
+    real = outputs[:pair.real_outputs]
+    given = distributed(real, list(cotangents))
+    seeds = [seed(given[index], outputs[index]) if index < pair.real_outputs else None for index in pair.input_vjps]
+    values = [*seeds, *[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
+    return real, dict(zip(pair.output_vjps, run(pair.df, values), strict=True))
+
+
+def distributed(outputs: Sequence[Any], cotangents: list[Any]) -> list[Any]:
+    """One cotangent per output: a list of them for a list. Raises RunError when there are too few or too many."""
+    counts = [leaves(output) for output in outputs]
+    if sum(counts) != len(cotangents):      # outputs that are None may or may not have been counted
+        counts = [0 if output is None else count for output, count in zip(outputs, counts, strict=True)]
+    if sum(counts) != len(cotangents):
+        raise RunError(f"expected {sum(counts)} cotangents, got {len(cotangents)}")
+    found: list[Any] = []
+    at = 0
+    for output, count in zip(outputs, counts, strict=True):
+        taken = cotangents[at:at + count]
+        at += count
+        found.append(taken if isinstance(output, list | tuple) else taken[0] if taken else None)
+    return found
+
+
+def leaves(output: Any) -> int:
+    """How many values there are in lists and tuples."""
+    return sum(map(leaves, output)) if isinstance(output, list | tuple) else 1
+
+
+def seed(cotangent: Any, output: Any) -> Any:
+    """A cotangent as an array of its output's dtype; zeros for the missing ones of a list. Raises RunError for a wrong shape."""
+    if isinstance(output, list | tuple):
+        if not isinstance(cotangent, list) or all(each is None for each in cotangent):
+            return None
+        return [np.zeros_like(one) if each is None else seed(each, one) for each, one in zip(cotangent, output, strict=True)]
+    if cotangent is None:
+        return None
+    array = np.asarray(cotangent)
+    shape = np.shape(output)
+    if array.shape != shape:
+        raise RunError(f"a cotangent has shape {array.shape}, its output {shape}")
+    return conjugate(array.astype(np.asarray(output).dtype, copy=False))
+
+
+def fitted(gradient: Any, given: Any) -> Any:
+    """A gradient with the dtype and shape of its input; zeros where it turned out to be undefined; None for what has no gradient."""
+    if isinstance(given, list | tuple):
+        pieces = gradient if isinstance(gradient, list | tuple) else [None] * len(given)
+        return [fitted(piece, each) for piece, each in zip(pieces, given, strict=True)]
+    array = np.asarray(given)
+    dtype = array.dtype if array.dtype.kind in "fc" else np.dtype(np.float32) if array.dtype.name == "bfloat16" else None
+    if dtype is None:
+        return None
+    if gradient is None:
+        return np.zeros(array.shape, dtype)
+    found = conjugate(np.asarray(gradient))
+    if found.dtype.kind == "c" and dtype.kind != "c":
+        found = found.real
+    if found.shape != array.shape:
+        found = summed(found, array.shape)
+    return found.astype(dtype, copy=False)
+
+
+def conjugate(gradient: Any) -> Any:
+    """Formulas multiply by the plain derivative; torch's gradient is the conjugate of what they make of the conjugate."""
+    return gradient.conj() if gradient.dtype.kind == "c" else gradient
+
+
+def summed(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """A gradient summed to the shape that was broadcast."""
+    extra = gradient.ndim - len(shape)
+    if extra < 0:
+        return np.broadcast_to(gradient, shape)
+    gradient = gradient.sum(axis=tuple(range(extra))) if extra else gradient
+    axes = tuple(i for i, size in enumerate(shape) if size == 1 and gradient.shape[i] != 1)
+    gradient = gradient.sum(axis=axes, keepdims=True) if axes else gradient
+    if gradient.shape != shape and gradient.size == int(np.prod(shape, dtype=np.int64)):
+        raise UnsupportedError(f"a gradient of shape {gradient.shape} for an input of shape {shape}")
+    return gradient
+
+
+__all__ = ["run_pair", "vjp"]

@@ -1,0 +1,47 @@
+"""Fused products taken apart."""
+from __future__ import annotations
+
+from irtool.ir import types
+from irtool.ir.builder import Builder
+from irtool.ir.constants import constant
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.rewrite import replace_node
+from irtool.ir.schema import Literal, node_argument
+from irtool.ir.types import spell
+
+
+def decompose_addmm(graph: Graph) -> bool:
+    """Write each `aten::addmm` with factors of 1 as a product and a sum, which other passes see through.
+
+    before:
+        graph(%b : Tensor, %x : Tensor, %w : Tensor):
+          %3 : int = prim::Constant[value=1]()
+          %4 : Tensor = aten::addmm(%b, %x, %w, %3, %3)
+          return (%4)
+
+    after:
+        graph(%b : Tensor, %x : Tensor, %w : Tensor):
+          %3 : int = prim::Constant[value=1]()
+          %5 : Tensor = aten::mm(%x, %w)
+          %6 : int = prim::Constant[value=1]()
+          %7 : Tensor = aten::add(%b, %5, %6)
+          return (%7)
+    """
+    build = Builder(graph)
+    plain = spell(types.TENSOR, graph.dialect)
+    changed = False
+    for node in list(graph.walk()):
+        if node.kind not in ("aten::addmm", "addmm") or len(node.inputs) < 3 or not (_is_one(node, "beta") and _is_one(node, "alpha")):
+            continue
+        build.before(node)
+        build.tail = node.tail
+        product = build.call("aten::mm", node.inputs[1], node.inputs[2], type=plain)
+        replace_node(node, [build.call("aten::add", node.inputs[0], product, alpha=1, type=node.output.type)])
+        changed = True
+    return changed
+
+
+def _is_one(node: Node, name: str) -> bool:
+    given = node_argument(node, name)
+    value = given.value if isinstance(given, Literal) else constant(given) if isinstance(given, Value) else None
+    return isinstance(value, (int, float)) and value == 1

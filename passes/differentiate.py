@@ -1,0 +1,94 @@
+"""Graphs and their gradients."""
+from __future__ import annotations
+
+from irtool.ir.errors import PassError
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
+from irtool.ir.pair import DEFINED, GradientPair, pairs
+from irtool.ir.types import TensorType
+from irtool.script.reverse import differentiate_graph, holds_tensors
+
+FORMS = ("", "2018", "modern")
+
+
+def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), wrt: tuple[int, ...] | None = None, form: str = "") -> bool:
+    """Make of each graph that is in no pair its forward graph and the graph of its gradients, linked as a pair.
+
+    `requires-grad=1,0` says per input whether it needs a gradient, `all`: every tensor does, `types` (the default): those whose type does
+    not say `requires_grad=0`; `wrt=0,2` names the inputs that do. `form=2018` or `modern`, by default as the file's dialect. An operator
+    without a gradient is an error at its line.
+
+    before:
+        graph(%x : Tensor, %y : Tensor):
+          %2 : Tensor = aten::tanh(%x)
+          return (%2)
+
+    after:
+        # graph f: f_real_outputs=1
+        graph(%x : Tensor, %y : Tensor):
+          %2 : Tensor = aten::tanh(%x)
+          return (%2)
+        # graph df: of=f df_input_vjps=[0] df_input_captured_inputs=[] df_input_captured_outputs=[0] df_output_vjps=[0]
+        graph(%0 : Tensor, %1 : Tensor):
+          %2 : Tensor = prim::GradOf[name="aten::tanh"](%0)
+            block0():
+              %3 : Tensor = aten::tanh_backward(%0, %1)
+              -> (%3)
+          return (%2)
+    """
+    if form not in FORMS:
+        raise PassError(f"differentiate: form={form}; expected 2018 or modern")
+    paired = {graph for pair in pairs(module) for graph in (pair.f, pair.df)}
+    alone = [(graph, name) for graph, name in zip(module.graphs, module.names(), strict=True) if graph not in paired]
+    taken = {graph.name for graph in module.graphs if graph.name}
+    changed = False
+    for graph, name in alone:
+        names = _names(graph, name)
+        for new in names:
+            if new in taken and new != graph.name:
+                raise PassError(f"differentiate: graph '{name}' would give '{new}', and there is a graph of that name")
+        taken.update(names)
+        flags, by_types = _flags(graph, name, requires_grad, wrt)
+        is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
+        graph.metadata = {key: value for key, value in graph.metadata.items() if key != DEFINED}
+        found = differentiate_graph(graph, flags, is_modern, by_types)
+        graph.name, found.df.name = names
+        graph.layout = None
+        GradientPair.link(graph, found.df, found.real_outputs, found.lists)
+        _insert_after(module, graph, found.df)
+        changed = True
+    return changed
+
+
+def _names(graph: Graph, name: str) -> tuple[str, str]:
+    """f and df; of an unnamed graph0 f0 and df0; of a graph called N, N and dN."""
+    if graph.name:
+        return graph.name, f"d{graph.name}"
+    number = name.removeprefix("graph")
+    return f"f{number}", f"df{number}"
+
+
+def _flags(graph: Graph, name: str, requires_grad: tuple[str, ...], wrt: tuple[int, ...] | None) -> tuple[list[bool], bool]:
+    """Which inputs need a gradient, and whether that was left to the types. Raises PassError for a wrong count or word."""
+    tensors = [holds_tensors(value.type) for value in graph.inputs]
+    if wrt is not None:
+        wrong = [index for index in wrt if not 0 <= index < len(tensors)]
+        if wrong:
+            raise PassError(f"differentiate: wrt={wrong[0]}, graph '{name}' has {len(tensors)} inputs")
+        return [index in wrt for index in range(len(tensors))], False
+    if requires_grad == ("all",):
+        return tensors, False
+    if requires_grad == ("types",):
+        flags = [has and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
+                 for has, value in zip(tensors, graph.inputs, strict=True)]
+        return flags, True
+    if not all(word in ("0", "1") for word in requires_grad):
+        raise PassError(f"differentiate: requires-grad={','.join(requires_grad)}; expected all, types, or 0 and 1 for each input")
+    if len(requires_grad) != len(tensors):
+        raise PassError(f"differentiate: requires-grad has {len(requires_grad)} flags, graph '{name}' has {len(tensors)} inputs")
+    return [word == "1" for word in requires_grad], False
+
+
+def _insert_after(module: Module, graph: Graph, made: Graph) -> None:
+    """The new graph comes behind `graph`."""
+    module.items.insert(next(i for i, item in enumerate(module.items) if item is graph) + 1, made)

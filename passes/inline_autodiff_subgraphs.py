@@ -1,0 +1,43 @@
+"""Small differentiable subgraphs put back."""
+from __future__ import annotations
+
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.graph import Graph, Node
+from irtool.ir.rewrite import inline_graph, replace_node
+
+KINDS = frozenset(("prim::DifferentiableGraph", "prim::GraphExecutor"))
+
+
+def inline_autodiff_subgraphs(graph: Graph, threshold: int = 5) -> bool:
+    """Open the differentiable subgraphs with fewer than `threshold` nodes, constants not counted, if none of them is a fusion group.
+
+    before:
+        graph(%x : Tensor):
+          %1 : Tensor = prim::DifferentiableGraph_0(%x)
+          return (%1)
+        with prim::DifferentiableGraph_0 = graph(%0 : Tensor):
+          %1 : Tensor = aten::tanh(%0)
+          return (%1)
+
+    after:
+        graph(%x : Tensor):
+          %2 : Tensor = aten::tanh(%x)
+          return (%2)
+    """
+    changed = False
+    for node in list(graph.walk()):
+        if node.kind not in KINDS or node.owner is None:
+            continue
+        attribute = node.attributes.get("Subgraph")
+        if attribute is None or not isinstance(attribute.value, Graph):
+            continue
+        callee = attribute.value
+        size = sum(1 for each in callee.walk() if each.kind not in CONSTANT_KINDS)
+        if size < threshold and all(map(_runs_plainly, callee.walk())) and len(node.inputs) == len(callee.inputs):
+            replace_node(node, inline_graph(callee, node, node.inputs)[:len(node.outputs)])
+            changed = True
+    return changed
+
+
+def _runs_plainly(node: Node) -> bool:
+    return node.kind.startswith(("aten::", "prim::")) and not node.kind.endswith("Group")

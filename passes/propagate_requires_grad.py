@@ -1,0 +1,78 @@
+"""Which values a gradient can reach, said in their types."""
+from __future__ import annotations
+
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.schema import schema_of
+from irtool.ir.types import TensorType, spell, tensor_type
+from irtool.script.gradients import has_gradient
+from irtool.script.reverse import FLOATING
+
+
+def propagate_requires_grad(graph: Graph) -> bool:
+    """Set `requires_grad` in the types of tensors of known floating dtype, from the graph's inputs on.
+
+    before:
+        graph(%x : Float(2, requires_grad=1, device=cpu), %y : Float(2, requires_grad=0, device=cpu)):
+          %2 : Float(2, requires_grad=0, device=cpu) = aten::mul(%x, %y)
+          %3 : Float(2, requires_grad=0, device=cpu) = aten::neg(%y)
+          return (%2, %3)
+
+    after:
+        graph(%x : Float(2, requires_grad=1, device=cpu), %y : Float(2, requires_grad=0, device=cpu)):
+          %2 : Float(2, requires_grad=1, device=cpu) = aten::mul(%x, %y)
+          %3 : Float(2, requires_grad=0, device=cpu) = aten::neg(%y)
+          return (%2, %3)
+    """
+    found = {value for value in graph.inputs if isinstance(value.type, TensorType) and value.type.requires_grad is True}
+    _sweep(graph.block, found)
+    changed = False
+    for node in graph.walk():
+        for value in node.outputs:
+            changed = _mark(value, value in found) or changed
+    return changed
+
+
+def _sweep(block: Block, found: set[Value]) -> None:
+    """Add what a gradient can reach in a block; loops go round until nothing is added."""
+    for node in block:
+        if node.kind in IF_KINDS:
+            for inner in node.blocks:
+                _sweep(inner, found)
+                found.update(output for output, given in zip(node.outputs, inner.outputs, strict=False) if given in found)
+        elif node.kind in LOOP_KINDS and len(node.blocks) == 1:
+            _sweep_loop(node, found)
+        elif not found.isdisjoint(node.inputs) and _passes(node, found):
+            found.update(node.outputs)
+
+
+def _sweep_loop(node: Node, found: set[Value]) -> None:
+    body = node.blocks[0]
+    carried = body.inputs[1:]
+    found.update(value for value, start in zip(carried, node.inputs[2:], strict=False) if start in found)
+    before = -1
+    while len(found) != before:
+        before = len(found)
+        _sweep(body, found)
+        found.update(value for value, given in zip(carried, body.outputs[1:], strict=False) if given in found)
+    found.update(output for output, value in zip(node.outputs, carried, strict=False) if value in found)
+
+
+def _passes(node: Node, found: set[Value]) -> bool:
+    if node.kind == "aten::type_as":
+        return node.inputs[0] in found
+    schema = schema_of(node)
+    return node.kind != "aten::detach" and (schema is None or has_gradient(schema) is not False)
+
+
+def _mark(value: Value, flag: bool) -> bool:
+    """Say it in the type; whether that changed it."""
+    type = value.type
+    graph = value.node.graph
+    if not isinstance(type, TensorType) or type.dtype is None or graph is None or not graph.dialect.tensor_options:
+        return False
+    flag = flag and type.dtype in FLOATING
+    if type.requires_grad is flag or type.undefined:
+        return False
+    value.type = spell(tensor_type(type.dtype, type.sizes, type.strides, flag, type.device), graph.dialect)
+    return True

@@ -1,0 +1,37 @@
+"""Implicit broadcasting left to the operators."""
+from __future__ import annotations
+
+from irtool.ir.constants import constant
+from irtool.ir.graph import Graph, Value
+from irtool.ir.rewrite import replace_node
+from irtool.ir.schema import Literal, node_argument
+
+
+def remove_expands(graph: Graph) -> bool:
+    """Drop each `aten::expand` that a trace wrote for what the operator does itself (`implicit`).
+
+    before:
+        graph(%x : Tensor, %y : Tensor):
+          %2 : int[] = prim::Constant[value=[2, 3]]()
+          %3 : bool = prim::Constant[value=1]()
+          %4 : Tensor = aten::expand(%x, %2, %3)
+          %5 : Tensor = aten::mul(%4, %y)
+          return (%5)
+
+    after:
+        graph(%x : Tensor, %y : Tensor):
+          %2 : int[] = prim::Constant[value=[2, 3]]()
+          %3 : bool = prim::Constant[value=1]()
+          %5 : Tensor = aten::mul(%x, %y)
+          return (%5)
+    """
+    changed = False
+    for node in list(graph.walk()):
+        if node.kind not in ("aten::expand", "expand") or len(node.outputs) != 1:
+            continue
+        implicit = node_argument(node, "implicit")
+        value = implicit.value if isinstance(implicit, Literal) else constant(implicit) if isinstance(implicit, Value) else False
+        if value is True or value == 1:
+            replace_node(node, [node.inputs[0]])
+            changed = True
+    return changed
