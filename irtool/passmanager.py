@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 
 from irtool.ir.dialect import LATEST
-from irtool.ir.errors import Error, PassError, VerifyError
+from irtool.ir.errors import Error, PassError, PipelineError, VerifyError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
@@ -64,7 +64,10 @@ class PassManager:
     """
 
     def __init__(self, pipeline: str | Sequence[Step] = "", *, verify: bool = False) -> None:
-        self.steps: tuple[Step, ...] = tuple(parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline)
+        steps = parse_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+        if not isinstance(steps, list | tuple) or not all(isinstance(step, Step) for step in steps):
+            raise PipelineError(f"expected a pipeline as one text, such as 'dce,cse', got {str(pipeline)[:60]}")
+        self.steps: tuple[Step, ...] = tuple(steps)
         self.verify = verify
 
     def __str__(self) -> str:
@@ -79,6 +82,8 @@ class PassManager:
         """
         if isinstance(module, Graph):
             module = Module([module], module.source.name if module.source is not None else "<graph>")
+        if not isinstance(module, Module):
+            raise PassError(f"expected a Module or a Graph, got {type(module).__name__}")
         for index, step in enumerate(self.steps, 1):
             record = PassRecord(index, step)
             start = perf_counter_ns()

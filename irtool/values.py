@@ -37,7 +37,20 @@ def _accept(value: Any, type: Type, name: str) -> Any:
         return as_array(value, dtype_named(type.dtype) if type.dtype is not None else number_dtype(value))
     if str(type.key) == "float" and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if isinstance(type, TensorType) and hasattr(value, "__array__"):
+        return _accept_array(np.asarray(value), type, name)
+    if not _may_be(value, type):
+        raise RunError(f"input %{name}: expected {type}, got {repr(value)[:40]}")
     return value
+
+
+def _may_be(value: Any, type: Type) -> bool:
+    """Is it thinkable that the value is meant for the type? (Old texts call lists and numbers `Dynamic`.)"""
+    if isinstance(type, TensorType):
+        return not isinstance(value, str | dict)
+    key = str(type.key)
+    return key not in ("int", "float", "bool") or not (value is None or isinstance(value, list | tuple | dict)
+                                                       or key == "int" and isinstance(value, float))
 
 
 def _accept_array(value: Any, type: Type, name: str) -> Any:

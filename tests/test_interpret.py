@@ -429,3 +429,19 @@ def test_a_list_of_tensors_without_data_says_so() -> None:
     module = irtool.parse("graph():\n  %0 : Tensor[] = prim::Constant[value=[<Tensors>]]()\n  return (%0)\n")
     with pytest.raises(irtool.UnsupportedError, match="holds no data for these tensors"):
         irtool.run(module, [])
+
+
+@pytest.mark.parametrize("graph, inputs, message", [
+    (None, [], "expected a Module or a Graph, got NoneType"),
+    ("graph():", [], "expected a Module or a Graph, got str"),
+    (irtool.parse("graph(%x : Tensor):\n  return (%x)\n"), {"x": 1}, "expected a list of inputs, one per input of the graph (%x : Tensor)"),
+    (irtool.parse("graph(%x : Tensor):\n  return (%x)\n"), np.ones((1, 2)), "expected a list of inputs"),
+    (irtool.parse("graph(%x : Tensor):\n  return (%x)\n"), ["a"], "input %x: expected Tensor, got 'a'"),
+    (irtool.parse("graph(%n : int):\n  return (%n)\n"), [2.5], "input %n: expected int, got 2.5"),
+    (irtool.parse("graph(%n : int):\n  return (%n)\n"), [None], "input %n: expected int, got None"),
+    (irtool.parse("graph():\n  %0 : int = prim::Constant[value=" + "9" * 5000 + "]()\n  return (%0)\n"), [], "is no int"),
+])
+def test_misuse_has_a_message(graph: Any, inputs: Any, message: str) -> None:
+    with pytest.raises(irtool.RunError) as raised:
+        irtool.run(graph, inputs)
+    assert message in str(raised.value)

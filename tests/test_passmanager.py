@@ -1,6 +1,8 @@
 """Pipelines: how they are read, what their errors point at, and what the pass manager promises."""
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import irtool
@@ -254,3 +256,15 @@ def test_where_text_leaves_something_out_the_next_pass_sees_no_more_than_text(te
     for name in names:
         text = str(PassManager(name).run(irtool.parse(text)))
     assert at_once == text
+
+
+@pytest.mark.parametrize("pipeline", [None, 3, ["dce"], b"dce"])
+def test_a_pipeline_is_one_text(pipeline: Any) -> None:
+    with pytest.raises(irtool.PipelineError, match="expected a pipeline as one text, such as 'dce,cse'"):
+        irtool.PassManager(pipeline)
+
+
+@pytest.mark.parametrize("module", [None, "graph():"])
+def test_passes_run_on_modules_and_graphs(module: Any) -> None:
+    with pytest.raises(irtool.PassError, match="expected a Module or a Graph"):
+        irtool.PassManager("dce").run(module)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from irtool.ir.dialect import DIALECTS
-from irtool.ir.errors import ParseError
+from irtool.ir.errors import Error, ParseError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.types import parse_type
 from irtool.text.parser import MAX_ERRORS, parse
@@ -359,3 +360,13 @@ def test_gigantic_numbers() -> None:
     assert module.graphs[0].fresh_id() == "0"
     assert problems(body(f"%3 : Float({digits}) = aten::relu(%x)", "return (%x)"))
     assert problems(HEAD.replace("%y", f"-------- stage {digits} --------\n      %y") + "  return (%x)\n")
+
+
+@pytest.mark.parametrize("text", [None, 3, b"graph():\n  return ()\n"])
+def test_only_text_is_parsed(text: Any) -> None:
+    with pytest.raises(Error, match="expected text"):
+        parse(text)
+
+
+def test_a_filename_may_be_a_path() -> None:
+    assert parse("", Path("a.ir")).filename == "a.ir"

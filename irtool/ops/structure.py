@@ -65,7 +65,10 @@ def _constant(node: Node, values: list[Any]) -> Sequence[Any]:
         name = node.attributes.get("name")
         return (None if name is None else FunctionName(str(name.value)),)
     type = node.outputs[0].type
-    return (from_literal(attribute.as_type(type), type),)
+    value = attribute.as_type(type)
+    if isinstance(value, Opaque) and str(type.key) in ("int", "float", "bool", "complex"):
+        raise RunError(f"'{value.text[:40]}' is no {type}")
+    return (from_literal(value, type),)
 
 
 def from_literal(value: Any, type: Type | None) -> Any:

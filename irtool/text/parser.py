@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from irtool.ir.attribute import Attribute
 from irtool.ir.dialect import DIALECTS, Dialect
-from irtool.ir.errors import ParseError
+from irtool.ir.errors import Error, ParseError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
@@ -21,20 +21,26 @@ from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake
 from irtool.text.reader import Reader
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+
 MAX_ERRORS = 20
 
 Template = tuple[str, Type, Mapping[str, Attribute]]
 
 
-def parse(text: str, filename: str | None = None) -> Module:
+def parse(text: str, filename: str | PathLike[str] | None = None) -> Module:
     """Read a file of IR, in any dialect. `str(parse(text)) == text`.
 
-    Raises ParseError with up to 20 diagnostics. Garbage collection pauses while the objects are made.
+    Raises ParseError with up to 20 diagnostics; Error for what is no text. Garbage collection pauses while the objects are made.
     """
+    if not isinstance(text, str):
+        raise Error(f"parse: expected text (str), got {type(text).__name__}{': decode it first' if isinstance(text, bytes) else ''}")
     enabled = gc.isenabled()
     gc.disable()        # nothing made here is garbage: collections would only walk the growing graph, again and again
     try:
-        return GraphFile(text, filename or "<string>").read()
+        return GraphFile(text, str(filename or "<string>")).read()
     finally:
         if gc.get_freeze_count() == 0:
             # Hand the new objects to the oldest generation. Otherwise the next allocation anywhere would walk all of them.
