@@ -9,6 +9,7 @@ from importlib import import_module
 MODULES: tuple[str, ...] = (
     "pointwise", "pointwise_binary", "cast", "reduction", "statistics", "softmax",
     "shape", "joining", "activation", "matmul", "indexing", "scatter",
+    "diagonal", "padding", "scan", "sort",
 )
 """One module of this package each: formulas of the operators in the family module of that name."""
 
