@@ -1,0 +1,294 @@
+"""What one node computes, as an expression of TorchScript.
+
+A form takes the printer and the node, and gives the text; operands come from `printer.take(values)`, asked once, for all values in the
+order in which Python evaluates the text.
+"""
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterator, Sequence
+
+from irtool.ir.attribute import TensorLiteral
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.schema import Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
+from irtool.ir.types import DictType, ListType, OptionalType, Type
+from irtool.script.printing_literals import annotation, joined, literal, type_key
+from irtool.script.resolve import Resolver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.script.to_python import Printer
+
+Given = Value | Literal | list[Value]
+Form = Callable[["Printer", Node], str]
+WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
+"""Defaults of the schemas that are written as words."""
+
+
+def expression(printer: Printer, node: Node) -> str:
+    """The text of a node without blocks. Raises UnsupportedError naming a kind that source cannot say."""
+    form = FORMS.get(node.kind)
+    if form is not None:
+        return form(printer, node)
+    if node.blocks:
+        raise UnsupportedError(f"{node.kind} cannot be written as TorchScript")
+    subgraph = node.attributes.get("Subgraph")
+    if subgraph is not None and isinstance(subgraph.value, Graph):
+        return f"{printer.helper(node, subgraph.value)}({', '.join(printer.take(node.inputs))})"
+    return call(printer, node)
+
+
+def function_text(kind: str) -> str:
+    """How a kind is called: `torch.add`, `ops.prim.min`. Raises UnsupportedError for what has no such name."""
+    space, _, name = qualified(kind).partition("::")
+    if not (space.isidentifier() and name.isidentifier()) or keyword.iskeyword(name) or keyword.iskeyword(space):
+        raise UnsupportedError(f"{kind} cannot be written as TorchScript")
+    return f"torch.{name}" if space == "aten" else f"ops.{space}.{name}"
+
+
+def call(printer: Printer, node: Node) -> str:
+    """`torch.add(x, y, alpha=2)`: what equals the schema's defaults is left out, if that means the same overload."""
+    function = function_text(node.kind)
+    schema = schema_of(node)
+    if schema is None:
+        if node.attributes:
+            raise UnsupportedError(f"{node.kind} with attributes cannot be written as TorchScript: it has no schema")
+        return f"{function}({', '.join(printer.take(node.inputs))})"
+    given: list[Given] = list(node_arguments(node, schema))
+    extra = given[len(schema.arguments):]
+    pairs = list(zip(schema.arguments, given, strict=False))
+    kept = without_defaults(schema, pairs) if not extra else pairs
+    if len(kept) < len(pairs) and not means(schema, kept):
+        kept = pairs
+    operands: list[Value] = []
+    for argument, each in kept:
+        operands += [value for value in _values(each) if _number_in(argument, value) is None]
+    operands += [value for each in extra for value in _values(each)]
+    texts = iter(printer.take(operands))
+    parts = []
+    for argument, each in kept:
+        prefix = f"{argument.name}=" if argument.keyword_only else ""
+        parts.append(prefix + _argument(argument, each, texts))
+    parts += texts
+    text = f"{function}({', '.join(parts)})"
+    return typed(text, schema, node)
+
+
+def typed(text: str, schema: Schema, node: Node) -> str:
+    """Where the schema says `Any` and the graph knows better, so must the source."""
+    if len(node.outputs) == 1 and len(schema.returns) == 1 and schema.returns[0].type.key == "Any" != node.outputs[0].type.key:
+        return f"unchecked_cast({annotation(node.outputs[0].type)}, {text})"
+    return text
+
+
+def _values(given: Given) -> list[Value]:
+    return given if isinstance(given, list) else [given] if isinstance(given, Value) else []
+
+
+def _argument(argument: Argument, given: Given, texts: Iterator[str]) -> str:
+    if isinstance(given, list):
+        return f"[{', '.join([next(texts) for _ in given])}]"
+    if isinstance(given, Literal):
+        return literal(_plain(given.value, argument), argument.type)
+    found = _number_in(argument, given)
+    return next(texts) if found is None else found
+
+
+def _plain(value: object, argument: Argument) -> object:
+    """`{1}` where a number is wanted is 1; a word is the number torch has for it."""
+    if isinstance(value, TensorLiteral) and value.has_data and not is_tensor_like(argument.type) and value.shape == ():
+        return value.item()
+    return WORDS.get(value, value) if isinstance(value, str) and argument.type.key in ("int", "int?") else value
+
+
+def _number_in(argument: Argument, value: Value) -> str | None:
+    """Before mid-2018 numbers were constant tensors: the number, where one is wanted."""
+    if not is_constant(value) or not is_tensor_like(value.type):
+        return None
+    formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    found = constant(value)
+    if formal.key not in ("int", "float", "bool", "Scalar") or not isinstance(found, TensorLiteral) or not found.has_data:
+        return None
+    numbers = found.numbers()
+    return literal(_AS[formal.key](numbers[0])) if len(numbers) == 1 else None
+
+
+def _same(value: bool | int | float | complex) -> bool | int | float | complex:
+    return value
+
+
+_AS: dict[str, Callable[..., object]] = {"int": int, "float": float, "bool": bool, "Scalar": _same}
+
+
+# -- defaults
+def without_defaults(schema: Schema, pairs: Sequence[tuple[Argument, Given]]) -> list[tuple[Argument, Given]]:
+    """Trailing positional arguments that equal their defaults are left out, and all keyword-only ones that do."""
+    positional = [pair for pair in pairs if not pair[0].keyword_only]
+    while positional and is_default(*positional[-1]):
+        positional.pop()
+    return positional + [pair for pair in pairs if pair[0].keyword_only and not is_default(*pair)]
+
+
+def is_default(argument: Argument, given: Given) -> bool:
+    """Is it the very value the schema has as default?"""
+    if not argument.has_default or isinstance(given, list):
+        return False
+    if isinstance(given, Literal) and given.attribute is None:
+        return True
+    default = argument.default
+    if isinstance(default, str) and argument.type.key in ("int", "int?"):
+        default = WORDS.get(default, default)
+    if isinstance(given, Literal):
+        value = _plain(given.value, argument)
+    elif is_constant(given):
+        value = constant(given)
+    elif given.node.kind == "prim::ListConstruct" and given.use_count == 1 and all(map(is_constant, given.node.inputs)):
+        value = [constant(each) for each in given.node.inputs]
+    else:
+        return False
+    if isinstance(value, list) and not isinstance(default, list) and argument.fixed_size == len(value):
+        return all(_equal(each, default, argument.type) for each in value)
+    return _equal(value, default, argument.type)
+
+
+def _equal(value: object, default: object, type: Type) -> bool:
+    if isinstance(value, list) and isinstance(default, list):
+        return len(value) == len(default) and all(_equal(x, y, type) for x, y in zip(value, default, strict=True))
+    if value.__class__ is not default.__class__ and not (isinstance(value, float) and default.__class__ is int and "float" in type.key):
+        return False
+    return value == default and str(value)[:1] == str(default)[:1]      # -0.0 is not 0.0
+
+
+_chosen: dict[tuple[object, ...], bool] = {}
+
+
+def means(schema: Schema, kept: Sequence[tuple[Argument, Given]]) -> bool:
+    """Would these arguments alone choose this overload?"""
+    values = [(argument, given) for argument, given in kept if isinstance(given, Value)]
+    if len(values) < len(kept):     # attributes and operands of old texts: nothing to match by type
+        return len(schemas(schema.kind)) == 1
+    key = (schema.name, *[(argument.name if argument.keyword_only else "", given.type) for argument, given in values])
+    found = _chosen.get(key)
+    if found is None:
+        if len(_chosen) > 20_000:
+            _chosen.clear()
+        named = {argument.name: given for argument, given in values if argument.keyword_only}
+        match, _ = Resolver(set()).choose(schemas(schema.kind), [given for argument, given in values if not argument.keyword_only], named)
+        found = _chosen[key] = match is not None and match.schema is schema
+    return found
+
+
+# -- forms with syntax of their own
+def _list(printer: Printer, node: Node) -> str:
+    parts = printer.take(node.inputs)
+    type = node.outputs[0].type
+    text = f"[{', '.join(parts)}]"
+    element = type.element if isinstance(type, ListType) else type
+    plain = bool(parts) and all(type_key(value.type) == type_key(element) for value in node.inputs)
+    return text if plain else f"annotate({annotation(type)}, {text})"
+
+
+def _tuple(printer: Printer, node: Node) -> str:
+    parts = printer.take(node.inputs)
+    type = node.outputs[0].type
+    text = f"({joined(parts, ',')})" if parts else "()"
+    if len(type.elements) == len(parts):
+        if all(type_key(value.type) == type_key(element) for value, element in zip(node.inputs, type.elements, strict=True)):
+            return text
+    return f"annotate({annotation(type)}, {text})"
+
+
+def _dict(printer: Printer, node: Node) -> str:
+    parts = printer.take(node.inputs)
+    type = node.outputs[0].type
+    text = "{" + ", ".join([f"{key}: {value}" for key, value in zip(parts[::2], parts[1::2], strict=True)]) + "}"
+    if parts and isinstance(type, DictType):
+        if all(type_key(v.type) == type_key((type.key_type, type.value_type)[i % 2]) for i, v in enumerate(node.inputs)):
+            return text
+    return f"annotate({annotation(type)}, {text})"
+
+
+def _tuple_index(printer: Printer, node: Node) -> str:
+    return _subscript(printer, node) if len(node.inputs) == 2 else f"{atom(printer.take(node.inputs)[0])}[{node.attributes['index'].text}]"
+
+
+def _subscript(printer: Printer, node: Node) -> str:
+    whole, index = printer.take(node.inputs)
+    return f"{atom(whole)}[{index}]"
+
+
+def _get_item(printer: Printer, node: Node) -> str:
+    if node.inputs and isinstance(node.inputs[0].type, ListType | DictType):
+        return _subscript(printer, node)
+    return call(printer, node)
+
+
+def _tuple_slice(printer: Printer, node: Node) -> str:
+    beg, end = node.attributes["beg"].text, node.attributes["end"].text
+    return f"{atom(printer.take(node.inputs)[0])}[{beg}:{end}]"
+
+
+def atom(text: str) -> str:
+    """Something that may be subscripted."""
+    return text if text.isidentifier() or text.endswith((")", "]")) and text[0] not in "([{-" else f"({text})"
+
+
+def _unchecked_cast(printer: Printer, node: Node) -> str:
+    return f"unchecked_cast({annotation(node.outputs[0].type)}, {printer.take(node.inputs)[0]})"
+
+
+def _is_instance(printer: Printer, node: Node) -> str:
+    wanted = node.attributes["types"].value
+    if not isinstance(wanted, list | tuple) or not all(isinstance(type, Type) for type in wanted):
+        raise UnsupportedError(f"{node.kind} with types {node.attributes['types'].text[:80]} cannot be written as TorchScript")
+    names = [type.text if type.text in ("list", "tuple") else annotation(type) for type in wanted]
+    return f"isinstance({printer.take(node.inputs)[0]}, {names[0] if len(names) == 1 else f'({joined(names)})'})"
+
+
+def _chunk(printer: Printer, node: Node) -> str:
+    return f"torch.chunk({printer.take(node.inputs)[0]}, {node.attributes['chunks'].text}, {node.attributes['dim'].text})"
+
+
+def _call_function(printer: Printer, node: Node) -> str:
+    name = node.inputs[0].node.attributes.get("name") if node.inputs else None
+    if name is None or not str(name.value).isidentifier():
+        raise UnsupportedError(f"{node.kind} of a function without a name cannot be written as TorchScript")
+    printer.calls_by_name(str(name.value))
+    return f"{name.value}({', '.join(printer.take(node.inputs[1:]))})"
+
+
+def _as_call(name: str) -> Form:
+    """`int(x)`: a Python function of all operands."""
+    def form(printer: Printer, node: Node) -> str:
+        return f"{name}({', '.join(printer.take(node.inputs))})"
+    return form
+
+
+def _implicit(name: str) -> Form:
+    """`annotate(int, x)`: what torch makes of a tensor where a number is expected."""
+    def form(printer: Printer, node: Node) -> str:
+        return f"annotate({name}, {printer.take(node.inputs)[0]})"
+    return form
+
+
+FORMS: dict[str, Form] = {
+    "prim::ListConstruct": _list, "prim::TupleConstruct": _tuple, "prim::DictConstruct": _dict,
+    "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice, "aten::__getitem__": _get_item,
+    "prim::unchecked_cast": _unchecked_cast, "prim::isinstance": _is_instance, "prim::ConstantChunk": _chunk,
+    "prim::CallFunction": _call_function, "prim::Print": _as_call("print"),
+    "aten::Int": _as_call("int"), "aten::Float": _as_call("float"), "aten::Bool": _as_call("bool"), "aten::Complex": _as_call("complex"),
+    "aten::str": _as_call("str"), "aten::len": _as_call("len"),
+    "aten::IntImplicit": _implicit("int"), "aten::FloatImplicit": _implicit("float"), "aten::ComplexImplicit": _implicit("complex"),
+    "aten::ScalarImplicit": _implicit("number"),
+}
+"""Kinds with a syntax of their own; all others are calls."""
+FREE = frozenset(("prim::Uninitialized",))
+"""Kinds that may be said wherever their value is read."""
+
+
+def free_text(node: Node) -> str:
+    """What a node of a `FREE` kind says."""
+    return f"uninitialized({annotation(node.outputs[0].type)})"
+

@@ -1,0 +1,338 @@
+"""Graphs as TorchScript source that one reads: `to_script(graph)`.
+
+Reading the source again gives a graph that computes the same (`torch` reads it as the code of an archive, irtool as any source).
+
+Note [order]: a node whose single result is used once, in the same block, and has no name of its own, is not printed where it stands: it
+waits, and goes into the expression that uses it. What waits is a list in the order of the graph. An expression takes its operands from the
+end of that list, as far as they stand there in the order in which Python evaluates them; all the others are assigned to temporaries
+first. So everything happens in the order of the graph, whatever it writes or prints, and no alias analysis is asked.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irtool.ir.attribute import TensorLiteral
+from irtool.ir.constants import NOT_CONSTANT, constant, is_constant, is_none
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.script.printing_calls import FORMS, FREE, expression, free_text
+from irtool.script.printing_literals import annotation, joined, literal, type_key
+from irtool.script.printing_names import Names, identifier
+
+INT_MAX = 9223372036854775807
+MAX_INLINE = 60
+"""An expression longer than this gets a line of its own."""
+MAX_BLOCKS = 90
+"""Python reads no source of more than 100 levels of indentation."""
+UNPACKS = frozenset(("prim::TupleUnpack", "prim::ListUnpack"))
+
+
+def to_script(graph: Graph | Module, name: str | None = None) -> str:
+    """TorchScript source of a graph, as `def name(...)`, or of all graphs of a module.
+
+    A graph without a name is called `graph`. Tensor constants whose numbers the text does not hold are `CONSTANTS.c0`, `CONSTANTS.c1`, ...
+    Raises UnsupportedError naming what has no source: classes, Python operators, kinds with blocks other than If and Loop.
+    """
+    source = Source()
+    if isinstance(graph, Module):
+        for own, each in zip(graph.names(), graph.graphs, strict=True):
+            source.function(each, own)
+    else:
+        source.function(graph, name or graph.name or "graph")
+    return source.text()
+
+
+class Source:
+    """The functions of one file."""
+
+    def __init__(self) -> None:
+        self.functions: list[str] = []
+        self.names = Names()
+        self.constants: list[str] = []
+        self.helpers: dict[Graph, str] = {}
+        self.depth = 0
+
+    def text(self) -> str:
+        """The file."""
+        return "\n".join(self.functions)
+
+    def function(self, graph: Graph, wanted: str) -> str:
+        """Print a graph as a function, after those it calls; gives its name."""
+        name = self.names.fresh(identifier(wanted, "graph"))
+        printer = Printer(self, graph)
+        self.functions.append(printer.function(name))
+        return name
+
+    def helper(self, node: Node, graph: Graph) -> str:
+        """The function that a graph held by a node is."""
+        found = self.helpers.get(graph)
+        if found is None:
+            self.depth += 1
+            if self.depth > MAX_BLOCKS:
+                raise UnsupportedError(f"{node.kind} holds graphs nested too deeply to be written as TorchScript")
+            found = self.helpers[graph] = self.function(graph, node.kind.rpartition("::")[2])
+            self.depth -= 1
+        return found
+
+
+class Printer:
+    """Prints one graph as one function."""
+
+    def __init__(self, source: Source, graph: Graph) -> None:
+        self.source = source
+        self.graph = graph
+        self.names = Names()
+        self.names.used = set(source.names.used)
+        self.texts: dict[Value, str] = {}
+        """What is printed where a value is read: a name, or a constant."""
+        self.waiting: list[tuple[Value, str]] = []
+        """See Note [order]."""
+        self.waits: set[Value] = set()
+        self.lines: list[str] = []
+        self.depth = 1
+
+    # -- lines
+    def line(self, text: str) -> None:
+        """A statement at the present depth."""
+        self.lines.append("  " * self.depth + text)
+
+    def assign(self, targets: Sequence[str], texts: Sequence[str], kinds: Sequence[str] = ()) -> None:
+        """`x, y = a, b`; a target with an annotation has a line of its own. What is assigned to itself is left out."""
+        if any(kinds):
+            for target, text, kind in zip(targets, texts, kinds, strict=True):
+                self.line(f"{target}: {kind} = {text}" if kind else f"{target} = {text}")
+            return
+        pairs = [(target, text) for target, text in zip(targets, texts, strict=True) if target != text]
+        if pairs:
+            self.line(f"{', '.join([pair[0] for pair in pairs])} = {', '.join([pair[1] for pair in pairs])}")
+
+    # -- values
+    def name(self, value: Value, otherwise: str = "_") -> str:
+        """Give a value its name."""
+        found = self.texts[value] = self.names.of(value, otherwise)
+        return found
+
+    def text(self, value: Value) -> str:
+        """What is printed where a value that does not wait is read. Raises UnsupportedError for a constant without source."""
+        found = self.texts.get(value)
+        if found is None:
+            found = self.texts[value] = self.constant(value)
+        return found
+
+    def constant(self, value: Value) -> str:
+        """A constant, or a constant list that only one node reads."""
+        node = value.node
+        if node.kind in FREE:
+            return free_text(node)
+        if node.kind in FORMS:
+            return FORMS[node.kind](self, node)
+        if is_none(value):
+            return "None"
+        found = constant(value)
+        if found is NOT_CONSTANT:
+            raise UnsupportedError(f"%{value.name} of {node.kind} cannot be written as TorchScript")
+        try:
+            return literal(found, value.type)
+        except UnsupportedError:
+            if not isinstance(found, TensorLiteral):
+                raise
+        self.source.constants.append(value.name)
+        return f"CONSTANTS.c{len(self.source.constants) - 1}"
+
+    def take(self, values: Sequence[Value]) -> list[str]:
+        """The texts of values, read in this order. See Note [order]."""
+        wanted = [value for value in values if value in self.waits]
+        ready = 0
+        while ready < len(wanted) and self.waiting[-1 - ready][0] is wanted[-1 - ready]:
+            ready += 1
+        taken = dict(self.waiting[len(self.waiting) - ready:])
+        del self.waiting[len(self.waiting) - ready:]
+        self.waits.difference_update(taken)
+        if ready < len(wanted):
+            self.settle()
+        return [taken[value] if value in taken else self.text(value) for value in values]
+
+    def settle(self) -> None:
+        """What waits is assigned to temporaries."""
+        waiting, self.waiting = self.waiting, []
+        self.waits.clear()
+        for value, text in waiting:
+            self.line(f"{self.name(value)} = {text}")
+
+    def helper(self, node: Node, graph: Graph) -> str:
+        """The function that a graph held by a node is."""
+        return self.source.helper(node, graph)
+
+    def calls_by_name(self, name: str) -> None:
+        """The source names a function that is not in it."""
+
+    # -- the function
+    def function(self, name: str) -> str:
+        """The whole definition."""
+        parameters = []
+        for i, value in enumerate(self.graph.inputs):
+            parameters.append(f"{self.name(value, f'argument_{i}')}: {annotation(value.type)}")
+        outputs = self.graph.outputs
+        result = annotation(outputs[0].type) if len(outputs) == 1 else f"Tuple[{', '.join([annotation(v.type) for v in outputs])}]"
+        if not outputs:
+            result = "None"
+        self.block(self.graph.block)
+        texts = self.take(outputs)
+        self.settle()
+        self.line("return " + (texts[0] if len(texts) == 1 else f"({', '.join(texts)})" if texts else "None"))
+        head = f"def {name}({', '.join(parameters)}) -> {result}:"
+        if len(head) > 100:
+            head = f"def {name}(" + ",\n    ".join(parameters) + f") -> {result}:"
+        return "\n".join([head, *self.lines, ""])
+
+    def block(self, block: Block) -> None:
+        """The nodes of a block; what its results need may still wait."""
+        if self.depth > MAX_BLOCKS:
+            raise UnsupportedError(f"blocks nested more than {MAX_BLOCKS} deep cannot be written as TorchScript")
+        for node in block:
+            self.node(node)
+
+    def node(self, node: Node) -> None:
+        """One node: nothing yet, or its lines."""
+        if node.kind in IF_KINDS:
+            self.branch(node)
+        elif node.kind in LOOP_KINDS:
+            self.loop(node)
+        elif is_free(node):
+            return
+        elif node.kind in UNPACKS:
+            if node.outputs:
+                self.statement(node, joined(self.take(node.inputs)), True)
+        elif node.kind == "aten::_set_item" and not any(value.has_uses for value in node.outputs):
+            self.set_item(node)
+        else:
+            text = expression(self, node)
+            if len(node.outputs) == 1 and len(text) <= MAX_INLINE and may_wait(node.outputs[0]) and node.kind != "prim::isinstance":
+                self.waiting.append((node.outputs[0], text))
+                self.waits.add(node.outputs[0])
+            else:
+                self.statement(node, text, node.kind == "prim::ConstantChunk")
+
+    def statement(self, node: Node, text: str, unpacks: bool = False) -> None:
+        """A line for a node, after all that waits."""
+        self.settle()
+        if not any(value.has_uses for value in node.outputs) and not unpacks:
+            self.line(text)
+        else:
+            names = joined([self.name(value) for value in node.outputs], "," if unpacks else "")
+            self.line(f"{names} = {text}")
+
+    def set_item(self, node: Node) -> None:
+        """`l[i] = v`."""
+        whole, index, value = node.inputs
+        if whole in self.waits or index in self.waits:      # Python reads the value first
+            self.settle()
+        text = self.take([value])[0]
+        self.settle()
+        self.line(f"{self.text(whole)}[{self.text(index)}] = {text}")
+
+    # -- control flow
+    def branch(self, node: Node) -> None:
+        """`if`; its results are assigned at the end of both branches."""
+        condition = self.take(node.inputs)[0]
+        self.settle()
+        names = [self.name(value) for value in node.outputs]
+        self.line(f"if {condition}:")
+        for i, block in enumerate(node.blocks):
+            if i:
+                if not names and not any(not is_free(each) for each in block):
+                    break
+                self.line("else:")
+            self.inside(block, names, [kind_needed(value, as_) for value, as_ in zip(block.outputs, node.outputs, strict=True)],
+                        block.outputs)
+
+    def inside(self, block: Block, names: Sequence[str], kinds: Sequence[str], results: Sequence[Value]) -> None:
+        """The lines of a nested block, then its results assigned to names."""
+        self.depth += 1
+        start = len(self.lines)
+        self.block(block)
+        texts = self.take(results)
+        self.settle()
+        self.assign(names, texts, kinds)
+        if len(self.lines) == start:
+            self.line("pass")
+        self.depth -= 1
+
+    def loop(self, node: Node) -> None:
+        """`for` when only the count decides, `while` when only the condition does, else a `while` that counts."""
+        block = node.blocks[0]
+        trips, condition, *initial = node.inputs
+        index, *carried = block.inputs
+        again, *following = block.outputs
+        kinds = [kind_needed(value, as_) for value, as_ in zip(initial, carried, strict=True)]
+        is_for = is_true(condition) and is_true(again)
+        counts = not is_for and (index.has_uses or constant(trips) != INT_MAX)
+        if not is_for and trips in self.waits:
+            self.settle()
+        read = [*initial, trips] if is_for else [condition, *initial]
+        texts = self.take(read)
+        self.settle()
+        names = []
+        for inner, outer in zip(carried, node.outputs, strict=True):
+            names.append(self.name(outer if inner.has_id_name else inner))
+            self.texts[inner] = self.texts[outer] = names[-1]
+        if is_for:
+            self.assign(names, texts[:-1], kinds)
+            self.line(f"for {self.name(index, 'i')} in range({texts[-1]}):")
+            self.inside(block, names, [""] * len(names), following)
+            return
+        names.insert(0, self.names.fresh("_"))
+        kinds.insert(0, "")
+        if not counts:
+            self.assign(names, texts, kinds)
+            self.line(f"while {names[0]}:")
+            self.inside(block, names, [""] * len(names), block.outputs)
+            return
+        counter = self.name(index, "i")
+        self.assign([counter, *names], ["0", *texts], ["", *kinds])
+        limit = "" if constant(trips) == INT_MAX else f"torch.lt({counter}, {self.text(trips)})"
+        self.line(f"while torch.__and__({limit}, {names[0]}):" if limit else f"while {names[0]}:")
+        self.inside(block, names, [""] * len(names), block.outputs)
+        self.depth += 1
+        self.line(f"{counter} = torch.add({counter}, 1)")
+        self.depth -= 1
+
+
+def is_true(value: Value) -> bool:
+    """Is it the constant True?"""
+    return is_constant(value) and value.type.key == "bool" and constant(value) is True
+
+
+def is_free(node: Node) -> bool:
+    """May the node be printed wherever its result is read: a constant, or a list of constants that one node of its block reads?"""
+    if node.kind in FREE:
+        return True
+    if len(node.outputs) != 1:
+        return False
+    value = node.outputs[0]
+    if is_constant(value):
+        return True
+    if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and value.has_id_name and len(node.inputs) < 20:
+        return all(map(is_constant, node.inputs)) and (not value.has_uses or may_wait(value))
+    return False
+
+
+def may_wait(value: Value) -> bool:
+    """Has the value one use, in its own block, and no name that a user gave it (a block's result may have one)?"""
+    if value.use_count != 1:
+        return False
+    user = value.uses[0].user
+    if user.owner is not value.node.owner:
+        return False
+    return value.has_id_name or user.owner is not None and user is user.owner.return_node
+
+
+def kind_needed(value: Value, target: Value) -> str:
+    """The annotation a target needs to be of its type when `value` is what is assigned; empty when none."""
+    own = "None" if is_none(value) else type_key(value.type)
+    return "" if own == type_key(target.type) else annotation(target.type)
+
+
+__all__ = ["to_script"]
