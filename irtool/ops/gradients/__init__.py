@@ -5,13 +5,10 @@ Importing the package loads them all; `Op.formulas` does that on first use, so t
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
-MODULES: tuple[str, ...] = (
-    "pointwise", "pointwise_binary", "cast", "reduction", "statistics", "softmax",
-    "shape", "joining", "activation", "matmul", "indexing", "scatter",
-    "diagonal", "padding", "scan", "sort",
-)
-"""One module of this package each: formulas of the operators in the family module of that name."""
+MODULES: tuple[str, ...] = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
+"""The modules of this package: formulas of the operators in the family module of that name, and `parts`, what they share."""
 
 for _name in MODULES:
     import_module(f"irtool.ops.gradients.{_name}")

@@ -1,0 +1,204 @@
+"""Gradients of running sums, products and extremes, differences and integrals along a dimension."""
+from __future__ import annotations
+
+from irtool.ops.scan import table
+from irtool.ops.tensor import Tensor, number, torch
+
+
+def from_behind(grad: Tensor, dim: int) -> Tensor:
+    """Running sum from the end."""
+    return grad.flip([dim]).cumsum(dim).flip([dim])
+
+
+@table.gradient("cumsum")
+def cumsum_gradient(self: Tensor, dim: int, dtype: int | None):
+    def backward(grad: Tensor):
+        return from_behind(grad, dim), None, None
+
+    return torch.cumsum(self, dim, dtype=dtype), backward
+
+
+@table.gradient("cumprod")
+def cumprod_gradient(self: Tensor, dim: int, dtype: int | None):
+    result = torch.cumprod(self, dim, dtype=dtype)
+
+    def backward(grad: Tensor):
+        if self.dim() == 0:
+            return grad * torch.ones_like(self), None, None
+        if bool((self == 0).any()):
+            # before the place: all factors; behind it: the products from there on, each with its gradient
+            x = self.transpose(dim, -1)
+            extent = x.size(-1)
+            ones = torch.ones_like(x.narrow(-1, 0, 1))
+            before = torch.cat([ones, x.narrow(-1, 0, extent - 1)], -1).cumprod(-1).conj()
+            above = torch.ones([extent, extent], dtype=torch.bool).triu(1)
+            behind = torch.where(above, x.unsqueeze(-2).conj(), torch.ones_like(x).unsqueeze(-2)).cumprod(-1)
+            total = (behind.triu() * grad.transpose(dim, -1).unsqueeze(-2)).sum([-1])
+            return (before * total).transpose(dim, -1), None, None
+        return from_behind(grad * result.conj(), dim) / self.conj(), None, None
+
+    return result, backward
+
+
+@table.gradient("logcumsumexp _logcumsumexp")
+def logcumsumexp_gradient(self: Tensor, dim: int):
+    result = torch.logcumsumexp(self, dim)
+
+    def backward(grad: Tensor):
+        if self.dim() == 0:
+            return grad, None
+        # positive and negative gradients apart, in logarithms
+        least = torch.full_like(grad, -float("inf"))
+        logs = torch.where(grad == 0, torch.ones_like(grad), grad.abs()).log()
+        up = (torch.where(grad > 0, logs, least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
+        down = (torch.where(grad < 0, logs, least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
+        return (up + self).exp() - (down + self).exp(), None
+
+    return result, backward
+
+
+@table.gradient("cummax")
+def cummax_gradient(self: Tensor, dim: int):
+    values, indices = torch.cummax(self, dim)
+
+    def backward(grad: Tensor):
+        return torch.zeros_like(grad).scatter_add(dim, indices, grad), None
+
+    return values, indices, backward
+
+
+@table.gradient("cummin")
+def cummin_gradient(self: Tensor, dim: int):
+    values, indices = torch.cummin(self, dim)
+
+    def backward(grad: Tensor):
+        return torch.zeros_like(grad).scatter_add(dim, indices, grad), None
+
+    return values, indices, backward
+
+
+# ---- differences and integrals
+
+def difference_back(grad: Tensor, dim: int) -> Tensor:
+    """Gradient of x[1:] - x[:-1]."""
+    sizes = grad.size()
+    sizes[dim] = 1
+    zero = grad.new_zeros(sizes)
+    return torch.cat([zero, grad], dim) - torch.cat([grad, zero], dim)
+
+
+def mean_back(grad: Tensor, dim: int) -> Tensor:
+    """Gradient of (x[1:] + x[:-1]) / 2."""
+    sizes = grad.size()
+    sizes[dim] = 1
+    zero = grad.new_zeros(sizes)
+    return (torch.cat([zero, grad], dim) + torch.cat([grad, zero], dim)) / 2
+
+
+@table.gradient("diff")
+def diff_gradient(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None):
+    result = torch.diff(self, n, dim, prepend, append)
+
+    def backward(grad: Tensor):
+        before, behind = 0, 0
+        if prepend is not None:
+            before = prepend.size(dim)
+        if append is not None:
+            behind = append.size(dim)
+        whole = before + self.size(dim) + behind
+        sizes = self.size()
+        sizes[dim] = whole
+        for_whole = grad.new_zeros(sizes)
+        if n < whole:
+            for_whole = grad
+            for _ in range(n):
+                for_whole = difference_back(for_whole, dim)
+        for_prepend: Tensor | None = None
+        for_append: Tensor | None = None
+        if prepend is not None:
+            for_prepend = for_whole.narrow(dim, 0, before)
+        if append is not None:
+            for_append = for_whole.narrow(dim, whole - behind, behind)
+        return for_whole.narrow(dim, before, self.size(dim)), None, None, for_prepend, for_append
+
+    return result, backward
+
+
+def steps_of(x: Tensor, dim: int, rank: int) -> Tensor:
+    """Differences of places; a vector lies along `dim` of `rank` dimensions."""
+    if x.dim() == 1:
+        shape = [1] * rank
+        shape[dim] = x.size(0) - 1
+        return (x.narrow(0, 1, x.size(0) - 1) - x.narrow(0, 0, x.size(0) - 1)).reshape(shape)
+    return x.narrow(dim, 1, x.size(dim) - 1) - x.narrow(dim, 0, x.size(dim) - 1)
+
+
+def by_places(grad: Tensor, y: Tensor, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Gradients of the means between neighbours times steps, for y and x."""
+    steps = steps_of(x, dim, y.dim())
+    between = (y.narrow(dim, 1, y.size(dim) - 1) + y.narrow(dim, 0, y.size(dim) - 1)) / 2
+    for_y = mean_back(grad * steps.conj() + torch.zeros_like(between), dim).sum_to_size(y.size())
+    for_steps = (grad * between.conj()).sum_to_size(steps.size())
+    if x.dim() == 1:
+        return for_y, difference_back(for_steps.reshape([-1]), 0)
+    return for_y, difference_back(for_steps, dim)
+
+
+@table.gradient("trapezoid.x trapz.x")
+def trapezoid_x_gradient(y: Tensor, x: Tensor, dim: int):
+    result = torch.trapezoid(y, x, dim=dim)
+
+    def backward(grad: Tensor):
+        if y.size(dim) == 0:
+            return torch.zeros_like(y), torch.zeros_like(x), None
+        for_y, for_x = by_places(grad.unsqueeze(dim), y, x, dim)
+        return for_y, for_x, None
+
+    return result, backward
+
+
+@table.gradient("cumulative_trapezoid.x")
+def cumulative_trapezoid_x_gradient(y: Tensor, x: Tensor, dim: int):
+    result = torch.cumulative_trapezoid(y, x, dim=dim)
+
+    def backward(grad: Tensor):
+        for_y, for_x = by_places(from_behind(grad, dim), y, x, dim)
+        return for_y, for_x, None
+
+    return result, backward
+
+
+@table.gradient("trapezoid.dx")
+def trapezoid_dx_gradient(y: Tensor, dx: number, dim: int):
+    sizes = y.size()
+
+    def backward(grad: Tensor):
+        if sizes[dim] == 0:
+            return grad.new_zeros(sizes), None, None
+        between = [size for size in sizes]
+        between[dim] = sizes[dim] - 1
+        return mean_back((grad.unsqueeze(dim) * dx).expand(between), dim), None, None
+
+    return torch.trapezoid(y, dx=dx, dim=dim), backward
+
+
+@table.gradient("trapz.dx")
+def trapz_dx_gradient(y: Tensor, dx: float, dim: int):
+    sizes = y.size()
+
+    def backward(grad: Tensor):
+        if sizes[dim] == 0:
+            return grad.new_zeros(sizes), None, None
+        between = [size for size in sizes]
+        between[dim] = sizes[dim] - 1
+        return mean_back((grad.unsqueeze(dim) * dx).expand(between), dim), None, None
+
+    return torch.trapezoid(y, dx=dx, dim=dim), backward
+
+
+@table.gradient("cumulative_trapezoid.dx")
+def cumulative_trapezoid_dx_gradient(y: Tensor, dx: number, dim: int):
+    def backward(grad: Tensor):
+        return mean_back(from_behind(grad, dim) * dx, dim), None, None
+
+    return torch.cumulative_trapezoid(y, dx=dx, dim=dim), backward
