@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from irtool.ops import OPS
     from irtool.passes import PASSES
     from irtool.passmanager import PassManager
+    from irtool.script import from_script
     from irtool.script.to_python import to_script
     from irtool.text.parser import parse
 
@@ -31,6 +32,7 @@ _HOMES = {
     "parse": "irtool.text.parser",
     "run": "irtool.interpret", "vjp": "irtool.execute.gradients", "register_python_op": "irtool.interpret",
     "to_script": "irtool.script.to_python",
+    "from_script": "irtool.script",
     "PassManager": "irtool.passmanager",
     "PASSES": "irtool.passes",
     "OPS": "irtool.ops",
@@ -44,8 +46,8 @@ _HOMES = {
 
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager", "PipelineError",
-    "RunError", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "parse", "register_python_op", "run", "to_script",
-    "verify", "vjp",
+    "RunError", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "from_script", "parse", "register_python_op",
+    "run", "to_script", "verify", "vjp",
 ]
 
 

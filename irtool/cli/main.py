@@ -21,6 +21,7 @@ COMMANDS = {    # name: (group of the help text, module, one line)
     "run": ("Work on a graph", "irtool.cli.run", "run a graph on arrays"),
     "fmt": ("Work on a graph", "irtool.cli.fmt", "print IR text canonically, or in another dialect"),
     "decompile": ("Work on a graph", "irtool.cli.decompile", "print a graph as TorchScript source"),
+    "compile": ("To and from Python", "irtool.cli.compile", "compile TorchScript source to IR, without executing it"),
     "passes": ("Find out", "irtool.cli.passes", "list the passes and their options"),
     "ops": ("Find out", "irtool.cli.ops", "list the operators and what is known of each"),
     "completion": ("Find out", "irtool.cli.completion", "print a completion script for a shell"),

@@ -10,4 +10,7 @@ from __future__ import annotations
 
 from irtool.script.front import compile_function_source, compile_source
 
-__all__ = ["compile_function_source", "compile_source"]
+from_script = compile_source
+"""Its name in `irtool`."""
+
+__all__ = ["compile_function_source", "compile_source", "from_script"]

@@ -106,17 +106,27 @@ def union(parts: list[Type]) -> Type:
     return types.union_of(kept)
 
 
+def repeats(node: ast.expr | None) -> int:
+    """N of `BroadcastingListN[T]`, where a lone T stands for N of them; else 0."""
+    while isinstance(node, ast.Subscript):
+        name = (dotted(node.value) or "").rpartition(".")[2]
+        if name.startswith("BroadcastingList") and name[16:].isdecimal():
+            return int(name[16:])
+        node = node.slice if name == "Optional" else None
+    return 0
+
+
 class Signature:
     """Parameters in order: name, type, default (None: none), whether the type was left out; the declared result, if any."""
 
-    __slots__ = ("names", "types", "inferred", "defaults", "nodes", "result")
+    __slots__ = ("names", "types", "inferred", "defaults", "repeats", "result")
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.types: list[Type] = []
         self.inferred: list[bool] = []
         self.defaults: list[ast.expr | None] = []
-        self.nodes: list[ast.AST] = []
+        self.repeats: list[int] = []
         self.result: Type | None = None
 
 
@@ -142,7 +152,7 @@ def signature(function: Function) -> Signature:
     missing = len(positional) - len(arguments.defaults)
     for i, argument in enumerate(every):
         found.names.append(argument.arg)
-        found.nodes.append(argument)
+        found.repeats.append(repeats(argument.annotation))
         found.defaults.append(arguments.defaults[i - missing] if missing <= i < len(positional) else None)
         declared = _parameter_type(argument, commented[i] if commented else None, place)
         found.types.append(declared or types.TENSOR)

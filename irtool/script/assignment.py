@@ -68,7 +68,8 @@ def checked(e: Emitter, name: str, value: Value, outside: Value, node: ast.AST) 
     wanted = wanted or outside.type
     value = e.converted(value, wanted)
     if not types.is_subtype(value.type, wanted):
-        message = f"Variable '{name}' previously had type {type_name(wanted)} but is now being assigned to a value of type {e.type_name(value)}"
+        message = (f"Variable '{name}' previously had type {type_name(wanted)} but is now being assigned to a value of type "
+                   f"{e.type_name(value)}")
         if isinstance(wanted, ListType) and isinstance(value.type, ListType):
             message += ("\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of "
                         "another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)")

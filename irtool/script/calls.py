@@ -10,6 +10,7 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.script.archive_code import unchecked_cast, uninitialized
 from irtool.script.annotations import annotation, signature, type_name, union
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Meaning
@@ -70,8 +71,8 @@ def schema_of_function(function: Function) -> Schema:
     """A function's parameters as a schema, so that one matcher serves all calls."""
     found = signature(function)
     parameters = []
-    for name, type, default in zip(found.names, found.types, found.defaults, strict=True):
-        parameters.append(Argument(name, type, type.text, 0, MISSING if default is None else default, False, None))
+    for name, type, default, count in zip(found.names, found.types, found.defaults, found.repeats, strict=True):
+        parameters.append(Argument(name, type, type.text, count, MISSING if default is None else default, False, None))
     text = f"{function.name}({', '.join(f'{type.text} {name}' for name, type in zip(found.names, found.types, strict=True))})"
     return Schema(text, function.name, tuple(parameters), (), False, False)
 
@@ -97,7 +98,10 @@ def default(e: Emitter, argument: object) -> Value:
     node = argument.default
     if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool) and argument.type.key == "float":
         return e.constant(float(node.value))
-    return value_of(e, node, argument.type)
+    value = value_of(e, node, argument.type)
+    if argument.fixed_size and value.type.key in ("int", "float"):
+        return e.list_value([value] * argument.fixed_size, value.type)
+    return value
 
 
 def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
@@ -157,6 +161,21 @@ def extremum(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
     if len(given) > 2 and all(types.same(each.type, given[0].type) for each in given):
         given = [e.list_value(given, given[0].type)]
     return e.operator(node, f"prim::{callee.name}", given, named)
+
+
+def absolute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`abs(x)`, of tensors and of numbers."""
+    value = _one(e, node, "abs")
+    return e.operator(node, "aten::abs" if isinstance(value.type, types.TensorType) else "prim::abs", [value])
+
+
+def rounded(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`round(x)`: of a number a float, as torch has it."""
+    given, named = arguments(e, node)
+    e.at(node)
+    if len(given) == 1 and given[0].type.key in ("int", "float"):
+        return e.one("aten::round", given, types.FLOAT)
+    return e.operator(node, "aten::round", given, named)
 
 
 def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
@@ -351,11 +370,13 @@ def tensor_tolist(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
 SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]] = {
     "int": cast("aten::Int", "int"), "float": cast("aten::Float", "float"), "bool": cast("aten::Bool", "bool"),
     "complex": cast("aten::Complex", "complex"), "str": cast("aten::str", "str"), "len": length, "min": extremum, "max": extremum,
-    "range": range_, "zip": zip_, "enumerate": enumerate_, "isinstance": instance, "print": printed, "annotate": annotate,
+    "abs": absolute, "round": rounded, "range": range_, "zip": zip_, "enumerate": enumerate_,
+    "isinstance": instance, "print": printed, "annotate": annotate,
+    "unchecked_cast": unchecked_cast, "uninitialized": uninitialized,
     "unwrap_optional": unwrap_optional, "list": list_, "dict": dict_, "tuple": tuple_, "hasattr": has_attribute,
     "getattr": get_attribute, "is_scripting": known(True), "never": known(False), "is_tensor": is_tensor,
     **{name: operator(f"aten::{name}") for name in
-       ("abs", "round", "sum", "sorted", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
+       ("sum", "sorted", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
     **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},
     **{f"tensor.{name}": tensor_cast for name in
        ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable
 
 from irtool.ir import types
-from irtool.ir.attribute import Attribute, Opaque
+from irtool.ir.attribute import Attribute
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Block, Value
 from irtool.ir.types import ListType, OptionalType, TupleType, Type, UnionType
@@ -195,8 +195,7 @@ def instance_check(e: Emitter, node: ast.Call) -> Condition:
         return Condition(e.constant(True), True)
     if not yes and value.type.key != "Any":
         return Condition(e.constant(False), False)
-    text = "[" + ", ".join(type.text for type in wanted) + "]"
-    found = e.one("prim::isinstance", (value,), types.BOOL, {"types": Attribute(text, Opaque(text))})
+    found = e.one("prim::isinstance", (value,), types.BOOL, {"types": Attribute.of(wanted)})
     if not isinstance(node.args[0], ast.Name):
         return Condition(found)
     name = node.args[0].id

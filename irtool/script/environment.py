@@ -28,7 +28,7 @@ class Environment:
         self.declared: dict[str, Type] = {}
         """Types given by annotations."""
         self.parent = parent
-        self.frame_parent = continues.frame_parent if continues is not None else parent
+        self.frame_parent: Environment | None = continues.frame_parent if continues is not None else parent
         """The frame outside of this one in the program: assignments are checked against it."""
 
     def frames(self) -> Iterator[Environment]:

@@ -157,8 +157,9 @@ def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right
     """`left op right`."""
     kind = BINARY[op]
     if op is ast.Mod and left.type.key == "str":
-        operand = right if isinstance(right.type, TupleType) else e.tuple_value([right])
-        return e.one("aten::percentFormat", (left, *e.unpacked(operand)), types.STR)
+        return e.one("aten::percentFormat", (left, right), types.STR)
+    if op is ast.Add and isinstance(left.type, TupleType) and isinstance(right.type, TupleType):
+        return e.tuple_value([*e.unpacked(left), *e.unpacked(right)])
     if op is ast.FloorDiv and isinstance(left.type, types.TensorType):
         kind = "aten::floor_divide"
     if op is ast.Mult and isinstance(right.type, ListType) and left.type.key == "int":
@@ -203,12 +204,19 @@ def comparison(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     right = value_of(e, node.comparators[0])
     e.at(node)
     if isinstance(op, ast.In | ast.NotIn):
-        if isinstance(right.type, TupleType):
-            found = e.operator(node, "aten::__contains__", [e.list_value(e.unpacked(right), left.type), left])
-        else:
-            found = e.operator(node, "aten::__contains__", [right, left])
+        found = contains(e, node, right, left)
         return e.operator(node, "aten::__not__", [found]) if isinstance(op, ast.NotIn) else found
     return mixed(e, node, COMPARISONS[type(op)], left, right)
+
+
+def contains(e: Emitter, node: ast.expr, container: Value, item: Value) -> Value:
+    """`item in container`; a string is searched."""
+    if isinstance(container.type, TupleType):
+        container = e.list_value(e.unpacked(container), item.type)
+    if container.type.key == "str" and item.type.key == "str":
+        found = e.operator(node, "aten::find", [container, item, e.constant(0), e.operator(node, "aten::len", [container])])
+        return e.operator(node, "aten::ne", [found, e.constant(-1)])
+    return e.operator(node, "aten::__contains__", [container, item])
 
 
 def boolean(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
@@ -342,7 +350,8 @@ def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     held, value_type = unified_elements(e, node, held, wanted[1], "value")
     if isinstance(key_type, UnionType):
         e.fail(node, "Dict keys must be of one type")
-    return e.one("prim::DictConstruct", [each for pair in zip(keys, held, strict=True) for each in pair], types.dict_of(key_type, value_type))
+    pairs = [each for pair in zip(keys, held, strict=True) for each in pair]
+    return e.one("prim::DictConstruct", pairs, types.dict_of(key_type, value_type))
 
 
 def joined_string(e: Emitter, node: ast.expr, hint: Type | None) -> Value:

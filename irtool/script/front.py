@@ -13,16 +13,17 @@ from irtool.ir.source import Diagnostic
 from irtool.script.annotations import SIMPLE, signature
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Meaning
-from irtool.script.names import EXCEPTIONS, SPECIALS, python_name
+from irtool.script.names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
 from irtool.script.reader import TOO_DEEP, Function, Unit, fail, joined, read
 from irtool.script.statements import function_body
 from irtool.script.values import Called, Literal, Namespace, Python
 
 
-def compile_source(source: str, name: str | None = None, filename: str = "<string>") -> Module:
+def compile_source(source: str, name: str | None = None, filename: str = "<string>", *, literals: bool = False) -> Module:
     """Compile TorchScript source, without executing any of it; gives a Module with a graph per function, or only the one called `name`.
 
-    Calls of other functions of the source are inlined. Raises ParseError with the place of what torch would refuse.
+    Calls of other functions of the source are inlined. With `literals`, functions may read literals of the file's top level. Raises
+    ParseError with the place of what torch would refuse.
     """
     unit = read(source, filename)
     if name is not None and name not in unit.functions:
@@ -32,6 +33,7 @@ def compile_source(source: str, name: str | None = None, filename: str = "<strin
         raise ParseError(f"{filename}: no function definition",
                          [Diagnostic("error", "expected a function definition", unit.place, 1, 1)])
     compilation = Compilation()
+    compilation.literals = literals
     graphs: list[Graph] = []
     errors: list[Error] = []
     for function in unit.functions.values():
@@ -113,7 +115,7 @@ class Compilation:
         if name in unit.constants:
             value = unit.constants[name]
             return Literal(value) if isinstance(value, ast.Constant) else Python(type(value).__name__)
-        if name in SPECIALS or name in EXCEPTIONS or name in SIMPLE or name in ("Dict", "Tuple", "Optional", "Union", "dict", "tuple"):
+        if name in SPECIALS or name in ARCHIVE or name in EXCEPTIONS or name in SIMPLE or name in ("Dict", "Tuple", "Optional", "Union", "dict", "tuple"):
             return python_name(name)
         return None
 

@@ -161,9 +161,8 @@ def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Cal
         going = next_condition(e, flow, again)
         inner.block.add_output(going)
         finals = [inner.env.find(name) for name in carried]
-        for name, final, type in zip(carried, finals, declared, strict=True):
-            value = e.as_value(final, statement) if final is not None else e.uninitialized(type)
-            inner.block.add_output(value if flow.returned is not True or final is not None else e.uninitialized(type))
+        for final, type in zip(finals, declared, strict=True):
+            inner.block.add_output(e.as_value(final, statement) if final is not None else e.uninitialized(type))
     for name, type in zip(carried, declared, strict=True):
         e.env.set(name, node.add_output(e.graph.fresh_name(name), type))
     if flow.returned is False or flow.returned is None:

@@ -11,9 +11,11 @@ from irtool.script.values import Builtin, ExceptionClass, Known, Namespace, Pyth
 SPECIALS = frozenset((
     "range", "enumerate", "zip", "len", "int", "float", "bool", "complex", "str", "abs", "round", "min", "max", "sum", "sorted", "any",
     "all", "isinstance", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod", "list", "dict", "tuple", "getattr", "hasattr",
-    "print", "annotate", "reversed", "type", "super", "iter", "super", "next",
+    "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next",
 ))
 """Python's functions, and torch's that are no operators."""
+ARCHIVE: dict[str, Meaning] = {"ops": Namespace("torch.ops"), "inf": Known(math.inf), "nan": Known(math.nan)}
+"""Names that the code of archives, and what `irtool decompile` prints, has besides Python's."""
 EXCEPTIONS = frozenset((
     "Exception", "AssertionError", "AttributeError", "ArithmeticError", "FloatingPointError", "IndexError", "KeyError", "LookupError",
     "NameError", "NotImplementedError", "OSError", "OverflowError", "RuntimeError", "StopIteration", "TypeError", "ValueError",
@@ -46,6 +48,8 @@ def python_name(path: str) -> Meaning:
     head, dot, last = path.rpartition(".")
     if path in MODULES:
         return Namespace(path)
+    if path in ARCHIVE:
+        return ARCHIVE[path]
     if not dot:
         if path in EXCEPTIONS:
             return ExceptionClass(path)
@@ -76,8 +80,11 @@ def member(module: str, name: str) -> Meaning | None:
             return found
     if module == "torch" and name in TORCH_CONSTANTS and not (name in ("e",) and schemas(f"aten::{name}")):
         return Known(TORCH_CONSTANTS[name])
-    if module == "torch.ops.prim":
-        return Builtin(f"prim::{name}") if schemas(f"prim::{name}") else None
+    if module == "torch.ops":
+        return Namespace(path)
+    if module.startswith("torch.ops."):
+        kind = f"{module.removeprefix('torch.ops.')}::{name}"
+        return Builtin(kind) if schemas(kind) else None
     if module == "typing":
         return Python("type")
     kind = f"aten::{PREFIXES.get(module, '')}{name}"

@@ -179,7 +179,8 @@ def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch,
     a, b = replaced_where_left(e, name, first, second, a, b)
     type = unified(e, name, a, b)
     if type is None:
-        message = (f"Type mismatch: {name} is set to type {e.type_name(a)} in the true branch and type {e.type_name(b)} in the false branch")
+        message = (f"Type mismatch: {name} is set to type {e.type_name(a)} in the true branch and type {e.type_name(b)} in the false "
+                   "branch")
         if e.env.find(name) is not None:
             e.fail(at, message)
         e.env.errors[name] = message

@@ -66,14 +66,20 @@ def sliced(e: Emitter, node: ast.Subscript, held: Value) -> Value:
     start, stop, step = bounds(e, node.slice)
     e.at(node)
     if isinstance(held.type, TupleType):
-        known = [None if part is None else constant(part) if is_constant(part) else "?" for part in (start, stop, step)]
-        if "?" in known:
-            e.fail(node, "tuple slice bounds must be compile time constants")
-        return e.tuple_value(e.unpacked(held)[slice(*known)])
+        known = [known_bound(e, node, part) for part in (start, stop, step)]
+        return e.tuple_value(e.unpacked(held)[slice(known[0], known[1], known[2])])
     if not isinstance(held.type, ListType) and held.type.key != "str":
         e.fail(node, f"'{e.type_name(held)}' object is not subscriptable")
     none = e.none()
     return e.operator(node, "aten::slice", [held, start or none, stop or none, step or e.constant(1)])
+
+
+def known_bound(e: Emitter, node: ast.Subscript, bound: Value | None) -> int | None:
+    """A bound of a tuple's slice: the graph's types must know it."""
+    known = constant(bound) if bound is not None and is_constant(bound) else None
+    if bound is not None and bound.type.key != "None" and not isinstance(known, int):
+        e.fail(node, "tuple slice bounds must be compile time constants")
+    return known if isinstance(known, int) else None
 
 
 # ---------------------------------------------------------------- tensors
@@ -182,7 +188,7 @@ def store_in_tensor(e: Emitter, target: ast.Subscript, held: Value, value: Value
     view, indices = viewed(e, target, held)
     tensor = value
     if not isinstance(value.type, types.TensorType):
-        tensor = e.operator(target, "aten::tensor", [value, dtype_of(e, held), device_of(e, held), e.constant(False)])
+        tensor = e.operator(target, "aten::tensor", [value], {"dtype": dtype_of(e, view), "device": device_of(e, view)})
     if indices:
         e.operator(target, "aten::index_put_", [view, index_list(e, indices), tensor, e.constant(False)])
     else:

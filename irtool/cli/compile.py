@@ -1,0 +1,51 @@
+"""`irtool compile`: TorchScript source -> IR text. The source is read, never executed."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, Command, Option, Positional
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """Compile a file, or one function of it."""
+    from irtool.script import compile_source
+
+    path, name = split_name(arguments.file)
+    source = console.read(path)
+    module = compile_source(source.text, name, source.name, literals=arguments.literal_constants)
+    if not arguments.locations:
+        for graph in module.graphs:
+            drop_locations(graph)
+    console.save(arguments.output, str(module))
+    return 0
+
+
+def split_name(word: str) -> tuple[str, str | None]:
+    """`model.py:forward` -> (`model.py`, `forward`); a path without a function is itself."""
+    path, colon, name = word.rpartition(":")
+    return (path, name) if colon and name.isidentifier() else (word, None)
+
+
+def drop_locations(graph: object) -> None:
+    """Take the source comments off all nodes, those of closures too."""
+    from irtool.ir.graph import Graph
+
+    assert isinstance(graph, Graph)
+    for node in graph.walk():
+        node.tail = ""
+        inner = node.attributes.get("Subgraph")
+        if inner is not None and isinstance(inner.value, Graph):
+            drop_locations(inner.value)
+
+
+COMMAND = Command(
+    run, usage="MODEL.py[:FUNCTION]",
+    positionals=[Positional("file", "?", default="-", help="Python source, and behind a colon one function of it (-: standard input)")],
+    options=[
+        Option("--literal-constants", "functions may read literals that the file's top level defines (torch refuses)"),
+        Option("--locations", "source comments on the nodes", negatable=True),
+        Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-"),
+    ],
+    details="\n  irtool compile model.py:forward -o model.ir\n  irtool compile model.py | irtool opt --passes=cse\n")

@@ -1,0 +1,123 @@
+"""Record with torch what the programs of tests/data/script give: python tests/record_script.py (needs torch 2.13)."""
+from __future__ import annotations
+
+import importlib.util
+import json
+import linecache
+import re
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tests.script_programs import FOLDER, PROGRAMS, as_json, cases, inputs_of
+
+
+def to_torch(value: Any) -> Any:
+    """Arrays as tensors."""
+    return torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+
+
+def from_torch(value: Any) -> Any:
+    """Tensors as arrays."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().numpy()
+    if isinstance(value, tuple):
+        return tuple(from_torch(each) for each in value)
+    if isinstance(value, list):
+        return [from_torch(each) for each in value]
+    if isinstance(value, dict):
+        return {key: from_torch(each) for key, each in value.items()}
+    return value
+
+
+def operators(graph: Any) -> dict[str, int]:
+    """How many nodes of each kind, constants and casts of types left out."""
+    found: Counter[str] = Counter()
+
+    def block(nodes: Any) -> None:
+        for node in nodes:
+            found[node.kind()] += 1
+            for inner in node.blocks():
+                block(inner.nodes())
+
+    block(graph.nodes())
+    return dict(sorted(found.items()))
+
+
+def record(program: str) -> dict[str, Any]:
+    """Results and node kinds of every function of a program."""
+    spec = importlib.util.spec_from_file_location(f"script_{program}", FOLDER / f"{program}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    out: dict[str, Any] = {}
+    for name, lines in cases(program):
+        try:
+            compiled = torch.jit.script(getattr(module, name))
+        except Exception as error:
+            print(f"{program}.{name}: torch refuses: {str(error).strip()[:300]}")
+            continue
+        results = []
+        for line in lines:
+            try:
+                results.append(as_json(from_torch(compiled(*[to_torch(value) for value in inputs_of(line)]))))
+            except Exception as error:
+                results.append({"error": str(error).strip().split("\n")[-1]})
+        out[name] = {"results": results, "operators": operators(compiled.inlined_graph)}
+    return out
+
+
+HEADER = "from typing import *\nimport torch\nfrom torch import Tensor\n"
+
+
+def refusal(source: str) -> dict[str, Any] | None:
+    """torch's message for a rejected program: its first line, and the line of the program it points to."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rejected.py"
+        path.write_text(HEADER + source)
+        try:
+            spec = importlib.util.spec_from_file_location("script_rejected", path)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            linecache.checkcache()
+            torch.jit.script(module.f)
+        except Exception as error:
+            text = str(error)
+        else:
+            return None
+        found = re.search(r'", line (\d+)\n((?:.*\n)*?.*<--- HERE)', text)
+        if not found:
+            return {"message": text.strip().split("\n")[0], "line": 0}
+        shown = found[2].split("\n")
+        marked = next(i for i, line in enumerate(shown) if line.strip().startswith("~") or "<--- HERE" in line)
+        line = int(found[1]) - HEADER.count("\n")
+        program = source.split("\n")
+        pointed = shown[marked - 1]
+        at = [i + 1 for i, each in enumerate(program) if each == pointed]
+        return {"message": text.strip().split("\n")[0].rstrip(":"), "line": at[0] if at else line}
+
+
+def record_refusals() -> list[dict[str, Any]]:
+    """What torch says to each program of rejected.txt."""
+    out = []
+    for source in (FOLDER / "rejected.txt").read_text().split("# ====\n"):
+        found = refusal(source)
+        if found is None:
+            print("torch takes:", source)
+        out.append(found or {"message": "", "line": 0})
+    return out
+
+
+if __name__ == "__main__":
+    recorded = {program: record(program) for program in PROGRAMS if (FOLDER / f"{program}.py").exists()}
+    text = json.dumps(recorded, separators=(",", ":")).replace('},"', '},\n"')
+    (FOLDER / "recorded.json").write_text(text + "\n")
+    (FOLDER / "rejected.json").write_text("[\n" + ",\n".join(json.dumps(each) for each in record_refusals()) + "\n]\n")
+    print(sum(len(functions) for functions in recorded.values()), "functions")

@@ -1,0 +1,115 @@
+"""The script front end: programs give what torch recorded, rejected ones its words at the right place, closures their graphs."""
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import irtool
+from irtool.ir.verify import violations
+from irtool.script import compile_function_source, compile_source
+from tests.script_programs import FOLDER, PROGRAMS, agree, as_json, cases, inputs_of
+
+RECORDED = json.loads((FOLDER / "recorded.json").read_text())
+SOURCES = {program: (FOLDER / f"{program}.py").read_text() for program in PROGRAMS}
+CASES = [(program, name, lines) for program in PROGRAMS for name, lines in cases(program)]
+
+
+def result(graph: irtool.Graph, line: str) -> Any:
+    """What a run gives, as JSON; an error is an error."""
+    try:
+        return as_json(irtool.run(graph, inputs_of(line))[0])
+    except irtool.RunError as error:
+        return {"error": str(error)}
+
+
+@pytest.mark.parametrize("program, name, lines", CASES, ids=[f"{program}-{name}" for program, name, _ in CASES])
+def test_program_gives_what_torch_gives(program: str, name: str, lines: list[str]) -> None:
+    graph = compile_source(SOURCES[program], name, f"{program}.py").graph()
+    assert not violations(graph)
+    again = irtool.parse(str(graph)).graph()
+    for line, wanted in zip(lines, RECORDED[program][name]["results"], strict=True):
+        for each in (graph, again):
+            found = result(each, line)
+            if isinstance(wanted, dict) and "error" in wanted:
+                assert "error" in found, f"torch raises: {wanted['error']}"
+            else:
+                assert agree(found, wanted), f"{line}: {found} is not {wanted}"
+
+
+def test_there_are_as_many_programs_as_recorded() -> None:
+    assert {(program, name) for program, name, _ in CASES} == {(program, name) for program in PROGRAMS for name in RECORDED[program]}
+
+
+PLUMBING = ("prim::Constant", "prim::unchecked_cast", "prim::Uninitialized", "prim::If", "prim::TupleConstruct", "prim::TupleUnpack",
+            "prim::ListConstruct", "prim::Loop", "prim::min")
+
+
+def test_straight_programs_use_the_operators_torch_uses() -> None:
+    """Where nothing leaves a loop early and nothing is folded, the operators are torch's, one for one."""
+    different = []
+    for program, name, _ in CASES:
+        counts: Counter[str] = Counter(node.kind for node in compile_source(SOURCES[program], name).graph().walk())
+        theirs = Counter(RECORDED[program][name]["operators"])
+        for kind in PLUMBING:
+            counts.pop(kind, None)
+            theirs.pop(kind, None)
+        if counts != theirs:
+            different.append(name)
+    assert len(different) < len(CASES) * 0.2, different
+
+
+FORMULA = '''
+    @mul.gradient
+    def mul_gradient(self, other):
+        scale = 2
+
+        def backward(grad):
+            return (grad * other * scale).sum_to_size(self.size()), (grad * self).sum_to_size(other.size())
+
+        return self * other, backward
+'''
+
+
+def test_formula_returns_result_and_closure_with_context() -> None:
+    graph = compile_function_source(FORMULA, "pointwise.py", 40)
+    pair = graph.outputs[0].node.inputs[-1].node
+    closure, context = pair.inputs
+    assert closure.node.kind == "prim::Closure"
+    backward = closure.node.attributes["Subgraph"].value
+    assert isinstance(backward, irtool.Graph)
+    assert [value.name for value in context.node.inputs][0::2] == ["other.1", "self.1"]
+    assert str(backward.inputs[0].type) == "(Tensor, int, Tensor)"
+    assert "pointwise.py:46:20" in str(graph)
+
+
+def test_context_of_a_closure_that_names_nothing_is_empty() -> None:
+    graph = compile_function_source("def f(x):\n    def backward(g):\n        return g\n    return x, backward\n")
+    closure, context = graph.outputs[0].node.inputs[-1].node.inputs
+    assert str(context.type) == "()"
+    backward = closure.node.attributes["Subgraph"].value
+    assert isinstance(backward, irtool.Graph)
+    assert len(backward.inputs) == 2 and not violations(graph)
+
+
+def test_helpers_are_inlined() -> None:
+    helper = "def double(x):\n    return x * 2\n"
+    graph = compile_function_source("def f(x):\n    return double(x) + 1\n", helpers={"double": (helper, "helpers.py", 7)})
+    assert [node.kind for node in graph.block if node.kind != "prim::Constant"] == ["aten::mul", "aten::add"]
+
+
+def test_deep_nesting_is_a_diagnostic() -> None:
+    for text in ("def f(x):\n    return " + "(" * 100_000 + "x" + ")" * 100_000,
+                 "def f(x):\n    return " + "-" * 5_000 + "x",
+                 "def f(x):\n    return " + "x + " * 50_000 + "x",
+                 "def f(x, n: int):\n    if n == 0:\n        x = x\n" + "".join(
+                     f"    elif n == {i}:\n        x = x + {i}\n" for i in range(3000)) + "    return x\n"):
+        with pytest.raises(irtool.ParseError):
+            compile_source(text)
+
+
+def test_long_function_is_no_problem() -> None:
+    text = "def f(x):\n" + "".join(f"    x = x + {i}\n" for i in range(5000)) + "    return x\n"
+    assert len(compile_source(text).graph().nodes) > 5000
