@@ -49,6 +49,9 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
                 raise PassError(f"differentiate: graph '{name}' would give '{new}', and there is a graph of that name")
         taken.update(names)
         flags, by_types = _flags(graph, name, requires_grad, wrt)
+        if not any(flags):
+            hint = "; differentiate{requires-grad=all} differentiates all the same" if by_types else ""
+            module.warnings.append(f"no input of graph '{name}' requires a gradient{hint}")
         is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
         graph.metadata = {key: value for key, value in graph.metadata.items() if key != DEFINED}
         found = differentiate_graph(graph, flags, is_modern, by_types)

@@ -119,6 +119,8 @@ class Job:
         if arguments.verify_roundtrip:
             check_roundtrip(module, "the input")
         self.run_passes(module, piece, is_part)
+        for warning in module.warnings:
+            self.console.err(f"warning: {piece.name}: {warning}")
         if arguments.syntax:
             from irtool.text.convert import convert
 

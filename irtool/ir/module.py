@@ -10,11 +10,13 @@ from irtool.ir.graph import Graph
 class Module:
     """An ordered sequence of free text (`str`) and `Graph`s; `str(module)` prints it all back."""
 
-    __slots__ = ("items", "filename")
+    __slots__ = ("items", "filename", "warnings")
 
     def __init__(self, items: Iterable[str | Graph] = (), filename: str = "<string>") -> None:
         self.items: list[str | Graph] = list(items)
         self.filename = filename
+        self.warnings: list[str] = []
+        """What passes want said to whoever ran them."""
 
     @property
     def graphs(self) -> list[Graph]:

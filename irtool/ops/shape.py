@@ -20,8 +20,8 @@ CHANNELS_LAST, CHANNELS_LAST_3D = 2, 3
 
 @table.op("aten::size(Tensor self) -> int[]", "aten::sym_size(Tensor self) -> SymInt[]")
 def size(xp, self):
-    """Sizes of all dimensions, a list."""
-    return list(self.shape)
+    """Sizes of all dimensions, a list. Of an undefined gradient, whose size nobody reads: `[0]`."""
+    return [0] if self is None else list(self.shape)
 
 
 @table.op("aten::size.int(Tensor self, int dim) -> int", "aten::sym_size.int(Tensor self, int dim) -> SymInt")

@@ -377,6 +377,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::Constant": _constant, "onnx::Constant": _constant, "Transpose": _transpose, "onnx::Transpose": _transpose,
     "prim::None": lambda node, values: (None,) * len(node.outputs), "prim::Undefined": lambda node, values: (None,) * len(node.outputs),
     "prim::AutogradZero": lambda node, values: (None,) * len(node.outputs),
+    "prim::AnyDefined": lambda node, values: (np.asarray(any(value is not None for value in values), np.int64),),
     "prim::ListConstruct": lambda node, values: (values,), "prim::TupleConstruct": lambda node, values: (tuple(values),),
     "prim::NamedTupleConstruct": lambda node, values: (tuple(values),),
     "prim::DictConstruct": _dict, "prim::ListUnpack": _list_unpack, "prim::TupleUnpack": _tuple_unpack,

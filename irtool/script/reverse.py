@@ -11,9 +11,9 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import is_constant
-from irtool.ir.effects import facts_of, node_may_write
+from irtool.ir.effects import IF_KINDS, facts_of
 from irtool.ir.errors import Error, PassError, UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node, remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
@@ -65,25 +65,38 @@ def holds_tensors(type: Type) -> bool:
 def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:
     """The values at top level that a gradient can reach, from the inputs whose flag is set."""
     found = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
-    for node in graph.block:
-        operands = node.inputs if not node.blocks else (*node.inputs, *_outer(node))
-        if found.isdisjoint(operands) or not _passes_gradients(node, found):
-            continue
-        for value in node.outputs:
-            if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):
-                found.add(value)
+    _reach(graph.block, found, trust_types)
     return found
 
 
-def _outer(node: Node) -> list[Value]:
-    return [value for block in node.blocks for inner in block.walk() for value in inner.inputs] + \
-        [value for block in node.blocks for value in block.outputs]
+def _reach(block: Block, found: set[Value], trust_types: bool) -> None:
+    """Add the values of a block, and of the branches in it, that a gradient can reach."""
+    for node in block:
+        reached: Sequence[Value] = ()
+        if node.kind in IF_KINDS:
+            for inner in node.blocks:
+                _reach(inner, found, trust_types)
+            reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
+        elif not found.isdisjoint(_read_by(node)) and _passes_gradients(node, found):
+            reached = node.outputs
+        for value in reached:
+            if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):
+                found.add(value)
+
+
+def _read_by(node: Node) -> Sequence[Value]:
+    if not node.blocks:
+        return node.inputs
+    inner = [each for block in node.blocks for each in block.walk()]
+    return [*node.inputs, *[value for each in inner for value in each.inputs], *[value for block in node.blocks for value in block.outputs]]
 
 
 def _passes_gradients(node: Node, found: set[Value]) -> bool:
     """May a result depend on an operand in a way that has a gradient?"""
     if node.kind == "aten::type_as":
         return node.inputs[0] in found
+    if node.kind in ("prim::AnyDefined", "aten::detach"):
+        return False
     schema = schema_of(node)
     if schema is None:
         return True
@@ -111,6 +124,10 @@ class Differentiator:
         self.forward.sizes = {}
         self.captures: dict[Value, Value] = {}
         """Value of f -> the value of df that stands for it."""
+        self.inner_captures: dict[Value, Value] = {}
+        """The same for values computed in branches of f."""
+        self.block = self.df.block
+        """Where nodes of df go."""
         self.gradients: dict[Value, Item] = {}
         self.vjps: list[tuple[int, Value]] = []
         self.tensor = spell(types.TENSOR, graph.dialect)
@@ -125,9 +142,7 @@ class Differentiator:
                 given = self.new_input(value)
                 self.vjps.append((index, given))
                 self.add_gradient(value, given)
-        for node in reversed(f.block):
-            if any(value in self.needs for value in node.outputs):
-                self.visit(node)
+        self.sweep(f.block)
         output_vjps = []
         for index, value in enumerate(f.inputs):
             if value in self.needs and (value in self.gradients or not self.modern):
@@ -152,7 +167,10 @@ class Differentiator:
         """The value of df for one of f: itself where it is one of df already, else a capture."""
         if value.node.graph is self.df:
             return value
-        found = self.captures.get(value)
+        found = self.captures.get(value) or self.inner_captures.get(value)
+        if found is None and value.node.owner is not self.f.block:
+            found = self.inner_captures[value] = self.take(self.exported(value))
+            self.note(found, value)
         if found is None:
             found = self.captures[value] = self.df.block.add_input(self.df.fresh_id(), self.type_like(value.type))
             self.note(found, value)
@@ -209,15 +227,25 @@ class Differentiator:
         return total
 
     # -- nodes
+    def sweep(self, block: Block) -> None:
+        """The nodes of a block of f, last one first."""
+        for node in reversed(block):
+            if any(value in self.needs for value in node.outputs):
+                self.visit(node)
+
     def visit(self, node: Node) -> None:
         """Hand the gradients of a node's results to its operands."""
         if not any(value in self.gradients for value in node.outputs):
             return
-        self.build.at_end(self.df.block)
+        self.build.at_end(self.block)
         self.reverse.new_block()
-        self.build.tail = ""
         try:
-            if node.kind in STRUCTURE:
+            if node.kind in IF_KINDS and len(node.blocks) == 2:
+                self.choose(node)
+            elif node.blocks:
+                raise UnsupportedError(f"the gradient of {node.kind} is not supported yet"
+                                       + ("; run lower-grad-of first" if node.kind == "prim::GradOf" else ""))
+            elif node.kind in STRUCTURE:
                 self.hand_on(node)
             elif node.kind == "prim::AutogradAdd":
                 for value in node.inputs:
@@ -227,6 +255,55 @@ class Differentiator:
                 self.apply_formula(node)
         except Error as error:
             raise self.located(error, node) from None
+
+    def choose(self, node: Node) -> None:
+        """An `If`: an `If` on the same condition, which goes back through the branch that was taken."""
+        given = [self.gradients.get(value) for value in node.outputs]
+        made = self.build.node("prim::If", (self.take(node.inputs[0]),))
+        outer, outer_block = self.gradients, self.block
+        branches: list[tuple[Block, dict[Value, Item]]] = []
+        for inner in node.blocks:
+            self.gradients, self.block = {}, made.add_block()
+            self.build.at_end(self.block)
+            for value, item in zip(inner.outputs[:len(given)], given, strict=True):     # captures add results
+                if item is not None and value in self.needs:
+                    self.add_gradient(value, item)
+            self.sweep(inner)
+            branches.append((self.block, {value: item for value, item in self.gradients.items() if not inner.contains(value.node)}))
+        reached = list(dict.fromkeys(value for _, found in branches for value in found if value in self.needs))
+        for block, found in branches:
+            self.build.at_end(block)
+            self.reverse.new_block()
+            for value in reached:
+                item = found.get(value)
+                if item is None:
+                    item = self.build.node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output
+                block.add_output(self.reverse.value(item, value.type))
+        self.gradients, self.block = outer, outer_block
+        self.build.at_end(self.block)
+        for value in reached:
+            output = made.add_output(self.df.fresh_id(), self.tensor if isinstance(value.type, TensorType) else value.type)
+            self.note(output, value)
+            self.add_gradient(value, output)
+        if not reached:
+            made.remove()
+
+    def exported(self, value: Value) -> Value:
+        """A value computed in a branch of f as a result of the `If` around it (and of those around that)."""
+        block = value.node.owner_block
+        while block is not self.f.block:
+            owner = block.owning_node
+            if owner is None or owner.kind not in IF_KINDS:
+                raise UnsupportedError(f"a gradient needs %{value.name}, which is computed in a block of {owner.kind if owner else '?'}")
+            for inner in owner.blocks:
+                if inner is block:
+                    inner.add_output(value)
+                else:
+                    kind = self.f.dialect.undefined_kind if isinstance(value.type, TensorType) else "prim::Uninitialized"
+                    inner.add_output(Builder(self.f).at_end(inner).node(kind, output_types=(value.type,)).output)
+            value = owner.add_output(self.f.fresh_id(), value.type)
+            block = owner.owner_block
+        return value
 
     def hand_on(self, node: Node) -> None:
         """Gradients through lists and tuples."""
@@ -267,7 +344,7 @@ class Differentiator:
         formula = formula_of(schema)
         if formula is None:
             return
-        if node_may_write(node):
+        if schema.is_mutable:
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
         context = self.context_of(node, formula, arguments)
         count = len(formula.backward.inputs) - 1
@@ -302,7 +379,7 @@ class Differentiator:
                     output = region.add_output(self.df.fresh_id(), value.type)
                     self.note(output, target)
                     handed.append((target, output))
-        self.build.at_end(self.df.block)
+        self.build.at_end(self.block)
         if not handed:
             region.destroy()
         for target, output in handed:
@@ -478,7 +555,10 @@ def _values(item: Item) -> list[Value]:
 
 def _is_unsteady(node: Node) -> bool:
     """Does it draw random numbers, or write into a tensor?"""
-    return facts_of(node.kind).is_random or node_may_write(node) and node.kind not in MUTATORS
+    if facts_of(node.kind).is_random:
+        return True
+    schema = schema_of(node)
+    return schema is not None and schema.is_mutable and node.kind not in MUTATORS
 
 
 def _is_tensor(value: Value) -> bool:

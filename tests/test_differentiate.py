@@ -1,0 +1,211 @@
+"""Laws of the passes around differentiation: text between passes changes nothing, specialised is lowered, pairs fit."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool import PassManager
+from irtool.ir.module import Module
+from irtool.ir.pair import GradientPair, pair_violations, pairs
+from irtool.ir.rewrite import clone_graph
+from irtool.passes import PASSES
+
+OLD = """graph(%0 : Float(2, 3, 4)
+      %1 : Float(2, 3, 4)) {
+  %2 : Float(2, 3, 4) = aten::mul(%0, %1)
+  %3 : Float(2, 3, 4) = aten::mul(%2, %0)
+  %4 : Float(2, 3, 4) = aten::add[alpha={1}](%3, %1)
+  return (%4);
+}
+"""
+UNTYPED = """graph(%0 : Tensor, %1 : Tensor):
+  %2 : Tensor = aten::mul(%0, %1)
+  %3 : Tensor = aten::mul(%2, %0)
+  %5 : int = prim::Constant[value=2]()
+  %4 : Tensor = aten::add(%3, %1, %5)
+  return (%4)
+"""
+BRANCH = """graph(%0 : Tensor, %1 : Tensor, %c : bool):
+  %2 : Tensor = aten::mul(%0, %1)
+  %3 : Tensor = prim::If(%c)
+    block0():
+      %5 : Tensor = aten::tanh(%2)
+      %6 : Tensor = aten::mul(%5, %0)
+      -> (%6)
+    block1():
+      %7 : Tensor = aten::sin(%1)
+      -> (%7)
+  %8 : Tensor = aten::mul(%3, %2)
+  return (%8)
+"""
+BLOCKS = """graph(%a : Dynamic
+      %b : Dynamic
+      %c : Dynamic) {
+  %2 : Dynamic = aten::add[alpha={1}](%a, %b)
+  %4 : Dynamic = prim::If(%c)
+    block0() {
+      %5 : Dynamic = aten::add[alpha={1}](%2, %2)
+      -> (%5)
+    }
+    block1() {
+      %6 : Dynamic = aten::add[alpha={1}](%b, %2)
+      %7 : Dynamic = aten::add[alpha={1}](%6, %2)
+      -> (%7)
+    }
+  %8 : Dynamic = aten::add[alpha={1}](%4, %2)
+  return (%8);
+}
+"""
+
+
+def outcome(passes: str, text: str) -> tuple[bool, str]:
+    """What a pipeline prints, or that it fails."""
+    try:
+        return True, str(PassManager(passes, verify=True).run(irtool.parse(text)))
+    except irtool.Error as error:
+        return False, error.message
+
+
+@pytest.mark.parametrize("text", [OLD, UNTYPED, BRANCH], ids=["2018", "untyped", "branch"])
+def test_two_passes_are_two_processes(text: str) -> None:
+    names = [entry.name for entry in PASSES if not any(option.is_required for option in entry.options)]
+    first = {name: outcome(name, text) for name in names}
+    for a, b in itertools.product(names, names):
+        if first[a][0]:
+            assert outcome(f"{a},{b}", text) == outcome(b, first[a][1]), f"{a},{b}"
+
+
+def test_blocks_of_june_2018() -> None:
+    graph = irtool.parse(BLOCKS).graph()
+    choice = next(node for node in graph.block if node.kind == "prim::If")
+    first, second = choice.blocks
+    first.set_outputs(())
+    for node in reversed(first):
+        node.destroy()
+    choice.blocks = (second,)
+    assert str(graph) == BLOCKS.replace("""    block0() {
+      %5 : Dynamic = aten::add[alpha={1}](%2, %2)
+      -> (%5)
+    }
+    block1""", "    block0")
+    copy = clone_graph(graph)
+    for i, value in enumerate(value for value in copy.values() if value.has_id_name):
+        value.name = str(i + 3)
+    text = str(copy)
+    assert "  %3 : Dynamic = aten::add[alpha={1}](%a, %b)\n  %4 : Dynamic = prim::If(%c)\n    block0() {\n      %5" in text
+    assert text.endswith("  %7 : Dynamic = aten::add[alpha={1}](%4, %3)\n  return (%7);\n}\n")
+
+
+@pytest.mark.parametrize("text", [OLD, UNTYPED], ids=["2018", "untyped"])
+def test_specialised_is_lowered(text: str) -> None:
+    """For every subset of gradients that are there."""
+    rng = np.random.default_rng(1)
+    reverse = PassManager("differentiate").run(irtool.parse(text)).graph("df")
+    reverse.metadata = {}
+    plain = str(Module([reverse]))
+    captured = [rng.standard_normal((2, 3, 4), np.float32) for _ in range(3)]
+    sizes = [[2, 3, 4]] * (len(reverse.inputs) - 5)
+    for there in itertools.product((0, 1), repeat=2):
+        values = [rng.standard_normal((2, 3, 4), np.float32) if flag else None for flag in there] + captured + sizes
+        flags = ",".join(map(str, [*there, *[1] * (len(values) - 2)]))
+        special = irtool.run(PassManager(f"specialize-undef{{defined={flags}}}").run(irtool.parse(plain)), values)
+        lowered = irtool.run(PassManager("lower-grad-of").run(irtool.parse(plain)), values)
+        for one, other in zip(special, lowered, strict=True):
+            assert (one is None) == (other is None) == (not any(there))
+            if one is not None:
+                np.testing.assert_array_equal(one, other)
+
+
+def differences(module: Module, inputs: list[object], k: int) -> np.ndarray:
+    """Central differences of the sum of the output for input k."""
+    found = np.zeros_like(inputs[k])
+    for place in np.ndindex(found.shape):
+        sides = []
+        for step in (1e-6, -1e-6):
+            moved = [value.copy() if isinstance(value, np.ndarray) else value for value in inputs]
+            moved[k][place] += step
+            sides.append(irtool.run(module, moved)[0].sum())
+        found[place] = (sides[0] - sides[1]) / 2e-6
+    return found
+
+
+@pytest.mark.parametrize(("text", "more"), [(UNTYPED, []), (BRANCH, [True]), (BRANCH, [False])], ids=["straight", "then", "else"])
+def test_gradients_are_differences(text: str, more: list[object]) -> None:
+    rng = np.random.default_rng(0)
+    module = irtool.parse(text)
+    inputs = [rng.standard_normal((2, 3)), rng.standard_normal(3), *more]
+    found = irtool.vjp(module, inputs, [np.ones((2, 3))], [1, 0])
+    np.testing.assert_allclose(found[0], differences(module, inputs, 1), rtol=1e-6)
+    np.testing.assert_allclose(found[1], differences(module, inputs, 0), rtol=1e-6)
+
+
+def test_a_gradient_is_none_where_none_can_reach_and_zeros_where_it_did_not() -> None:
+    module = irtool.parse("graph(%x : Tensor, %y : Tensor):\n  %1 : Tensor = aten::sin(%x)\n  %2 : Tensor = aten::cos(%x)\n"
+                          "  return (%1, %2, %y)\n")
+    found = irtool.vjp(module, [np.ones(2), np.ones(2)], [None, None, None], [0, 1])
+    np.testing.assert_array_equal(found[0], np.zeros(2))
+    unreached = irtool.parse("graph(%x : Tensor, %y : Tensor):\n  %1 : Tensor = aten::sin(%x)\n  return (%1)\n")
+    assert irtool.vjp(unreached, [np.ones(2), np.ones(2)], [np.ones(2)], [1]) == [None]
+
+
+def test_the_gradient_of_a_gradient() -> None:
+    """sin'' through the reverse graph of the reverse graph; it holds branches where gradients may be missing."""
+    first = PassManager("differentiate").run(irtool.parse("graph(%x : Tensor):\n  %1 : Tensor = aten::sin(%x)\n  return (%1)\n"))
+    alone = Module([first.graph("df")])
+    alone.graph().metadata = {}
+    text = str(PassManager("lower-grad-of").run(alone))
+    assert PassManager("differentiate", verify=True).run(alone).names() == ["df", "ddf"]
+    x, g = np.linspace(-1, 1, 5), np.full(5, 2.0)
+    found = irtool.vjp(irtool.parse(text), [g, x], [np.ones(5)], [0, 1])
+    np.testing.assert_allclose(found[0], np.cos(x))
+    np.testing.assert_allclose(found[1], -2 * np.sin(x))
+
+
+def test_a_pair_knows_what_does_not_fit() -> None:
+    module = PassManager("differentiate").run(irtool.parse(OLD))
+    (pair,) = pairs(module)
+    assert (pair.real_outputs, pair.input_vjps, pair.output_vjps) == (1, [0, 1], [0, 1])
+    assert (pair.captured_inputs, pair.captured_outputs) == ([0, 1], [1])
+    assert pair.defined is None
+    assert pair.assumed == [True, False, True, True, True]
+    pair.df.metadata = {**pair.df.metadata, "df_output_vjps": "[0]"}
+    assert "df_output_vjps names 1" in pair_violations(module)[0].message
+    pair.df.metadata = {**pair.df.metadata, "of": "g"}
+    assert "which is not in" in pair_violations(module)[0].message
+
+
+def test_a_pair_is_edited_in_one_place() -> None:
+    module = PassManager("differentiate").run(irtool.parse(OLD))
+    (pair,) = pairs(module)
+    pair.rename("g", "dg")
+    assert irtool.parse(str(module)).names() == ["g", "dg"]
+    pair.unlink()
+    assert not list(pairs(irtool.parse(str(module))))
+    assert isinstance(pair, GradientPair)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ("{form=2017}", "expected 2018 or modern"),
+    ("{wrt=2}", "wrt=2, graph 'graph' has 2 inputs"),
+    ("{requires-grad=1}", "requires-grad has 1 flags, graph 'graph' has 2 inputs"),
+    ("{requires-grad=some}", "expected all, types, or 0 and 1 for each input"),
+])
+def test_wrong_options(options: str, message: str) -> None:
+    with pytest.raises(irtool.PassError, match=message):
+        PassManager(f"differentiate{options}").run(irtool.parse(UNTYPED))
+
+
+def test_a_warning_when_nothing_counts() -> None:
+    module = irtool.parse("graph(%x : Float(2, requires_grad=0, device=cpu)):\n  %1 : Tensor = aten::sin(%x)\n  return (%1)\n")
+    PassManager("differentiate").run(module)
+    assert "differentiate{requires-grad=all}" in module.warnings[0]
+    assert "return ()" in str(module.graph("df"))
+
+
+def test_an_operator_without_a_gradient_is_an_error_at_its_line() -> None:
+    with pytest.raises(irtool.UnsupportedError) as caught:
+        PassManager("differentiate").run(irtool.parse("graph(%x : Tensor):\n  %1 : Tensor = my::op(%x)\n  return (%1)\n", "f.ir"))
+    assert caught.value.diagnostics[0].line == 2
