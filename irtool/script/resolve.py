@@ -159,7 +159,8 @@ class Resolver:
             return False
         if index + 1 < len(arguments) and not arguments[index + 1].keyword_only:
             return False
-        if isinstance(first.type, ListType) or first.type.key == "None":
+        given = first.type.element if isinstance(first.type, OptionalType) else first.type
+        if isinstance(given, ListType) or given.key == "None":
             return False
         return not (isinstance(first.type, TupleType) and all(_fits_element(each, formal.element) for each in first.type.elements))
 

@@ -157,6 +157,8 @@ def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch,
     """One variable behind an `if`."""
     a, b = first.env.find(name), second.env.find(name)
     if a is b:
+        if isinstance(a, Value) and e.env.find(name) is not a:      # both assign one value from outside: one constant, say
+            e.env.set(name, a)
         return
     if a is None and not first.flow.exits or b is None and not second.flow.exits:
         if name == RESULT:
