@@ -18,7 +18,7 @@ from irtool.ops.tensor import Tensor, unwrapped, wrapped
 REAL_ONLY = frozenset(f"aten::{name}" for name in (
     "abs absolute sgn angle tanh sigmoid special_expit silu norm native_norm linalg_vector_norm frobenius_norm var std var_mean std_mean "
     "logit special_logit prod cumprod convolution _convolution conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
-    "batch_norm layer_norm rms_norm vdot").split())
+    "batch_norm layer_norm rms_norm vdot l1_loss triplet_margin_loss cdist dist pairwise_distance").split())
 """Kinds whose formulas are for real tensors: of complex ones the derivative is no plain multiplier."""
 
 

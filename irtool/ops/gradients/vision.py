@@ -1,4 +1,4 @@
-"""Gradients of shuffles of pixels and channels: the shuffle back."""
+"""Gradients of moving pixels between channels and places: back again."""
 from __future__ import annotations
 
 from irtool.ops.tensor import Tensor, torch

@@ -1,0 +1,81 @@
+"""Gradients of dropout. Numbers that are drawn have none."""
+from __future__ import annotations
+
+from irtool.ops.random import table
+from irtool.ops.tensor import Tensor, torch
+
+
+@table.gradient("dropout")
+def dropout_gradient(input: Tensor, p: float, train: bool):
+    result, kept = torch.native_dropout(input, p, train)
+    scale = 1.0
+    if train and p < 1.0:
+        scale = 1.0 / (1.0 - p)
+
+    def backward(grad: Tensor):
+        return torch.native_dropout_backward(grad, kept, scale), None, None
+
+    return result, backward
+
+
+@table.gradient("native_dropout")
+def native_dropout_gradient(input: Tensor, p: float, train: bool | None):
+    result, kept = torch.native_dropout(input, p, train)
+    scale = 1.0
+    if p < 1.0:
+        if train is None:
+            scale = 1.0 / (1.0 - p)
+        elif train:
+            scale = 1.0 / (1.0 - p)
+
+    def backward(grad: Tensor):
+        return torch.native_dropout_backward(grad, kept, scale), None, None
+
+    return result, kept, backward
+
+
+@table.gradient("native_dropout_backward")
+def native_dropout_backward_gradient(grad_output: Tensor, mask: Tensor, scale: float):
+    def backward(grad: Tensor):
+        return torch.native_dropout_backward(grad, mask, scale), None, None
+
+    return torch.native_dropout_backward(grad_output, mask, scale), backward
+
+
+@table.gradient("_masked_scale")
+def masked_scale_gradient(self: Tensor, mask: Tensor, scale: float):
+    def backward(grad: Tensor):
+        return grad * mask * scale, None, None
+
+    return torch._masked_scale(self, mask, scale), backward
+
+
+@table.gradient("feature_dropout")
+def feature_dropout_gradient(input: Tensor, p: float, train: bool):
+    kept = torch.feature_dropout(torch.ones_like(input), p, train)
+
+    def backward(grad: Tensor):
+        return grad * kept, None, None
+
+    return input * kept, backward
+
+
+@table.gradient("alpha_dropout")
+def alpha_dropout_gradient(input: Tensor, p: float, train: bool):
+    result = torch.alpha_dropout(input, p, train)
+
+    def backward(grad: Tensor):
+        found = grad
+        if train and p > 0.0:
+            saturation = 1.7580993408473766
+            scale = 0.0
+            if p < 1.0:
+                scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5
+            dropped = result - (saturation * scale * p - saturation * scale)
+            found = torch.where(dropped.abs() <= 1e-6, torch.zeros_like(grad), grad * scale)
+        return found, None, None
+
+    return result, backward
+
+
+table.no_gradient("random numbers")
