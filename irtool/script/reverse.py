@@ -23,6 +23,8 @@ from irtool.script.inlining import MUTATORS, NONE, Inliner, Item, Items, Known, 
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
+SOURCE = "prim::Uninitialized"
+"""The kind of the nodes that stand for inputs while df is being made."""
 FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
 
 
@@ -159,9 +161,13 @@ class Differentiator:
 
     def new_input(self, value: Value) -> Value:
         """An input of df for the gradient of a value of f."""
-        given = self.df.block.add_input(self.df.fresh_id(), self.type_like(value.type))
+        given = self.source(self.type_like(value.type))
         self.note(given, value)
         return given
+
+    def source(self, type: Type) -> Value:
+        """What will be an input of df: for now the result of a node on top, which stands above everything that may read it."""
+        return self.df.block.prepend(Node(SOURCE)).add_output(self.df.fresh_id(), type)
 
     def take(self, value: Value) -> Value:
         """The value of df for one of f: itself where it is one of df already, else a capture."""
@@ -172,7 +178,7 @@ class Differentiator:
             found = self.inner_captures[value] = self.take(self.exported(value))
             self.note(found, value)
         if found is None:
-            found = self.captures[value] = self.df.block.add_input(self.df.fresh_id(), self.type_like(value.type))
+            found = self.captures[value] = self.source(self.type_like(value.type))
             self.note(found, value)
         return found
 
@@ -486,13 +492,13 @@ class Differentiator:
     # -- two closed graphs
     def recompute_sizes(self) -> None:
         """The size of a value that is captured anyway is asked for in df rather than captured too."""
-        build = self.build.at_start(self.df.block)
+        outputs = set(self.f.outputs)
         for value, own in list(self.captures.items()):
             node = value.node
             if node.kind == "aten::size" and len(node.inputs) == 1 and own.has_uses:
                 whole = self.captures.get(node.inputs[0])
-                if whole is not None and whole.has_uses and value not in self.f.outputs:
-                    own.replace_all_uses_with(build.node("aten::size", (whole,), output_types=(own.type,)).output)
+                if whole is not None and whole.has_uses and value not in outputs:
+                    own.replace_all_uses_with(self.build.after(whole.node).node("aten::size", (whole,), output_types=(own.type,)).output)
 
     def lift(self, real_outputs: int) -> tuple[list[int], list[int]]:
         """Say where each captured value comes from; what is neither input nor output of f becomes a temporary. (inputs, outputs) of f."""
@@ -511,9 +517,10 @@ class Differentiator:
             elif value in places:
                 captured_inputs.append(places[value])
             else:
-                captured_outputs.append(f.block.add_output(value))
-                positions[value] = captured_outputs[-1]
+                positions[value] = len(f.outputs) + len(temporaries)
+                captured_outputs.append(positions[value])
                 temporaries.append(value)
+        f.block.set_outputs((*f.outputs, *temporaries))
         for value in temporaries:
             self.give_vjp(value, positions[value])
         return captured_inputs, captured_outputs
@@ -527,22 +534,18 @@ class Differentiator:
             return
         given = self.new_input(value)
         self.vjps.append((index, given))
-        if old.is_block_input:
-            self.build.at_start(self.df.block)
-        else:
-            self.build.after(old.node)
-        total = self.build.node("prim::AutogradAdd", (given, given), output_types=(self.tensor,)).output
+        total = self.build.after(old.node).node("prim::AutogradAdd", (given, given), output_types=(self.tensor,)).output
         old.replace_all_uses_with(total)
         total.node.replace_input(1, old)
 
     def in_order(self, inputs: Sequence[Value]) -> Graph:
         """A copy of df that takes `inputs` in this order, its names counted anew."""
         ordered = Graph(self.df.dialect)
-        mapping: dict[Value, Value] = {}
-        for value in inputs:
-            mapping[value] = ordered.block.add_input(ordered.fresh_id(), value.type)
+        taken = ordered.block.add_inputs((ordered.fresh_id(), value.type) for value in inputs)
+        mapping = dict(zip(inputs, taken, strict=True))
         for node in self.df.block:
-            clone_node(node, mapping, ordered.block, ordered)
+            if node.kind != SOURCE:
+                clone_node(node, mapping, ordered.block, ordered)
         ordered.block.set_outputs([mapping[value] for value in self.df.outputs])
         return ordered
 
