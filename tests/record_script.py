@@ -94,14 +94,24 @@ def refusal(source: str) -> dict[str, Any] | None:
             return None
         found = re.search(r'", line (\d+)\n((?:.*\n)*?.*<--- HERE)', text)
         if not found:
-            return {"message": text.strip().split("\n")[0], "line": 0}
-        shown = found[2].split("\n")
-        marked = next(i for i, line in enumerate(shown) if line.strip().startswith("~") or "<--- HERE" in line)
-        line = int(found[1]) - HEADER.count("\n")
-        program = source.split("\n")
-        pointed = shown[marked - 1]
-        at = [i + 1 for i, each in enumerate(program) if each == pointed]
-        return {"message": text.strip().split("\n")[0].rstrip(":"), "line": at[0] if at else line}
+            try:        # torch's own parser says it better than Python
+                torch.jit.CompilationUnit(source)
+            except RuntimeError as error:
+                own = re.search(r'", line (\d+)\n(?:.*\n)*?.*<--- HERE', str(error))
+                if own and any(word in text for word in ("is not defined", "loop", "starred")):
+                    return located(str(error), source)
+            return {"message": text.strip().split("\n")[0].rstrip(":").partition(" (rejected.py")[0], "line": 0}
+        return located(text, source)
+
+
+def located(text: str, source: str) -> dict[str, Any]:
+    """A message of torch: its first line, and the line of the program that is marked."""
+    found = re.search(r'", line (\d+)\n((?:.*\n)*?.*<--- HERE)', text)
+    assert found is not None
+    shown = found[2].split("\n")
+    marked = next(i for i, line in enumerate(shown) if line.strip().startswith("~") or "<--- HERE" in line)
+    at = [i + 1 for i, each in enumerate(source.split("\n")) if each == shown[marked - 1]]
+    return {"message": text.strip().split("\n")[0].strip().rstrip(":"), "line": at[0] if at else 0}
 
 
 def record_refusals() -> list[dict[str, Any]]:

@@ -113,3 +113,38 @@ def test_deep_nesting_is_a_diagnostic() -> None:
 def test_long_function_is_no_problem() -> None:
     text = "def f(x):\n" + "".join(f"    x = x + {i}\n" for i in range(5000)) + "    return x\n"
     assert len(compile_source(text).graph().nodes) > 5000
+
+
+REJECTED = (FOLDER / "rejected.txt").read_text().split("# ====\n")
+REFUSALS = json.loads((FOLDER / "rejected.json").read_text())
+
+
+@pytest.mark.parametrize("source, refusal", list(zip(REJECTED, REFUSALS, strict=True)),
+                         ids=[f"{i}-{refusal['message'][:40]}" for i, refusal in enumerate(REFUSALS)])
+def test_rejected_program_gets_torchs_words_at_the_right_line(source: str, refusal: dict[str, Any]) -> None:
+    with pytest.raises(irtool.ParseError) as caught:
+        compile_source(source, "f", "rejected.py")
+    diagnostic = caught.value.diagnostics[0]
+    assert refusal["message"] in diagnostic.message
+    assert not refusal["line"] or diagnostic.line == refusal["line"]
+    assert diagnostic.col > 0 and diagnostic.source is not None and diagnostic.source.name == "rejected.py"
+
+
+@pytest.mark.parametrize("body, message, column", [
+    ("    while n > 0:\n        n = n - 1\n    else:\n        n = 2\n    return n", "else branches of while loops aren't supported", 5),
+    ("    return +n", "unsupported unary operator: UAdd", 12),
+    ("    return nn", "undefined value nn (did you mean 'n'?)", 12),
+    ("    return torch.sine(n)", "object has no attribute sine (did you mean 'sin'?)", 12),
+    ("    é = torch.zeros(n); return é + nope", "undefined value nope", 36),
+])
+def test_messages_of_our_own_point_at_the_column(body: str, message: str, column: int) -> None:
+    with pytest.raises(irtool.ParseError) as caught:
+        compile_source(f"def f(n: int):\n{body}\n")
+    diagnostic = caught.value.diagnostics[0]
+    assert (diagnostic.message, diagnostic.col) == (message, column)
+
+
+def test_every_function_with_a_mistake_is_reported() -> None:
+    with pytest.raises(irtool.ParseError) as caught:
+        compile_source("def f(x):\n    return a\n\ndef g(x):\n    return x\n\ndef h(x):\n    return b\n")
+    assert [diagnostic.line for diagnostic in caught.value.diagnostics] == [2, 8]

@@ -14,7 +14,8 @@ def run(arguments: Arguments, console: Console) -> int:
 
     path, name = split_name(arguments.file)
     source = console.read(path)
-    module = compile_source(source.text, name, source.name, literals=arguments.literal_constants)
+    module = compile_source(source.text, name, source.name, first_line=source.first_line,
+                            literals=arguments.literal_constants)
     if not arguments.locations:
         for graph in module.graphs:
             drop_locations(graph)

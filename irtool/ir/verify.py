@@ -269,7 +269,8 @@ def _check_subgraphs(graph: Graph) -> Iterator[Found]:
         inner = subgraph.value if subgraph is not None else None
         if not isinstance(inner, Graph):
             continue
-        if len(inner.inputs) != len(node.inputs) and node.kind != "prim::PythonOp" and not node.kind.startswith("^"):
+        called = node.kind not in ("prim::PythonOp", "prim::Closure") and not node.kind.startswith("^")
+        if len(inner.inputs) != len(node.inputs) and called:
             yield node, f"the graph of {_show(node)} takes {len(inner.inputs)} values, it is given {len(node.inputs)}"
         for diagnostic in violations(inner):
             yield node, f"in the graph of {_show(node)}: {diagnostic.message}"

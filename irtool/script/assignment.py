@@ -31,7 +31,7 @@ def assign(e: Emitter, target: ast.expr, meaning: Meaning, statement: ast.AST, d
         store_item(e, target, e.as_value(meaning, statement))
     elif isinstance(target, ast.Attribute):
         holder = meaning_of(e, target.value)
-        what = f"'{e.type_name(holder)}'" if isinstance(holder, Value) else holder.what
+        what = e.type_name(holder) if isinstance(holder, Value) else holder.what
         e.fail(target, f"Tried to set an attribute: {target.attr} on a non-class: {what}")
     elif isinstance(target, ast.Starred):
         e.fail(target, "Starred assignment target must be in a list or tuple")
@@ -115,7 +115,7 @@ def unpack(e: Emitter, targets: Sequence[ast.expr], value: Value, node: ast.AST)
         e.fail(node, f"{e.type_name(value)} cannot be used as a tuple")
     after = len(targets) - starred[0] - 1 if starred else 0
     if not starred and len(parts) != len(targets):
-        e.fail(node, f"need {len(targets)} values to unpack, but found only {len(parts)}" if len(parts) < len(targets)
+        e.fail(node, f"need {len(targets)} values to unpack but found only {len(parts)}" if len(parts) < len(targets)
                else f"too many values to unpack: need {len(targets)} but found {len(parts)}")
     if starred and len(parts) < len(targets) - 1:
         e.fail(node, f"need at least {len(targets) - 1} values to unpack, but found only {len(parts)}")

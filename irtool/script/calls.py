@@ -10,8 +10,8 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
-from irtool.script.archive_code import unchecked_cast, uninitialized
 from irtool.script.annotations import annotation, signature, type_name, union
+from irtool.script.archive_code import unchecked_cast, uninitialized
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Meaning
 from irtool.script.reader import Function
@@ -32,7 +32,7 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
         if callee.receiver is not None:
             given.insert(0, callee.receiver)
         e.at(node)
-        return e.operator(node, callee.kind, given, named)
+        return e.operator(node, callee.kind, given, named, callee.receiver is not None)
     if isinstance(callee, Called):
         assert isinstance(callee.function, Function)
         return call_function(e, node, callee.function, *arguments(e, node))
@@ -47,7 +47,7 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
                 message = e.operator(node, "aten::str", [message])
         return ExceptionClass(callee.name, message)
     if isinstance(callee, Value):
-        e.fail(node, f"'{e.type_name(callee)}' object is not callable")
+        e.fail(node, f"cannot call a value of type '{e.type_name(callee)}'")
     if isinstance(callee, Python):
         e.fail(node, f"python value of type '{callee.kind}' cannot be called: it is not a function that can be compiled")
     e.fail(node, f"{callee.what} cannot be called")
@@ -67,13 +67,14 @@ def arguments(e: Emitter, node: ast.Call) -> Arguments:
 
 
 # ---------------------------------------------------------------- functions of the source
-def schema_of_function(function: Function) -> Schema:
+def schema_of_function(function: Function, graph: Graph) -> Schema:
     """A function's parameters as a schema, so that one matcher serves all calls."""
     found = signature(function)
     parameters = []
     for name, type, default, count in zip(found.names, found.types, found.defaults, found.repeats, strict=True):
         parameters.append(Argument(name, type, type.text, count, MISSING if default is None else default, False, None))
     text = f"{function.name}({', '.join(f'{type.text} {name}' for name, type in zip(found.names, found.types, strict=True))})"
+    text += f" -> {graph.outputs[0].type.text}"
     return Schema(text, function.name, tuple(parameters), (), False, False)
 
 
@@ -81,11 +82,11 @@ def call_function(e: Emitter, node: ast.AST, function: Function, given: Sequence
     """Inline a call of a function."""
     if e.compilation.is_active(function):
         e.fail(node, f"function '{function.name}' is called recursively. Recursive calls are not supported")
-    schema = schema_of_function(function)
+    graph = e.compilation.graph_of(function)
+    schema = schema_of_function(function, graph)
     match, reasons = e.resolver.choose([schema], given, named)
     if match is None:
         e.refuse_call(node, function.name, [schema], reasons)
-    graph = e.compilation.graph_of(function)
     e.at(node)
     return inline(e, graph, [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes])
 
@@ -183,12 +184,12 @@ def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Me
     given, named = arguments(e, node)
     if named:
         e.fail(node, "range does not accept any keyword arguments")
-    for value, part in zip(given, node.args, strict=False):
+    for value in given:
         if value.type.key != "int":
-            e.fail(part, f"Expected an integral type for range arguments, found {e.type_name(value)}")
+            e.fail(node, f"all inputs of range must be ints, found {e.type_name(value)} in argument {given.index(value)}")
     e.at(node)
     if not 1 <= len(given) <= 3:
-        e.fail(node, f"range expected at least 1 argument and at most 3, got {len(given)}")
+        e.fail(node, f"range expected at {'most 3 arguments' if given else 'least 1 argument'}, got {len(given)}")
     if len(given) == 1:
         return Range(None, given[0], None)
     return Range(given[0], given[1], given[2] if len(given) == 3 else e.constant(1))

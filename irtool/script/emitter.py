@@ -221,10 +221,11 @@ class Emitter:
             return self.constant(value, type)
         return self.constant(value) if type.key == "Scalar" else self.constant(value, type)
 
-    def operator(self, node: ast.AST, kind: str, given: Sequence[Value], named: Mapping[str, Value] | None = None) -> Value:
+    def operator(self, node: ast.AST, kind: str, given: Sequence[Value], named: Mapping[str, Value] | None = None,
+                 is_method: bool = False) -> Value:
         """Call an operator: the overload torch would choose, all arguments explicit. Raises ParseError listing the variants."""
         candidates = schemas(kind)
-        match, reasons = self.resolver.choose(candidates, given, named or {})
+        match, reasons = self.resolver.choose(candidates, given, named or {}, is_method)
         if match is None:
             self.refuse_call(node, kind, candidates, reasons)
         return self.apply(match)
@@ -272,7 +273,7 @@ class Emitter:
         if meaning.what == "python value":
             self.fail(node, f"python value of type '{kind}' cannot be used as a value. Perhaps it is a closed over global variable? If so, "
                             "please consider passing it in as an argument or use a local variable instead.")
-        self.fail(node, f"{meaning.what} cannot be used as a value")
+        self.fail(node, f"{getattr(meaning, 'name', meaning.what)} cannot be used as a value")
 
     def name_value(self, value: Value, name: str) -> None:
         """Call a temporary by the variable it is assigned to."""

@@ -6,6 +6,7 @@ its rules about assigning another type apply as if they stood there.
 """
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from irtool.ir.graph import Block, Value
@@ -23,8 +24,8 @@ class Environment:
 
     def __init__(self, parent: Environment | None = None, continues: Environment | None = None) -> None:
         self.names: dict[str, Meaning] = {}
-        self.errors: dict[str, str] = {}
-        """Names that have no value after an `if`, and why."""
+        self.errors: dict[str, tuple[str, ast.AST]] = {}
+        """Names that have no value after an `if`: why, and the `if`."""
         self.declared: dict[str, Type] = {}
         """Types given by annotations."""
         self.parent = parent
@@ -52,14 +53,14 @@ class Environment:
         """What the name means in the frames outside of this one."""
         return self.frame_parent.find(name) if self.frame_parent is not None else None
 
-    def error_of(self, name: str) -> str:
+    def error_of(self, name: str) -> tuple[str, ast.AST] | None:
         """Why the name has no value, where an `if` took it."""
         for frame in self.frames():
             if name in frame.names:
-                return ""
+                return None
             if name in frame.errors:
                 return frame.errors[name]
-        return ""
+        return None
 
     def declared_type(self, name: str) -> Type | None:
         """The type an annotation gave the name."""
@@ -133,9 +134,9 @@ class Branch:
             found.update(dict.fromkeys(frame.names))
         return list(found)
 
-    def undefined(self) -> dict[str, str]:
+    def undefined(self) -> dict[str, tuple[str, ast.AST]]:
         """Names without a value, and why."""
-        found: dict[str, str] = {}
+        found: dict[str, tuple[str, ast.AST]] = {}
         for frame in self._own_frames():
             for name, why in frame.errors.items():
                 found.setdefault(name, why)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from irtool.ir import types
 from irtool.ir.constants import constant, is_constant
-from irtool.ir.errors import did_you_mean
+from irtool.ir.errors import ParseError, did_you_mean
 from irtool.ir.graph import Value
 from irtool.ir.schema import schemas
 from irtool.ir.types import DictType, ListType, NamedTupleType, OptionalType, TupleType, Type, UnionType
@@ -64,21 +64,25 @@ def name(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     found = e.lookup(node.id)
     if found is None:
         why = error_of(e, node.id)
-        if why:
-            e.fail(node, why)
+        if why is not None:
+            message, where = why
+            note = e.place.diagnostic(node, "used here", 0, "note")
+            diagnostic = e.place.diagnostic(where, message, len("if"))
+            diagnostic.notes.append(note)
+            raise ParseError(message, [diagnostic])
         e.fail(node, f"undefined value {node.id}{did_you_mean(node.id, e.env.all_names() | set(e.function.unit.functions))}")
     return literal(e, found, node)
 
 
-def error_of(e: Emitter, name: str) -> str:
+def error_of(e: Emitter, name: str) -> tuple[str, ast.AST] | None:
     """Why a name has no value here."""
     emitter: Emitter | None = e
     while emitter is not None:
         why = emitter.env.error_of(name)
-        if why:
+        if why is not None:
             return why
         emitter = emitter.outer
-    return ""
+    return None
 
 
 def literal(e: Emitter, meaning: Meaning, node: ast.expr) -> Meaning:
@@ -241,7 +245,7 @@ def conditional(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
             values.append(value_of(e, part, hint))
     type = types.join(values[0].type, values[1].type)
     if type is None:
-        e.fail(node, f"If-expression type mismatch: true branch has type {e.type_name(values[0])} but false branch has type "
+        e.fail(node, f"if-expression's true branch has type {e.type_name(values[0])} but false branch has type "
                      f"{e.type_name(values[1])}")
     for block, value in zip(chosen.blocks, values, strict=True):
         block.add_output(value)
@@ -261,7 +265,7 @@ def constant_literal(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     if node.value is Ellipsis or isinstance(node.value, bytes):
         e.fail(node, f"Unknown Constant expression type {type(node.value).__name__}")
     if isinstance(node.value, int) and not isinstance(node.value, bool) and not -(2 ** 63) <= node.value < 2 ** 63:
-        e.fail(node, "Integral constant must be representable in 64 bits")
+        e.fail(node, "Integral constant out of range (must fit in a signed 64 bit integer)")
     return e.constant(node.value)
 
 

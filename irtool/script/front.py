@@ -19,13 +19,14 @@ from irtool.script.statements import function_body
 from irtool.script.values import Called, Literal, Namespace, Python
 
 
-def compile_source(source: str, name: str | None = None, filename: str = "<string>", *, literals: bool = False) -> Module:
+def compile_source(source: str, name: str | None = None, filename: str = "<string>", *, first_line: int = 1,
+                   literals: bool = False) -> Module:
     """Compile TorchScript source, without executing any of it; gives a Module with a graph per function, or only the one called `name`.
 
     Calls of other functions of the source are inlined. With `literals`, functions may read literals of the file's top level. Raises
     ParseError with the place of what torch would refuse.
     """
-    unit = read(source, filename)
+    unit = read(source, filename, first_line)
     if name is not None and name not in unit.functions:
         raise Error(f"{filename}: no function named '{name}'{did_you_mean(name, unit.functions)}"
                     + (f", expected one of: {', '.join(unit.functions)}" if unit.functions else ""))
@@ -63,6 +64,10 @@ def compile_function_source(text: str, filename: str = "<string>", first_line: i
     compilation = Compilation(helpers)
     (function,) = unit.functions.values()
     return compilation.graph_of(function)
+
+
+CONSTRUCTORS = ("Dict", "Tuple", "Optional", "Union", "dict", "tuple")
+"""Types that take types."""
 
 
 class Compilation:
@@ -115,7 +120,7 @@ class Compilation:
         if name in unit.constants:
             value = unit.constants[name]
             return Literal(value) if isinstance(value, ast.Constant) else Python(type(value).__name__)
-        if name in SPECIALS or name in ARCHIVE or name in EXCEPTIONS or name in SIMPLE or name in ("Dict", "Tuple", "Optional", "Union", "dict", "tuple"):
+        if any(name in known for known in (SPECIALS, ARCHIVE, EXCEPTIONS, SIMPLE, CONSTRUCTORS)):
             return python_name(name)
         return None
 

@@ -6,7 +6,6 @@ the statement or expression is compiled, with torch's words.
 from __future__ import annotations
 
 import ast
-import textwrap
 
 from irtool.ir.errors import Error, ParseError
 from irtool.ir.source import Diagnostic, SourceFile
@@ -31,13 +30,9 @@ TOO_DEEP = "statements or expressions are nested too deeply"
 
 
 class Place(SourceFile):
-    """The file a function stands in; `indent` columns were cut off every line of its text before it was parsed."""
+    """The file a function stands in, or the piece of it that was given."""
 
-    __slots__ = ("indent",)
-
-    def __init__(self, name: str, text: str, first_line: int = 1, indent: int = 0) -> None:
-        super().__init__(name, text, first_line)
-        self.indent = indent
+    __slots__ = ()
 
     def diagnostic(self, node: ast.AST, message: str, width: int = 0, severity: str = "error") -> Diagnostic:
         """A message at an ast node (or its first `width` characters)."""
@@ -58,8 +53,8 @@ class Place(SourceFile):
     def _column(self, text: str, offset: int) -> int:
         """1-based column in code points of a byte offset of the parsed text."""
         if text.isascii():
-            return offset + self.indent + 1
-        return len(text[self.indent:].encode()[:offset].decode("utf-8", "ignore")) + self.indent + 1
+            return offset + 1
+        return len(text.encode()[:offset].decode("utf-8", "ignore")) + 1
 
 
 class Function:
@@ -105,21 +100,28 @@ def unsupported(place: Place, node: ast.AST, reason: str = "") -> NoReturn:
 
 def read(text: str, filename: str = "<string>", first_line: int = 1) -> Unit:
     """Parse a file. Raises ParseError for what is not Python."""
-    dedented = textwrap.dedent(text) if text[:1] in " \t" else text
-    indent = _indent(text) - _indent(dedented)
-    place = Place(filename, text, first_line, indent)
+    place = Place(filename, text, first_line)
     unit = Unit(place)
-    for statement in _parse(dedented, place).body:
+    if _is_indented(text):
+        tree = _parse("if True:\n" + text, place, 1)
+        ast.increment_lineno(tree, -1)
+        (wrapper,) = tree.body
+        body = wrapper.body if isinstance(wrapper, ast.If) else []
+    else:
+        body = _parse(text, place).body
+    for statement in body:
         _enter(statement, unit)
     return unit
 
 
-def _indent(text: str) -> int:
-    line = next((line for line in text.split("\n") if line.strip()), "")
-    return len(line) - len(line.lstrip())
+def _is_indented(text: str) -> bool:
+    """Is it a piece of a class or of a function?"""
+    first = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
+    return first[:1] in (" ", "\t")
 
 
-def _parse(text: str, place: Place) -> ast.Module:
+def _parse(text: str, place: Place, added: int = 0) -> ast.Module:
+    """The tree; `added` lines stand in front of the text."""
     import warnings
 
     with warnings.catch_warnings():
@@ -130,9 +132,9 @@ def _parse(text: str, place: Place) -> ast.Module:
             except SyntaxError:
                 return ast.parse(text, place.name)      # a `# type:` comment where none belongs
         except SyntaxError as error:
-            line = (error.lineno or 1) + place.first_line - 1
-            column = max(error.offset or 1, 1) + place.indent
-            end = (error.end_offset or 0) + place.indent if error.end_lineno == error.lineno else 0
+            line = max((error.lineno or 1) - added, 1) + place.first_line - 1
+            column = max(error.offset or 1, 1)
+            end = (error.end_offset or 0) if error.end_lineno == error.lineno else 0
             message = f"invalid syntax: {error.msg}" if "syntax" not in str(error.msg) else str(error.msg)
             raise ParseError(message, [Diagnostic("error", message, place, line, column, end)]) from None
         except (RecursionError, MemoryError):

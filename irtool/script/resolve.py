@@ -49,11 +49,12 @@ class Resolver:
         """The type of a value in messages: `Tensor (inferred)` for a parameter without annotation."""
         return type_name(value.type) + (" (inferred)" if value in self.inferred else "")
 
-    def choose(self, candidates: Sequence[Schema], given: Sequence[Value], named: Mapping[str, Value]) -> tuple[Match | None, list[str]]:
-        """The first candidate that takes the arguments, or None and a reason per candidate."""
+    def choose(self, candidates: Sequence[Schema], given: Sequence[Value], named: Mapping[str, Value],
+               is_method: bool = False) -> tuple[Match | None, list[str]]:
+        """The first candidate that takes the arguments, or None and a reason per candidate. A method's first argument stands alone."""
         if len(candidates) == 1:
             try:
-                return self.match(candidates[0], given, named, True), []
+                return self.match(candidates[0], given, named, True, is_method), []
             except Mismatch as mismatch:
                 return None, [str(mismatch)]
         reasons: list[str] = []
@@ -61,12 +62,12 @@ class Resolver:
             reasons = []
             for schema in candidates:
                 try:
-                    return self.match(schema, given, named, convert), []
+                    return self.match(schema, given, named, convert, is_method), []
                 except Mismatch as mismatch:
                     reasons.append(str(mismatch))
         return None, reasons
 
-    def match(self, schema: Schema, given: Sequence[Value], named: Mapping[str, Value], convert: bool) -> Match:
+    def match(self, schema: Schema, given: Sequence[Value], named: Mapping[str, Value], convert: bool, is_method: bool = False) -> Match:
         """One candidate. Raises Mismatch."""
         variables: dict[str, Type] = {}
         recipes: list[Recipe] = []
@@ -74,7 +75,7 @@ class Resolver:
         used_names: set[str] = set()
         for i, argument in enumerate(schema.arguments):
             if not argument.keyword_only and used < len(given):
-                if convert and self._takes_rest(schema, i, given[used], variables):
+                if convert and (i or not is_method) and self._takes_rest(schema, i, given[used]):
                     recipes.append(self._list_of_rest(argument, given[used:], variables, convert))
                     used = len(given)
                     continue
@@ -150,7 +151,7 @@ class Resolver:
             return ("list", wanted.element, [("element", value, i) for i in range(len(elements))]), types.list_of(wanted.element)
         return ("value", value), value.type
 
-    def _takes_rest(self, schema: Schema, index: int, first: Value, variables: dict[str, Type]) -> bool:
+    def _takes_rest(self, schema: Schema, index: int, first: Value) -> bool:
         """Is this the last positional argument, a list that takes all remaining positionals (`x.view(2, 3)`)?"""
         arguments = schema.arguments
         argument = arguments[index]

@@ -166,7 +166,7 @@ def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch,
             assert isinstance(known, Value)
             a, b = (a, missing(e, second, known)) if b is None else (missing(e, first, known), b)
         else:
-            e.env.errors[name] = f"{name} is not defined in the {'true' if a is None else 'false'} branch"
+            e.env.errors[name] = f"{name} is not defined in the {'true' if a is None else 'false'} branch", at
             return
     if a is None and b is None or first.flow.exits and second.flow.exits and not matters_outside(e, name, first, second):
         return
@@ -176,7 +176,7 @@ def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch,
             return
         a, b = (a, missing(e, second, known)) if b is None else (missing(e, first, known), b)
     if not isinstance(a, Value) or not isinstance(b, Value):
-        e.env.errors[name] = f"{name} is not a first-class value in both branches of the if"
+        e.env.errors[name] = f"{name} is not a first-class value in both branches of the if", at
         return
     a, b = replaced_where_left(e, name, first, second, a, b)
     type = unified(e, name, a, b)
@@ -185,7 +185,7 @@ def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch,
                    "branch")
         if e.env.find(name) is not None:
             e.fail(at, message)
-        e.env.errors[name] = message
+        e.env.errors[name] = message, at
         return
     found = add_result(e, node, a, b, type, e.graph.fresh_id() if name == RESULT else e.graph.fresh_name(name))
     if a in e.inferred and b in e.inferred:
@@ -250,8 +250,8 @@ def return_statement(e: Emitter, statement: ast.stmt) -> Flow:
         merged = value.type if e.merged_return is None else types.join(e.merged_return, value.type)
         if merged is None:
             assert e.merged_return is not None
-            e.fail(statement, f"Previous return statement returned a value of type {type_name(e.merged_return)} but this return has a "
-                              f"value of type {type_name(value.type)}")
+            e.fail(statement, f"Previous return statement returned a value of type {type_name(e.merged_return)} but this return "
+                              f"statement returns a value of type {type_name(value.type)}")
         e.merged_return = merged
     e.env.set(RESULT, value)
     return RETURNS

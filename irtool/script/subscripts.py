@@ -47,9 +47,9 @@ def tuple_item(e: Emitter, node: ast.Subscript, held: Value, index: Value) -> Va
     if not isinstance(known, int):
         if elements and all(types.same(each, elements[0]) for each in elements):
             return e.one("prim::TupleIndex", (held, index), elements[0])
-        e.fail(node, "tuple index must be a compile time constant")
+        e.fail(node, f"Cannot index into a {e.type_name(held)} with a non-integer literal because we cannot resolve the output type")
     if not -len(elements) <= known < len(elements):
-        e.fail(node, "Tuple index out of range")
+        e.fail(node, f"Tuple index out of range. Tuple is length {len(elements)} and index is {known}")
     if held.node.kind == "prim::TupleConstruct":
         return held.node.inputs[known]
     return e.one("prim::TupleIndex", (held, index), elements[known])
