@@ -8,12 +8,14 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable, Iterator, Sequence
 
-from irtool.ir.attribute import TensorLiteral
-from irtool.ir.constants import constant, is_constant
+from irtool.ir import types
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.constants import constant, is_constant, is_none
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import PARAM, Graph, Node, Value
 from irtool.ir.schema import Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, Type
+from irtool.script.names import TORCH_CONSTANTS
 from irtool.script.printing_literals import annotation, joined, literal, type_key
 from irtool.script.resolve import Resolver
 
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from irtool.script.to_python import Printer
 
 Given = Value | Literal | list[Value]
+Pair = tuple[Argument, Given]
 Form = Callable[["Printer", Node], str]
+NOWHERE = Node(PARAM)
+"""Defines values that only have a type."""
 WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
 """Defaults of the schemas that are written as words."""
 
@@ -45,7 +50,7 @@ def function_text(kind: str) -> str:
     space, _, name = qualified(kind).partition("::")
     if not (space.isidentifier() and name.isidentifier()) or keyword.iskeyword(name) or keyword.iskeyword(space):
         raise UnsupportedError(f"{kind} cannot be written as TorchScript")
-    return f"torch.{name}" if space == "aten" else f"ops.{space}.{name}"
+    return f"torch.{name}" if space == "aten" and name not in TORCH_CONSTANTS else f"ops.{space}.{name}"
 
 
 def call(printer: Printer, node: Node) -> str:
@@ -58,22 +63,14 @@ def call(printer: Printer, node: Node) -> str:
         return f"{function}({', '.join(printer.take(node.inputs))})"
     given: list[Given] = list(node_arguments(node, schema))
     extra = given[len(schema.arguments):]
-    pairs = list(zip(schema.arguments, given, strict=False))
-    kept = without_defaults(schema, pairs) if not extra else pairs
-    if len(kept) < len(pairs) and not means(schema, kept):
+    meant, pairs = with_numbers(schema, [(argument, as_number(argument, each))
+                                         for argument, each in zip(schema.arguments, given, strict=False)])
+    kept = without_defaults(pairs) if not extra else pairs
+    if len(kept) < len(pairs) and not means(meant, kept):
         kept = pairs
-    operands: list[Value] = []
-    for argument, each in kept:
-        operands += [value for value in _values(each) if _number_in(argument, value) is None]
-    operands += [value for each in extra for value in _values(each)]
-    texts = iter(printer.take(operands))
-    parts = []
-    for argument, each in kept:
-        prefix = f"{argument.name}=" if argument.keyword_only else ""
-        parts.append(prefix + _argument(argument, each, texts))
-    parts += texts
-    text = f"{function}({', '.join(parts)})"
-    return typed(text, schema, node)
+    texts = iter(printer.take([value for each in (*[pair[1] for pair in kept], *extra) for value in _values(each)]))
+    parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(argument, each, texts) for argument, each in kept]
+    return typed(f"{function}({', '.join([*parts, *texts])})", schema, node)
 
 
 def typed(text: str, schema: Schema, node: Node) -> str:
@@ -90,29 +87,28 @@ def _values(given: Given) -> list[Value]:
 def _argument(argument: Argument, given: Given, texts: Iterator[str]) -> str:
     if isinstance(given, list):
         return f"[{', '.join([next(texts) for _ in given])}]"
-    if isinstance(given, Literal):
-        return literal(_plain(given.value, argument), argument.type)
-    found = _number_in(argument, given)
-    return next(texts) if found is None else found
+    return literal(given.value, argument.type) if isinstance(given, Literal) else next(texts)
 
 
-def _plain(value: object, argument: Argument) -> object:
-    """`{1}` where a number is wanted is 1; a word is the number torch has for it."""
-    if isinstance(value, TensorLiteral) and value.has_data and not is_tensor_like(argument.type) and value.shape == ():
-        return value.item()
-    return WORDS.get(value, value) if isinstance(value, str) and argument.type.key in ("int", "int?") else value
-
-
-def _number_in(argument: Argument, value: Value) -> str | None:
-    """Before mid-2018 numbers were constant tensors: the number, where one is wanted."""
-    if not is_constant(value) or not is_tensor_like(value.type):
-        return None
+# -- numbers that are tensors
+def as_number(argument: Argument, given: Given) -> Given:
+    """Before mid-2018 numbers were constant tensors, and words stood for numbers: the number, where one is wanted."""
     formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
-    found = constant(value)
-    if formal.key not in ("int", "float", "bool", "Scalar") or not isinstance(found, TensorLiteral) or not found.has_data:
-        return None
-    numbers = found.numbers()
-    return literal(_AS[formal.key](numbers[0])) if len(numbers) == 1 else None
+    if isinstance(given, Literal):
+        value = given.value
+        if isinstance(value, str) and formal.key == "int":
+            return Literal(WORDS.get(value, value), given.attribute)
+        if isinstance(value, TensorLiteral) and value.has_data and value.shape == () and not is_tensor_like(formal):
+            return _number(value.item())
+    elif isinstance(given, Value) and formal.key in _AS and is_tensor_like(given.type):
+        found = constant(given)
+        if isinstance(found, TensorLiteral) and found.has_data and len(found.numbers()) == 1:
+            return _number(_AS[formal.key](found.item()))
+    return given
+
+
+def _number(value: object) -> Literal:
+    return Literal(value, Attribute(str(value), value))
 
 
 def _same(value: bool | int | float | complex) -> bool | int | float | complex:
@@ -120,10 +116,37 @@ def _same(value: bool | int | float | complex) -> bool | int | float | complex:
 
 
 _AS: dict[str, Callable[..., object]] = {"int": int, "float": float, "bool": bool, "Scalar": _same}
+WRAPPED: dict[str | None, Callable[..., object]] = {None: _same, "int64": int, "float64": float, "complex128": complex}
+"""dtypes that a Python number has as a tensor."""
+
+
+def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]:
+    """`x * 2` of a trace is a product with the constant tensor `{2}`: as a number, which it was, where an overload takes one."""
+    wrapped = {i: found for i, (argument, given) in enumerate(pairs)
+               if argument.type.key == "Tensor" and isinstance(given, Value) and (found := wrapped_number(given)) is not None}
+    if not wrapped or not any(argument.type.key == "Tensor" and i not in wrapped for i, (argument, _) in enumerate(pairs)):
+        return schema, pairs
+    for other in schemas(schema.kind):
+        if len(other.arguments) == len(pairs) and len(other.returns) == len(schema.returns):
+            if all(formal.type.key == ("Scalar" if i in wrapped else argument.type.key)
+                   for i, (formal, (argument, _)) in enumerate(zip(other.arguments, pairs, strict=True))):
+                numbered: list[Pair] = [(formal, _number(wrapped[i]) if i in wrapped else pair[1])
+                                        for i, (formal, pair) in enumerate(zip(other.arguments, pairs, strict=True))]
+                if means(other, numbered):
+                    return other, numbered
+    return schema, pairs
+
+
+def wrapped_number(value: Value) -> object:
+    """The number a constant 0-d tensor of a number's dtype is; None for any other value."""
+    found = constant(value) if is_constant(value) else None
+    if not isinstance(found, TensorLiteral) or found.shape != () or not found.has_data or found.dtype not in WRAPPED:
+        return None
+    return WRAPPED[found.dtype](found.item())
 
 
 # -- defaults
-def without_defaults(schema: Schema, pairs: Sequence[tuple[Argument, Given]]) -> list[tuple[Argument, Given]]:
+def without_defaults(pairs: Sequence[Pair]) -> list[Pair]:
     """Trailing positional arguments that equal their defaults are left out, and all keyword-only ones that do."""
     positional = [pair for pair in pairs if not pair[0].keyword_only]
     while positional and is_default(*positional[-1]):
@@ -141,7 +164,7 @@ def is_default(argument: Argument, given: Given) -> bool:
     if isinstance(default, str) and argument.type.key in ("int", "int?"):
         default = WORDS.get(default, default)
     if isinstance(given, Literal):
-        value = _plain(given.value, argument)
+        value = given.value
     elif is_constant(given):
         value = constant(given)
     elif given.node.kind == "prim::ListConstruct" and given.use_count == 1 and all(map(is_constant, given.node.inputs)):
@@ -162,22 +185,29 @@ def _equal(value: object, default: object, type: Type) -> bool:
 
 
 _chosen: dict[tuple[object, ...], bool] = {}
+_TYPES: dict[type, Type] = {bool: types.BOOL, int: types.INT, float: types.FLOAT, complex: types.COMPLEX, str: types.STR,
+                            type(None): types.NONE}
 
 
-def means(schema: Schema, kept: Sequence[tuple[Argument, Given]]) -> bool:
+def means(schema: Schema, kept: Sequence[Pair]) -> bool:
     """Would these arguments alone choose this overload?"""
-    values = [(argument, given) for argument, given in kept if isinstance(given, Value)]
-    if len(values) < len(kept):     # attributes and operands of old texts: nothing to match by type
-        return len(schemas(schema.kind)) == 1
-    key = (schema.name, *[(argument.name if argument.keyword_only else "", given.type) for argument, given in values])
+    given = [(argument, _type_of(argument, each)) for argument, each in kept]
+    key = (schema.name, *[(argument.name if argument.keyword_only else "", type) for argument, type in given])
     found = _chosen.get(key)
     if found is None:
         if len(_chosen) > 20_000:
             _chosen.clear()
-        named = {argument.name: given for argument, given in values if argument.keyword_only}
-        match, _ = Resolver(set()).choose(schemas(schema.kind), [given for argument, given in values if not argument.keyword_only], named)
+        positional = [Value("", type, NOWHERE) for argument, type in given if not argument.keyword_only]
+        named = {argument.name: Value("", type, NOWHERE) for argument, type in given if argument.keyword_only}
+        match, _ = Resolver(set()).choose(schemas(schema.kind), positional, named)
         found = _chosen[key] = match is not None and match.schema is schema
     return found
+
+
+def _type_of(argument: Argument, given: Given) -> Type:
+    if isinstance(given, Value):
+        return types.TENSOR if is_tensor_like(given.type) else types.NONE if is_none(given) else given.type
+    return argument.type if isinstance(given, list) else _TYPES.get(type(given.value), argument.type)
 
 
 # -- forms with syntax of their own
