@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
-from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.errors import Error, RunError, UnsupportedError, VerifyError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
+from irtool.ir.verify import violations
 from irtool.ops.arrays import seeded
 from irtool.ops.call import call_node
 from irtool.ops.python_op import register_python_op
@@ -312,7 +313,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer
     bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch gives
     views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's).
     Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
-    is not there yet, naming it.
+    is not there yet, naming it; VerifyError for a graph that fails because it is none.
     """
     if isinstance(graph, Module):
         graph = graph.graph()
@@ -325,8 +326,13 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer
     values = [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
     if any(node_may_write(node) or node.kind[:1] == "^" for node in _all_nodes(graph)):
         values = copied(values)
-    with np.errstate(all="ignore"), seeded(seed):
-        results = walk(graph, values, call_node, observer)
+    try:
+        with np.errstate(all="ignore"), seeded(seed):
+            results = walk(graph, values, call_node, observer)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if found := violations(graph):      # nobody had verified it, so it need not have a meaning
+            raise VerifyError(diagnostics=found) from error
+        raise
     return [delivered(result, declared.type) for result, declared in zip(results, graph.outputs, strict=True)]
 
 

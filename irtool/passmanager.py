@@ -114,6 +114,11 @@ class PassManager:
                     record.changed = bool(step.entry.function(subject, **step.options)) or record.changed
         except Error as error:
             raise self._located(error, "in", record) from None
+        except Exception as error:
+            found = [] if self.verify else violations(module)
+            if not found:
+                raise       # a bug of the pass
+            raise self._located(VerifyError(diagnostics=found), "in", record) from error     # nobody had verified the graph
         record.self_ns = perf_counter_ns() - start
         if self.verify:
             found = violations(module)

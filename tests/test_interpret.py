@@ -445,3 +445,10 @@ def test_misuse_has_a_message(graph: Any, inputs: Any, message: str) -> None:
     with pytest.raises(irtool.RunError) as raised:
         irtool.run(graph, inputs)
     assert message in str(raised.value)
+
+
+def test_a_graph_that_is_none_is_refused_by_the_verifier() -> None:
+    text = ("graph(%c : bool):\n  %0 : int = prim::If(%c)\n    block0():\n      %1 : int = prim::Constant[value=1]()\n      -> (%1)\n"
+            "    block1():\n      %2 : int = prim::Constant[value=2]()\n      -> (%2)\n  return (%2)\n")
+    with pytest.raises(irtool.VerifyError, match="%2, which is defined in a block that does not enclose it"):
+        irtool.run(irtool.parse(text), [True])

@@ -268,3 +268,14 @@ def test_a_pipeline_is_one_text(pipeline: Any) -> None:
 def test_passes_run_on_modules_and_graphs(module: Any) -> None:
     with pytest.raises(irtool.PassError, match="expected a Module or a Graph"):
         irtool.PassManager("dce").run(module)
+
+
+def test_a_pass_that_stumbles_over_no_graph_says_what_is_wrong_with_it() -> None:
+    def stumble(graph: Graph) -> bool:
+        raise IndexError
+
+    loop = irtool.parse("graph(%n : int, %c : bool):\n  %0 : int = prim::Loop(%n, %c, %n)\n  return (%0)\n")
+    with pytest.raises(irtool.VerifyError, match="in pass 'stumble'"):
+        PassManager([Step(Pass("stumble", stumble), {})]).run(loop)
+    with pytest.raises(IndexError):
+        PassManager([Step(Pass("stumble", stumble), {})]).run(irtool.parse(TEXT))
