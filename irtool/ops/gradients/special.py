@@ -63,7 +63,7 @@ def i1_gradient(self: Tensor):
 
     def backward(grad: Tensor):
         safe = torch.where(self == 0, 1.0, self)
-        return grad * torch.where(self == 0, 0.5, torch.i0(self) - result / safe)
+        return grad * torch.where(~(self.abs() > 0), 0.5, torch.i0(self) - result / safe)
 
     return result, backward
 
@@ -74,7 +74,7 @@ def modified_bessel_i1_gradient(self: Tensor):
 
     def backward(grad: Tensor):
         safe = torch.where(self == 0, 1.0, self)
-        return grad * torch.where(self == 0, 0.5, torch.special_modified_bessel_i0(self) - result / safe)
+        return grad * torch.where(~(self.abs() > 0), 0.5, torch.special_modified_bessel_i0(self) - result / safe)
 
     return result, backward
 
@@ -95,7 +95,7 @@ def i1e_gradient(self: Tensor):
 
     def backward(grad: Tensor):
         safe = torch.where(self == 0, 1.0, self)
-        return grad * torch.where(self == 0, 0.5, torch.special_i0e(self) - result * (self.sgn() + 1 / safe))
+        return grad * torch.where(~(self.abs() > 0), 0.5, torch.special_i0e(self) - result * (self.sgn() + 1 / safe))
 
     return result, backward
 
@@ -114,7 +114,7 @@ def bessel_j1_gradient(self: Tensor):
 
     def backward(grad: Tensor):
         safe = torch.where(self == 0, 1.0, self)
-        return grad * torch.where(self == 0, 0.5, torch.special_bessel_j0(self) - result / safe)
+        return grad * torch.where(~(self.abs() > 0), 0.5, torch.special_bessel_j0(self) - result / safe)
 
     return result, backward
 
