@@ -38,7 +38,8 @@ A formula is TorchScript source and also runs as it is on `irtool.Tensor`. Its p
 returns the results and, last, `backward`, which takes one gradient for each of the first results (those that can have one) and
 returns one gradient per argument, None for what is no tensor. With several parameters, some may be None: those results take no part.
 What `backward` names is saved between the two, so formulas name sizes where sizes are enough. Gradients have the shape of their
-arguments; where promotion changed the dtype, whoever uses the gradient converts it back.
+arguments; where promotion changed the dtype, whoever uses the gradient converts it back. Formulas multiply by the plain derivative, of
+complex tensors too; torch's gradient is the conjugate of what a chain of them makes of the conjugate cotangent.
 """
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Gradients of adaptive pooling."""
+"""Gradients of pooling to a given size."""
 from __future__ import annotations
 
 from irtool.ops.adaptive_pooling import table
+from irtool.ops.gradients.pooling import at_places
 from irtool.ops.tensor import Tensor, torch
 
 
@@ -13,23 +14,20 @@ def adaptive_avg_pool1d_gradient(self: Tensor, output_size: list[int]):
     return torch.adaptive_avg_pool1d(self, output_size), backward
 
 
-@table.gradient("adaptive_max_pool1d")
-def adaptive_max_pool1d_gradient(self: Tensor, output_size: list[int]):
-    size = self.size()
-    result, indices = torch.adaptive_max_pool1d(self, output_size)
-
-    def backward(grad: Tensor):
-        return grad.new_zeros(size).scatter_add(-1, indices, grad), None
-
-    return result, indices, backward
-
-
 @table.gradient("adaptive_avg_pool2d _adaptive_avg_pool2d")
 def adaptive_avg_pool2d_gradient(self: Tensor, output_size: list[int]):
     def backward(grad: Tensor):
         return torch._adaptive_avg_pool2d_backward(grad, self), None
 
-    return torch.adaptive_avg_pool2d(self, output_size), backward
+    return torch._adaptive_avg_pool2d(self, output_size), backward
+
+
+@table.gradient("adaptive_avg_pool3d _adaptive_avg_pool3d")
+def adaptive_avg_pool3d_gradient(self: Tensor, output_size: list[int]):
+    def backward(grad: Tensor):
+        return torch._adaptive_avg_pool3d_backward(grad, self), None
+
+    return torch._adaptive_avg_pool3d(self, output_size), backward
 
 
 @table.gradient("_adaptive_avg_pool2d_backward")
@@ -37,9 +35,30 @@ def adaptive_avg_pool2d_backward_gradient(grad_output: Tensor, self: Tensor):
     sizes = grad_output.size()
 
     def backward(grad: Tensor):
-        return torch.adaptive_avg_pool2d(grad, sizes[-2:]), torch.zeros_like(grad)
+        return torch._adaptive_avg_pool2d(grad, sizes[-2:]), None
 
     return torch._adaptive_avg_pool2d_backward(grad_output, self), backward
+
+
+@table.gradient("_adaptive_avg_pool3d_backward")
+def adaptive_avg_pool3d_backward_gradient(grad_output: Tensor, self: Tensor):
+    sizes = grad_output.size()
+
+    def backward(grad: Tensor):
+        return torch._adaptive_avg_pool3d(grad, sizes[-3:]), None
+
+    return torch._adaptive_avg_pool3d_backward(grad_output, self), backward
+
+
+@table.gradient("adaptive_max_pool1d")
+def adaptive_max_pool1d_gradient(self: Tensor, output_size: list[int]):
+    result, indices = torch.adaptive_max_pool1d(self, output_size)
+    sizes = self.size()
+
+    def backward(grad: Tensor):
+        return grad.new_zeros(sizes).scatter_add(-1, indices, grad), None
+
+    return result, indices, backward
 
 
 @table.gradient("adaptive_max_pool2d")
@@ -52,33 +71,6 @@ def adaptive_max_pool2d_gradient(self: Tensor, output_size: list[int]):
     return result, indices, backward
 
 
-@table.gradient("adaptive_max_pool2d_backward")
-def adaptive_max_pool2d_backward_gradient(grad_output: Tensor, self: Tensor, indices: Tensor):
-    def backward(grad: Tensor):
-        again = grad.flatten(-2).gather(-1, indices.flatten(-2)).reshape(indices.size())
-        return again, torch.zeros_like(grad), None
-
-    return torch.adaptive_max_pool2d_backward(grad_output, self, indices), backward
-
-
-@table.gradient("adaptive_avg_pool3d _adaptive_avg_pool3d")
-def adaptive_avg_pool3d_gradient(self: Tensor, output_size: list[int]):
-    def backward(grad: Tensor):
-        return torch._adaptive_avg_pool3d_backward(grad, self), None
-
-    return torch.adaptive_avg_pool3d(self, output_size), backward
-
-
-@table.gradient("_adaptive_avg_pool3d_backward")
-def adaptive_avg_pool3d_backward_gradient(grad_output: Tensor, self: Tensor):
-    sizes = grad_output.size()
-
-    def backward(grad: Tensor):
-        return torch.adaptive_avg_pool3d(grad, sizes[-3:]), torch.zeros_like(grad)
-
-    return torch._adaptive_avg_pool3d_backward(grad_output, self), backward
-
-
 @table.gradient("adaptive_max_pool3d")
 def adaptive_max_pool3d_gradient(self: Tensor, output_size: list[int]):
     result, indices = torch.adaptive_max_pool3d(self, output_size)
@@ -89,10 +81,17 @@ def adaptive_max_pool3d_gradient(self: Tensor, output_size: list[int]):
     return result, indices, backward
 
 
+@table.gradient("adaptive_max_pool2d_backward")
+def adaptive_max_pool2d_backward_gradient(grad_output: Tensor, self: Tensor, indices: Tensor):
+    def backward(grad: Tensor):
+        return at_places(grad, indices, 2), None, None
+
+    return torch.adaptive_max_pool2d_backward(grad_output, self, indices), backward
+
+
 @table.gradient("adaptive_max_pool3d_backward")
 def adaptive_max_pool3d_backward_gradient(grad_output: Tensor, self: Tensor, indices: Tensor):
     def backward(grad: Tensor):
-        again = grad.flatten(-3).gather(-1, indices.flatten(-3)).reshape(indices.size())
-        return again, torch.zeros_like(grad), None
+        return at_places(grad, indices, 3), None, None
 
     return torch.adaptive_max_pool3d_backward(grad_output, self, indices), backward

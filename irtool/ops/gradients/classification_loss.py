@@ -1,4 +1,4 @@
-"""Gradients of classification losses."""
+"""Gradients of losses over classes."""
 from __future__ import annotations
 
 from irtool.ops.classification_loss import table
@@ -10,8 +10,7 @@ def nll_loss_gradient(self: Tensor, target: Tensor, weight: Tensor | None, reduc
     result, total_weight = torch.nll_loss_forward(self, target, weight, reduction, ignore_index)
 
     def backward(grad: Tensor):
-        found = torch.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, total_weight)
-        return found, None, None, None, None
+        return torch.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, total_weight), None, None, None, None
 
     return result, backward
 
@@ -21,8 +20,7 @@ def nll_loss_forward_gradient(self: Tensor, target: Tensor, weight: Tensor | Non
     result, total_weight = torch.nll_loss_forward(self, target, weight, reduction, ignore_index)
 
     def backward(grad: Tensor):
-        found = torch.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, total_weight)
-        return found, None, None, None, None
+        return torch.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, total_weight), None, None, None, None
 
     return result, total_weight, backward
 
@@ -31,60 +29,92 @@ def nll_loss_forward_gradient(self: Tensor, target: Tensor, weight: Tensor | Non
 def nll_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
                                total_weight: Tensor):
     def backward(grad: Tensor):
-        again = torch.nll_loss(grad, target, weight, reduction, ignore_index)
-        return again, torch.zeros_like(grad), None, None, None, None, None
+        along, _ = torch.nll_loss_forward(grad, target, weight, reduction, ignore_index)
+        return along, None, None, None, None, None, None
 
     return torch.nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight), backward
-
-
-def along_classes(weight: Tensor, logs: Tensor, dim: int) -> Tensor:
-    """A weight per class, in a shape that broadcasts."""
-    shape = [1 for size in logs.size()]
-    shape[dim] = weight.size(0)
-    return weight.reshape(shape)
 
 
 @table.gradient("cross_entropy_loss")
 def cross_entropy_loss_gradient(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
                                 label_smoothing: float):
     result = torch.cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing)
-    dim = 1 if self.dim() > 1 else 0
-    logs = torch.log_softmax(self, dim)
 
     def backward(grad: Tensor):
+        dim = 0 if self.dim() == 1 else 1
         classes = self.size(dim)
-        target_grad: Tensor | None = None
-        spread = grad
-        if reduction == 0:
-            spread = grad.unsqueeze(dim)
-        scale = torch.ones_like(logs)
-        if weight is not None:
-            scale = along_classes(weight, logs, dim).expand_as(logs)
-        if self.size() == target.size():
+        logs = self.log_softmax(dim)
+        weights = torch.ones_like(self) if weight is None else weight.reshape([-1] + [1] * (self.dim() - 1 - dim)).expand_as(self)
+        for_target: Tensor | None = None
+        if target.is_floating_point():      # probabilities
+            smooth = target * (1 - label_smoothing) + label_smoothing / classes
+            share = grad if reduction != 0 else grad.unsqueeze(dim)
             if reduction == 1:
-                spread = spread / (self.numel() // max(classes, 1))
-            chance = target * (1 - label_smoothing) + label_smoothing / classes
-            slope = -chance * scale * spread
-            target_grad = -logs * scale * (1 - label_smoothing) * spread
+                share = share * classes / self.numel()
+            slope = -smooth * weights * share
+            for_target = -logs * weights * share * (1 - label_smoothing)
         else:
-            unused, total_weight = torch.nll_loss_forward(logs, target, weight, reduction, ignore_index)
-            slope = torch.nll_loss_backward(grad * (1 - label_smoothing), logs, target, weight, reduction, ignore_index, total_weight)
+            _, total = torch.nll_loss_forward(logs, target, weight, 1, ignore_index)
+            slope = torch.nll_loss_backward(grad, logs, target, weight, reduction, ignore_index, total)
             if label_smoothing > 0:
+                share = grad.unsqueeze(dim) if reduction == 0 else grad
                 if reduction == 1:
-                    spread = spread / total_weight
-                kept = (target != ignore_index).unsqueeze(dim)
-                slope = slope - torch.where(kept, scale * spread * (label_smoothing / classes), torch.zeros_like(logs))
-        return torch._log_softmax_backward_data(slope, logs, dim, slope.dtype), target_grad, None, None, None, None
+                    share = share / total
+                spread = -weights * share * (target != ignore_index).unsqueeze(dim)
+                slope = slope * (1 - label_smoothing) + spread * (label_smoothing / classes)
+        return slope - logs.exp() * slope.sum([dim], True), for_target, None, None, None, None
 
     return result, backward
+
+
+def one_per_row(grad: Tensor, rows: int, reduction: int) -> Tensor:
+    """The gradient of each row's loss, as a column."""
+    if reduction == 1:
+        return grad / rows
+    return grad.reshape([-1, 1]) if reduction == 0 else grad
+
+
+def margin_slope(self: Tensor, target: Tensor, p: number, margin: number, weight: Tensor | None) -> Tensor:
+    """Slope of each row's multi_margin_loss."""
+    rows = self.reshape([target.numel(), -1])
+    places = target.reshape([-1, 1])
+    excess = margin - rows.gather(1, places) + rows
+    active = (excess > 0).to(self.dtype).scatter(1, places, 0) / rows.size(1)
+    if p == 2:
+        active = active * 2 * excess
+    if weight is not None:
+        active = active * weight.index_select(0, target.reshape([-1])).unsqueeze(1)
+    return active.scatter_add(1, places, -active.sum([1], True))
 
 
 @table.gradient("multi_margin_loss")
 def multi_margin_loss_gradient(self: Tensor, target: Tensor, p: number, margin: number, weight: Tensor | None, reduction: int):
     def backward(grad: Tensor):
-        return torch.multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction), None, None, None, None, None
+        slope = margin_slope(self, target, p, margin, weight)
+        return (slope * one_per_row(grad, slope.size(0), reduction)).reshape(self.size()), None, None, None, None, None
 
     return torch.multi_margin_loss(self, target, p, margin, weight, reduction), backward
+
+
+@table.gradient("multi_margin_loss_backward")
+def multi_margin_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, p: number, margin: number,
+                                        weight: Tensor | None, reduction: int):
+    def backward(grad: Tensor):
+        slope = margin_slope(self, target, p, margin, weight)
+        along = grad.reshape(slope.size())
+        ones = one_per_row(torch.ones_like(grad_output), slope.size(0), reduction)
+        for_grad = (along * slope * ones).sum([1]).sum_to_size(grad_output.size())
+        second = torch.zeros_like(self)
+        if p == 2:
+            places = target.reshape([-1, 1])
+            bent = (slope > 0).scatter(1, places, False) * (along - along.gather(1, places)) * (2.0 / slope.size(1))
+            if weight is not None:
+                bent = bent * weight.index_select(0, target.reshape([-1])).unsqueeze(1)
+            bent = bent.scatter_add(1, places, -bent.sum([1], True))
+            second = (bent * one_per_row(grad_output, slope.size(0), reduction)).reshape(self.size())
+        return for_grad, second, None, None, None, None, None
+
+    return torch.multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction), backward
 
 
 @table.gradient("multilabel_margin_loss")
@@ -107,4 +137,12 @@ def multilabel_margin_loss_forward_gradient(self: Tensor, target: Tensor, reduct
     return result, is_target, backward
 
 
-table.no_gradient("torch has no second order for it either", "multi_margin_loss_backward multilabel_margin_loss_backward")
+@table.gradient("multilabel_margin_loss_backward")
+def multilabel_margin_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, is_target: Tensor):
+    def backward(grad: Tensor):
+        slope = torch.multilabel_margin_loss_backward(torch.ones_like(grad_output), self, target, reduction, is_target)
+        product = grad * slope
+        for_grad = product.sum() if grad_output.dim() == 0 else product.sum([-1])
+        return for_grad, torch.zeros_like(self), None, None, None
+
+    return torch.multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target), backward

@@ -64,7 +64,7 @@ def fft_gradient(self: Tensor, n: int | None, dim: int, norm: str | None):
     sizes = self.size()
 
     def backward(grad: Tensor):
-        return fitted(torch.fft_ifft(grad, None, dim, adjoint_norm(norm)), sizes), None, None, None
+        return fitted(torch.fft_ifft(grad.conj(), None, dim, adjoint_norm(norm)).conj(), sizes), None, None, None
 
     return torch.fft_fft(self, n, dim, norm), backward
 
@@ -74,7 +74,7 @@ def ifft_gradient(self: Tensor, n: int | None, dim: int, norm: str | None):
     sizes = self.size()
 
     def backward(grad: Tensor):
-        return fitted(torch.fft_fft(grad, None, dim, adjoint_norm(norm)), sizes), None, None, None
+        return fitted(torch.fft_fft(grad.conj(), None, dim, adjoint_norm(norm)).conj(), sizes), None, None, None
 
     return torch.fft_ifft(self, n, dim, norm), backward
 
@@ -84,7 +84,7 @@ def rfft_gradient(self: Tensor, n: int | None, dim: int, norm: str | None):
     sizes = self.size()
 
     def backward(grad: Tensor):
-        return real_back(grad, sizes, [dim], sizes[dim] if n is None else n, adjoint_norm(norm)), None, None, None
+        return real_back(grad.conj(), sizes, [dim], sizes[dim] if n is None else n, adjoint_norm(norm)), None, None, None
 
     return torch.fft_rfft(self, n, dim, norm), backward
 
@@ -94,7 +94,7 @@ def ihfft_gradient(self: Tensor, n: int | None, dim: int, norm: str | None):
     sizes = self.size()
 
     def backward(grad: Tensor):
-        return real_back(grad.conj(), sizes, [dim], sizes[dim] if n is None else n, "backward" if norm is None else norm), None, None, None
+        return real_back(grad, sizes, [dim], sizes[dim] if n is None else n, "backward" if norm is None else norm), None, None, None
 
     return torch.fft_ihfft(self, n, dim, norm), backward
 
@@ -104,7 +104,7 @@ def irfft_gradient(self: Tensor, n: int | None, dim: int, norm: str | None):
     sizes = self.size()
 
     def backward(grad: Tensor):
-        return half_back(grad, sizes, [dim], adjoint_norm(norm)), None, None, None
+        return half_back(grad, sizes, [dim], adjoint_norm(norm)).conj(), None, None, None
 
     return torch.fft_irfft(self, n, dim, norm), backward
 
@@ -114,7 +114,7 @@ def hfft_gradient(self: Tensor, n: int | None, dim: int, norm: str | None):
     sizes = self.size()
 
     def backward(grad: Tensor):
-        return half_back(grad, sizes, [dim], "backward" if norm is None else norm).conj(), None, None, None
+        return half_back(grad, sizes, [dim], "backward" if norm is None else norm), None, None, None
 
     return torch.fft_hfft(self, n, dim, norm), backward
 
@@ -125,7 +125,7 @@ def fftn_gradient(self: Tensor, s: list[int] | None, dim: list[int] | None, norm
 
     def backward(grad: Tensor):
         dims = chosen_dims(len(sizes), s, dim)
-        return fitted(torch.fft_ifftn(grad, None, dims, adjoint_norm(norm)), sizes), None, None, None
+        return fitted(torch.fft_ifftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), sizes), None, None, None
 
     return torch.fft_fftn(self, s, dim, norm), backward
 
@@ -136,7 +136,7 @@ def ifftn_gradient(self: Tensor, s: list[int] | None, dim: list[int] | None, nor
 
     def backward(grad: Tensor):
         dims = chosen_dims(len(sizes), s, dim)
-        return fitted(torch.fft_fftn(grad, None, dims, adjoint_norm(norm)), sizes), None, None, None
+        return fitted(torch.fft_fftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), sizes), None, None, None
 
     return torch.fft_ifftn(self, s, dim, norm), backward
 
@@ -147,7 +147,7 @@ def rfftn_gradient(self: Tensor, s: list[int] | None, dim: list[int] | None, nor
 
     def backward(grad: Tensor):
         dims = chosen_dims(len(sizes), s, dim)
-        return real_back(grad, sizes, dims, sizes[dims[-1]] if s is None else s[-1], adjoint_norm(norm)), None, None, None
+        return real_back(grad.conj(), sizes, dims, sizes[dims[-1]] if s is None else s[-1], adjoint_norm(norm)), None, None, None
 
     return torch.fft_rfftn(self, s, dim, norm), backward
 
@@ -159,7 +159,7 @@ def ihfftn_gradient(self: Tensor, s: list[int] | None, dim: list[int] | None, no
     def backward(grad: Tensor):
         dims = chosen_dims(len(sizes), s, dim)
         whole = sizes[dims[-1]] if s is None else s[-1]
-        return real_back(grad.conj(), sizes, dims, whole, "backward" if norm is None else norm), None, None, None
+        return real_back(grad, sizes, dims, whole, "backward" if norm is None else norm), None, None, None
 
     return torch.fft_ihfftn(self, s, dim, norm), backward
 
@@ -170,7 +170,7 @@ def irfftn_gradient(self: Tensor, s: list[int] | None, dim: list[int] | None, no
 
     def backward(grad: Tensor):
         dims = chosen_dims(len(sizes), s, dim)
-        return half_back(grad, sizes, dims, adjoint_norm(norm)), None, None, None
+        return half_back(grad, sizes, dims, adjoint_norm(norm)).conj(), None, None, None
 
     return torch.fft_irfftn(self, s, dim, norm), backward
 
@@ -181,7 +181,7 @@ def hfftn_gradient(self: Tensor, s: list[int] | None, dim: list[int] | None, nor
 
     def backward(grad: Tensor):
         dims = chosen_dims(len(sizes), s, dim)
-        return half_back(grad, sizes, dims, "backward" if norm is None else norm).conj(), None, None, None
+        return half_back(grad, sizes, dims, "backward" if norm is None else norm), None, None, None
 
     return torch.fft_hfftn(self, s, dim, norm), backward
 
@@ -192,7 +192,7 @@ def fft2_gradient(self: Tensor, s: list[int] | None, dim: list[int], norm: str |
 
     def backward(grad: Tensor):
         dims = dim
-        return fitted(torch.fft_ifftn(grad, None, dims, adjoint_norm(norm)), sizes), None, None, None
+        return fitted(torch.fft_ifftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), sizes), None, None, None
 
     return torch.fft_fft2(self, s, dim, norm), backward
 
@@ -203,7 +203,7 @@ def ifft2_gradient(self: Tensor, s: list[int] | None, dim: list[int], norm: str 
 
     def backward(grad: Tensor):
         dims = dim
-        return fitted(torch.fft_fftn(grad, None, dims, adjoint_norm(norm)), sizes), None, None, None
+        return fitted(torch.fft_fftn(grad.conj(), None, dims, adjoint_norm(norm)).conj(), sizes), None, None, None
 
     return torch.fft_ifft2(self, s, dim, norm), backward
 
@@ -214,7 +214,7 @@ def rfft2_gradient(self: Tensor, s: list[int] | None, dim: list[int], norm: str 
 
     def backward(grad: Tensor):
         dims = dim
-        return real_back(grad, sizes, dims, sizes[dims[-1]] if s is None else s[-1], adjoint_norm(norm)), None, None, None
+        return real_back(grad.conj(), sizes, dims, sizes[dims[-1]] if s is None else s[-1], adjoint_norm(norm)), None, None, None
 
     return torch.fft_rfft2(self, s, dim, norm), backward
 
@@ -226,7 +226,7 @@ def ihfft2_gradient(self: Tensor, s: list[int] | None, dim: list[int], norm: str
     def backward(grad: Tensor):
         dims = dim
         whole = sizes[dims[-1]] if s is None else s[-1]
-        return real_back(grad.conj(), sizes, dims, whole, "backward" if norm is None else norm), None, None, None
+        return real_back(grad, sizes, dims, whole, "backward" if norm is None else norm), None, None, None
 
     return torch.fft_ihfft2(self, s, dim, norm), backward
 
@@ -237,7 +237,7 @@ def irfft2_gradient(self: Tensor, s: list[int] | None, dim: list[int], norm: str
 
     def backward(grad: Tensor):
         dims = dim
-        return half_back(grad, sizes, dims, adjoint_norm(norm)), None, None, None
+        return half_back(grad, sizes, dims, adjoint_norm(norm)).conj(), None, None, None
 
     return torch.fft_irfft2(self, s, dim, norm), backward
 
@@ -248,7 +248,7 @@ def hfft2_gradient(self: Tensor, s: list[int] | None, dim: list[int], norm: str 
 
     def backward(grad: Tensor):
         dims = dim
-        return half_back(grad, sizes, dims, "backward" if norm is None else norm).conj(), None, None, None
+        return half_back(grad, sizes, dims, "backward" if norm is None else norm), None, None, None
 
     return torch.fft_hfft2(self, s, dim, norm), backward
 
@@ -272,7 +272,7 @@ def ifftshift_gradient(self: Tensor, dim: list[int] | None):
 @table.gradient("_fft_c2c")
 def c2c_gradient(self: Tensor, dim: list[int], normalization: int, forward: bool):
     def backward(grad: Tensor):
-        return torch._fft_c2c(grad, dim, normalization, not forward), None, None, None
+        return torch._fft_c2c(grad.conj(), dim, normalization, not forward).conj(), None, None, None
 
     return torch._fft_c2c(self, dim, normalization, forward), backward
 
@@ -282,7 +282,7 @@ def r2c_gradient(self: Tensor, dim: list[int], normalization: int, onesided: boo
     sizes = self.size()
 
     def backward(grad: Tensor):
-        spectrum = fitted(grad, sizes) if onesided else grad
+        spectrum = fitted(grad.conj(), sizes) if onesided else grad.conj()
         return torch.real(torch._fft_c2c(spectrum, dim, normalization, False)), None, None, None
 
     return torch._fft_r2c(self, dim, normalization, onesided), backward
@@ -291,6 +291,6 @@ def r2c_gradient(self: Tensor, dim: list[int], normalization: int, onesided: boo
 @table.gradient("_fft_c2r")
 def c2r_gradient(self: Tensor, dim: list[int], normalization: int, last_dim_size: int):
     def backward(grad: Tensor):
-        return both_halves(torch._fft_r2c(grad, dim, normalization, True), dim[-1], last_dim_size), None, None, None
+        return both_halves(torch._fft_r2c(grad, dim, normalization, True), dim[-1], last_dim_size).conj(), None, None, None
 
     return torch._fft_c2r(self, dim, normalization, last_dim_size), backward

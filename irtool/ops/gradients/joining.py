@@ -57,7 +57,10 @@ def vstack_gradient(tensors: list[Tensor]):
     shapes = [tensor.size() for tensor in tensors]
 
     def backward(grad: Tensor):
-        parts = pieces(grad, [shape[0] if len(shape) > 1 else 1 for shape in shapes], 0)
+        lengths: list[int] = []
+        for shape in shapes:
+            lengths.append(shape[0] if len(shape) > 1 else 1)
+        parts = pieces(grad, lengths, 0)
         return [parts[place].reshape(shapes[place]) for place in range(len(shapes))]
 
     return torch.vstack(tensors), backward
@@ -68,7 +71,10 @@ def dstack_gradient(tensors: list[Tensor]):
     shapes = [tensor.size() for tensor in tensors]
 
     def backward(grad: Tensor):
-        parts = pieces(grad, [shape[2] if len(shape) > 2 else 1 for shape in shapes], 2)
+        lengths: list[int] = []
+        for shape in shapes:
+            lengths.append(shape[2] if len(shape) > 2 else 1)
+        parts = pieces(grad, lengths, 2)
         return [parts[place].reshape(shapes[place]) for place in range(len(shapes))]
 
     return torch.dstack(tensors), backward
@@ -79,7 +85,10 @@ def column_stack_gradient(tensors: list[Tensor]):
     shapes = [tensor.size() for tensor in tensors]
 
     def backward(grad: Tensor):
-        parts = pieces(grad, [shape[1] if len(shape) > 1 else 1 for shape in shapes], 1)
+        lengths: list[int] = []
+        for shape in shapes:
+            lengths.append(shape[1] if len(shape) > 1 else 1)
+        parts = pieces(grad, lengths, 1)
         return [parts[place].reshape(shapes[place]) for place in range(len(shapes))]
 
     return torch.column_stack(tensors), backward

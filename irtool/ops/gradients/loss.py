@@ -1,15 +1,14 @@
-"""Gradients of regression and probability losses, in plain arithmetic, so that they have gradients themselves."""
+"""Gradients of losses. `each` divides by the number of elements where the loss is a mean (reduction 1)."""
 from __future__ import annotations
 
+from irtool.ops.gradients.distance import norm_slope
 from irtool.ops.loss import table
 from irtool.ops.tensor import Tensor, torch
 
 
-def share(grad: Tensor, count: int, reduction: int) -> Tensor:
-    """What each element gets of a loss's gradient: 0 none, 1 mean, 2 sum."""
-    if reduction == 1:
-        return grad / count
-    return grad
+def each(grad: Tensor, count: int, reduction: int) -> Tensor:
+    """What the slope of each element is multiplied by."""
+    return grad / count if reduction == 1 else grad
 
 
 @table.gradient("mse_loss")
@@ -17,11 +16,23 @@ def mse_loss_gradient(self: Tensor, target: Tensor, reduction: int):
     self_size, target_size = self.size(), target.size()
 
     def backward(grad: Tensor):
-        off = self - target
-        slope = off * share(grad, off.numel(), reduction) * 2
+        difference = self - target
+        slope = each(grad, difference.numel(), reduction) * 2 * difference
         return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None
 
     return torch.mse_loss(self, target, reduction), backward
+
+
+@table.gradient("mse_loss_backward")
+def mse_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int):
+    grad_size, self_size, target_size = grad_output.size(), self.size(), target.size()
+
+    def backward(grad: Tensor):
+        scaled = each(grad, self.numel(), reduction) * 2
+        second = scaled * grad_output
+        return ((scaled * (self - target)).sum_to_size(grad_size), second.sum_to_size(self_size), (-second).sum_to_size(target_size), None)
+
+    return torch.mse_loss_backward(grad_output, self, target, reduction), backward
 
 
 @table.gradient("l1_loss")
@@ -29,11 +40,16 @@ def l1_loss_gradient(self: Tensor, target: Tensor, reduction: int):
     self_size, target_size = self.size(), target.size()
 
     def backward(grad: Tensor):
-        off = self - target
-        slope = off.sgn() * share(grad, off.numel(), reduction)
+        difference = self - target
+        slope = each(grad, difference.numel(), reduction) * difference.sgn()
         return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None
 
     return torch.l1_loss(self, target, reduction), backward
+
+
+def smooth_slope(difference: Tensor, beta: float) -> Tensor:
+    """Slope of smooth_l1_loss: linear up to `beta`, then 1."""
+    return difference.sign() if beta == 0 else (difference / beta).clamp(-1, 1)
 
 
 @table.gradient("smooth_l1_loss")
@@ -41,14 +57,25 @@ def smooth_l1_loss_gradient(self: Tensor, target: Tensor, reduction: int, beta: 
     self_size, target_size = self.size(), target.size()
 
     def backward(grad: Tensor):
-        off = self - target
-        bent = off.sgn()
-        if beta > 0:
-            bent = torch.where(off.abs() < beta, off / beta, bent)
-        slope = bent * share(grad, off.numel(), reduction)
+        difference = self - target
+        slope = each(grad, difference.numel(), reduction) * smooth_slope(difference, beta)
         return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None, None
 
     return torch.smooth_l1_loss(self, target, reduction, beta), backward
+
+
+@table.gradient("smooth_l1_loss_backward")
+def smooth_l1_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float):
+    grad_size, self_size, target_size = grad_output.size(), self.size(), target.size()
+
+    def backward(grad: Tensor):
+        difference = self - target
+        scaled = each(grad, self.numel(), reduction)
+        second = torch.zeros_like(scaled) if beta == 0 else scaled * grad_output * (difference.abs() < beta) / beta
+        return ((scaled * smooth_slope(difference, beta)).sum_to_size(grad_size), second.sum_to_size(self_size),
+                (-second).sum_to_size(target_size), None, None)
+
+    return torch.smooth_l1_loss_backward(grad_output, self, target, reduction, beta), backward
 
 
 @table.gradient("huber_loss")
@@ -56,11 +83,25 @@ def huber_loss_gradient(self: Tensor, target: Tensor, reduction: int, delta: flo
     self_size, target_size = self.size(), target.size()
 
     def backward(grad: Tensor):
-        off = self - target
-        slope = torch.clamp(off, -delta, delta) * share(grad, off.numel(), reduction)
+        difference = self - target
+        slope = each(grad, difference.numel(), reduction) * difference.clamp(-delta, delta)
         return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None, None
 
     return torch.huber_loss(self, target, reduction, delta), backward
+
+
+@table.gradient("huber_loss_backward")
+def huber_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float):
+    grad_size, self_size, target_size = grad_output.size(), self.size(), target.size()
+
+    def backward(grad: Tensor):
+        difference = self - target
+        scaled = each(grad, self.numel(), reduction)
+        second = scaled * grad_output * (difference.abs() < delta)
+        return ((scaled * difference.clamp(-delta, delta)).sum_to_size(grad_size), second.sum_to_size(self_size),
+                (-second).sum_to_size(target_size), None, None)
+
+    return torch.huber_loss_backward(grad_output, self, target, reduction, delta), backward
 
 
 @table.gradient("soft_margin_loss")
@@ -68,11 +109,23 @@ def soft_margin_loss_gradient(self: Tensor, target: Tensor, reduction: int):
     self_size, target_size = self.size(), target.size()
 
     def backward(grad: Tensor):
-        product = self * target
-        slope = -(-product).sigmoid() * share(grad, product.numel(), reduction)
-        return (slope * target).sum_to_size(self_size), (slope * self).sum_to_size(target_size), None
+        common = -(each(grad, (self * target).numel(), reduction) * (-target * self).sigmoid())
+        return (common * target).sum_to_size(self_size), (common * self).sum_to_size(target_size), None
 
     return torch.soft_margin_loss(self, target, reduction), backward
+
+
+@table.gradient("soft_margin_loss_backward")
+def soft_margin_loss_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int):
+    grad_size = grad_output.size()
+
+    def backward(grad: Tensor):
+        scaled = each(grad, self.numel(), reduction)
+        chance = (-target * self).sigmoid()
+        second = scaled * grad_output * target * chance * (1 - chance)
+        return ((-(scaled * target * chance)).sum_to_size(grad_size), second * target, second * self - scaled * grad_output * chance, None)
+
+    return torch.soft_margin_loss_backward(grad_output, self, target, reduction), backward
 
 
 @table.gradient("kl_div")
@@ -80,53 +133,75 @@ def kl_div_gradient(self: Tensor, target: Tensor, reduction: int, log_target: bo
     self_size, target_size = self.size(), target.size()
 
     def backward(grad: Tensor):
-        each = share(grad, (self + target).numel(), reduction)
+        share = each(grad, (self + target).numel(), reduction)
         if log_target:
             chance = target.exp()
-            target_grad = chance * (target + 1 - self) * each
-        else:
-            chance = target
-            spread = torch.where(target == 0, torch.zeros_like(target), target.log() + 1)
-            target_grad = torch.where(target == 0, torch.zeros_like(target), spread - self) * each
-        return (-chance * each).sum_to_size(self_size), target_grad.sum_to_size(target_size), None, None
+            return ((-(share * chance)).sum_to_size(self_size), (share * chance * (target - self + 1)).sum_to_size(target_size), None, None)
+        # target / target: nan where the target is 0, as torch has it
+        return ((-(share * target)).sum_to_size(self_size), (share * (target.log() + target / target - self)).sum_to_size(target_size),
+                None, None)
 
     return torch.kl_div(self, target, reduction, log_target=log_target), backward
 
 
-def weighed(slope: Tensor, weight: Tensor | None) -> Tensor:
-    """Times a weight where there is one."""
-    if weight is None:
-        return slope
-    return slope * weight
-
+# ---- probabilities
 
 @table.gradient("binary_cross_entropy")
 def binary_cross_entropy_gradient(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int):
     def backward(grad: Tensor):
-        each = weighed(share(grad, self.numel(), reduction), weight)
-        slope = (self - target) / torch.clamp_min((1 - self) * self, 1e-12)
-        target_grad = ((1 - self).log() - self.log()) * each
-        return slope * each, target_grad, None, None
+        for_self = torch.binary_cross_entropy_backward(grad, self, target, weight, reduction)
+        share = each(grad, self.numel(), reduction)
+        for_target = share * ((1 - self).log() - self.log())
+        if weight is not None:
+            for_target = for_target * weight
+        return for_self, for_target, None, None
 
     return torch.binary_cross_entropy(self, target, weight, reduction), backward
+
+
+@table.gradient("binary_cross_entropy_backward")
+def binary_cross_entropy_backward_gradient(grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int):
+    grad_size = grad_output.size()
+
+    def backward(grad: Tensor):
+        scaled = each(grad, self.numel(), reduction)
+        if weight is not None:
+            scaled = scaled * weight
+        spread = ((1 - self) * self).clamp_min(1e-12)
+        second = scaled * grad_output / spread
+        curved = ((self - target) * (1 - 2 * self) / spread) * ((1 - self) * self >= 1e-12)
+        return (scaled * (self - target) / spread).sum_to_size(grad_size), second * (1 - curved), -second, None, None
+
+    return torch.binary_cross_entropy_backward(grad_output, self, target, weight, reduction), backward
 
 
 @table.gradient("binary_cross_entropy_with_logits")
 def binary_cross_entropy_with_logits_gradient(self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None,
                                               reduction: int):
-    self_size, target_size = self.size(), target.size()
+    result = torch.binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction)
 
     def backward(grad: Tensor):
-        each = weighed(share(grad, self.numel(), reduction), weight)
-        if pos_weight is None:
-            slope = self.sigmoid() - target
-            target_slope = -self
-        else:
-            slope = ((pos_weight - 1) * target + 1) * self.sigmoid() - pos_weight * target
-            target_slope = torch.log_sigmoid(-self) - pos_weight * torch.log_sigmoid(self)
-        return (slope * each).sum_to_size(self_size), (target_slope * each).sum_to_size(target_size), None, None, None
+        spread = torch.softplus(-self)
+        loss = (1 - target) * self + spread
+        slope = self.sigmoid() - target
+        target_slope = -self
+        if pos_weight is not None:
+            factor = (pos_weight - 1) * target + 1
+            loss = (1 - target) * self + factor * spread
+            slope = factor * self.sigmoid() - pos_weight * target
+            target_slope = (pos_weight - 1) * spread - self
+        share = each(grad, loss.numel() if weight is None else (loss * weight).numel(), reduction)
+        weighted = share if weight is None else share * weight
+        for_weight: Tensor | None = None
+        if weight is not None:
+            for_weight = (share * loss).sum_to_size(weight.size())
+        for_positive: Tensor | None = None
+        if pos_weight is not None:
+            for_positive = (weighted * target * spread).sum_to_size(pos_weight.size())
+        return ((weighted * slope).sum_to_size(self.size()), (weighted * target_slope).sum_to_size(target.size()), for_weight,
+                for_positive, None)
 
-    return torch.binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction), backward
+    return result, backward
 
 
 @table.gradient("poisson_nll_loss")
@@ -134,30 +209,30 @@ def poisson_nll_loss_gradient(input: Tensor, target: Tensor, log_input: bool, fu
     input_size, target_size = input.size(), target.size()
 
     def backward(grad: Tensor):
-        each = share(grad, (input + target).numel(), reduction)
+        share = each(grad, (input + target).numel(), reduction)
         if log_input:
             slope = input.exp() - target
-            target_slope = -input
+            target_slope = -input + torch.zeros_like(target)
         else:
             slope = 1 - target / (input + eps)
-            target_slope = -(input + eps).log()
+            target_slope = -(input + eps).log() + torch.zeros_like(target)
         if full:
-            stirling = target.log() + target.reciprocal() * 0.5
-            target_slope = target_slope + torch.where(target > 1, stirling, torch.zeros_like(stirling))
-        return (slope * each).sum_to_size(input_size), (target_slope * each).sum_to_size(target_size), None, None, None, None
+            target_slope = target_slope + (target.log() + 0.5 / target).masked_fill(target <= 1, 0)
+        return (share * slope).sum_to_size(input_size), (share * target_slope).sum_to_size(target_size), None, None, None, None
 
     return torch.poisson_nll_loss(input, target, log_input, full, eps, reduction), backward
 
 
+# ---- margins and distances
+
 @table.gradient("margin_ranking_loss")
 def margin_ranking_loss_gradient(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int):
-    size1, size2, target_size = input1.size(), input2.size(), target.size()
-
     def backward(grad: Tensor):
-        room = -target * (input1 - input2) + margin
-        each = torch.where(room >= 0, share(grad, room.numel(), reduction), torch.zeros_like(room))
-        slope = each * target
-        return (-slope).sum_to_size(size1), slope.sum_to_size(size2), (-each * (input1 - input2)).sum_to_size(target_size), None, None
+        difference = input1 - input2
+        excess = -target * difference + margin
+        slope = each(grad, excess.numel(), reduction) * (excess >= 0)
+        return ((-(slope * target)).sum_to_size(input1.size()), (slope * target).sum_to_size(input2.size()),
+                (-(slope * difference)).sum_to_size(target.size()), None, None)
 
     return torch.margin_ranking_loss(input1, input2, target, margin, reduction), backward
 
@@ -167,78 +242,60 @@ def hinge_embedding_loss_gradient(self: Tensor, target: Tensor, margin: float, r
     self_size = self.size()
 
     def backward(grad: Tensor):
-        room = margin - self
-        nothing = torch.zeros_like(room)
-        each = share(grad, (self + target).numel(), reduction)
-        far = torch.where(target != 1, torch.where(room >= 0, -torch.ones_like(room), nothing), nothing)
-        near = torch.where(target != -1, torch.ones_like(room), nothing)
-        return ((near + far) * each).sum_to_size(self_size), None, None, None
+        near = (target != 1) & (margin - self >= 0)
+        share = each(grad, (self * target).numel(), reduction)
+        return (share * (target != -1) - share * near).sum_to_size(self_size), None, None, None
 
     return torch.hinge_embedding_loss(self, target, margin, reduction), backward
 
 
-def normal_slopes(self: Tensor, other: Tensor, similarity: Tensor, dim: int) -> Tensor:
-    """The slope of a cosine similarity, for the first vector."""
-    square, other_square = (self * self).sum([dim], True), (other * other).sum([dim], True)
-    return other / (square * other_square).sqrt() - similarity * self / square
-
-
 @table.gradient("cosine_embedding_loss")
 def cosine_embedding_loss_gradient(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int):
-    size1, size2 = input1.size(), input2.size()
+    result = torch.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
     def backward(grad: Tensor):
-        rank = target.dim()
-        product = (input1 * input2).sum([rank], True)
-        length1, length2 = (input1 * input1).sum([rank], True) + 1e-12, (input2 * input2).sum([rank], True) + 1e-12
-        both = (length1 * length2).sqrt()
-        cosine = product / both
-        signs = target.unsqueeze(rank)
-        nothing = torch.zeros_like(cosine)
-        away = torch.where(cosine - margin >= 0, torch.ones_like(cosine), nothing)
-        slope = torch.where(signs == 1, -torch.ones_like(cosine), torch.where(signs == -1, away, nothing))
-        spread = grad
+        dim = target.dim()
+        one = (input1 * input1).sum([dim], True) + 1e-12
+        two = (input2 * input2).sum([dim], True) + 1e-12
+        root = (one * two).sqrt()
+        cosine = (input1 * input2).sum([dim], True) / root
+        side = target.unsqueeze(dim)
+        shape = cosine.squeeze(dim) + torch.zeros_like(target)
+        share = each(grad, shape.numel(), reduction)
         if reduction == 0:
-            spread = grad.unsqueeze(rank)
-        each = slope * share(spread, cosine.numel(), reduction)
-        grad1, grad2 = each * (input2 / both - cosine * input1 / length1), each * (input1 / both - cosine * input2 / length2)
-        return grad1.sum_to_size(size1), grad2.sum_to_size(size2), None, None, None
+            share = share.unsqueeze(dim)
+        slope = share * ((side == -1) & (cosine >= margin)) - share * (side == 1)
+        return ((slope * (input2 / root - cosine * input1 / one)).sum_to_size(input1.size()),
+                (slope * (input1 / root - cosine * input2 / two)).sum_to_size(input2.size()), None, None, None)
 
-    return torch.cosine_embedding_loss(input1, input2, target, margin, reduction), backward
-
-
-def distance_slope(off: Tensor, distance: Tensor, p: float) -> Tensor:
-    """The slope of the p-norm of differences along the last dimension."""
-    length = distance.unsqueeze(-1)
-    slope = off.sgn() * off.abs().pow(p - 1.0) / length.pow(p - 1.0)
-    return torch.where(length == 0, torch.zeros_like(slope), slope)
+    return result, backward
 
 
 @table.gradient("triplet_margin_loss")
 def triplet_margin_loss_gradient(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool,
                                  reduction: int):
-    anchor_size, positive_size, negative_size = anchor.size(), positive.size(), negative.size()
+    result = torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
 
     def backward(grad: Tensor):
-        near_off, far_off, other_off = anchor - positive + eps, anchor - negative + eps, positive - negative + eps
-        near = torch.linalg_vector_norm(near_off, p, [-1])
-        far = torch.linalg_vector_norm(far_off, p, [-1])
-        other = torch.linalg_vector_norm(other_off, p, [-1])
-        nothing = torch.zeros_like(near)
-        distance = far
+        to_positive = anchor - positive + eps
+        to_negative = anchor - negative + eps
+        between = positive - negative + eps
+        near = torch.linalg_vector_norm(to_positive, p, [-1], True)
+        far = torch.linalg_vector_norm(to_negative, p, [-1], True)
+        other = torch.linalg_vector_norm(between, p, [-1], True)
+        farthest = torch.minimum(far, other) if swap else far
+        excess = near - farthest + margin
+        share = each(grad, excess.numel(), reduction)
+        if reduction == 0:
+            share = share.unsqueeze(-1)
+        slope = share * (excess >= 0)
+        first = torch.ones_like(far)
         if swap:
-            distance = torch.minimum(far, other)
-        room = near - distance + margin
-        each = torch.where(room >= 0, share(grad, room.numel(), reduction), nothing)
-        near_slope = distance_slope(near_off, near, p) * each.unsqueeze(-1)
-        far_share, other_share = each, nothing
-        if swap:
-            even = torch.where(far == other, each / 2, each)
-            far_share = torch.where(far <= other, even, nothing)
-            other_share = torch.where(other <= far, even, nothing)
-        far_slope = distance_slope(far_off, far, p) * far_share.unsqueeze(-1)
-        other_slope = distance_slope(other_off, other, p) * other_share.unsqueeze(-1)
-        return ((near_slope - far_slope).sum_to_size(anchor_size), (-near_slope - other_slope).sum_to_size(positive_size),
-                (far_slope + other_slope).sum_to_size(negative_size), None, None, None, None, None)
+            first = (far < other) + (far == other) * 0.5
+        for_positive = slope * norm_slope(to_positive, near, p)
+        for_negative = slope * first * norm_slope(to_negative, far, p)
+        for_other = slope * (1 - first) * norm_slope(between, other, p)
+        return ((for_positive - for_negative).sum_to_size(anchor.size()), (-for_positive - for_other).sum_to_size(positive.size()),
+                (for_negative + for_other).sum_to_size(negative.size()), None, None, None, None, None)
 
-    return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction), backward
+    return result, backward

@@ -187,8 +187,8 @@ def tensordot_gradient(self: Tensor, other: Tensor, dims_self: list[int], dims_o
     self_size, other_size = self.size(), other.size()
 
     def backward(grad: Tensor):
-        mine = [dim if dim >= 0 else dim + len(self_size) for dim in dims_self]
-        theirs = [dim if dim >= 0 else dim + len(other_size) for dim in dims_other]
+        mine = [dim % len(self_size) for dim in dims_self]
+        theirs = [dim % len(other_size) for dim in dims_other]
         summed, other_summed = self, other
         for place in range(len(mine)):      # a dimension of 1 stands beside any: the other side is summed
             if self_size[mine[place]] != other_size[theirs[place]]:

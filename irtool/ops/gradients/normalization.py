@@ -1,7 +1,8 @@
-"""Gradients of normalizations, first and second order. Running statistics never have one.
+"""Gradients of normalizations.
 
-With h = (x - mean) * inverse and P v = v - mean(v) - h * mean(v * h), the gradient of a normalization is inverse * P (w * g). The
-second order follows from that, the mean and the inverse being functions of x as well.
+First order: one node, native_..._backward, from the saved mean and inverse standard deviation (`inverse`). The gradient of that node
+counts the saved statistics as functions of the input, so they take no part themselves. It works on rows: everything that is
+normalized together is one row. `along` is the gradient that comes in for the input's gradient.
 """
 from __future__ import annotations
 
@@ -9,56 +10,81 @@ from irtool.ops.normalization import table
 from irtool.ops.tensor import Tensor, torch
 
 
+def standardized(rows: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows to mean 0 and variance 1, and the inverse standard deviation, as functions of the rows: what is added to the variance is
+    found from `inverse` and counts as constant."""
+    centred = rows - rows.mean([1], True)
+    variance = (centred * centred).mean([1], True)
+    extra = (1 / (inverse * inverse) - variance).detach()
+    own = (variance + extra).rsqrt()
+    return centred * own, own
+
+
+def second_order(along: Tensor, scaled: Tensor, extra: Tensor, normalized: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients, for `scaled` and the rows, of <along, inverse * (scaled - mean - normalized * mean(scaled * normalized))>; `extra` is
+    a further slope for `normalized`."""
+    along_part = (along * normalized).mean([1], True)
+    scaled_part = (scaled * normalized).mean([1], True)
+    for_scaled = inverse * (along - along.mean([1], True) - normalized * along_part)
+    slope = extra - inverse * (along * scaled_part + scaled * along_part)
+    energy = (for_scaled * scaled).mean([1], True)
+    for_rows = inverse * (slope - slope.mean([1], True) - normalized * ((slope * normalized).mean([1], True) + energy))
+    return for_scaled, for_rows
+
+
+# ---- over the batch
+
 @table.gradient("batch_norm")
 def batch_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
                         training: bool, momentum: float, eps: float, cudnn_enabled: bool):
     result, mean, inverse = torch.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    has_bias = bias is not None
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
         for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           training, eps, [True, weight is not None, has_bias])
+                                                                           training, eps, mask)
         return for_input, for_weight, for_bias, None, None, None, None, None, None
 
     return result, backward
 
 
-@table.gradient("native_batch_norm _native_batch_norm_legit")
+@table.gradient("native_batch_norm aten::_native_batch_norm_legit")
 def native_batch_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                                running_var: Tensor | None, training: bool, momentum: float, eps: float):
     result, mean, inverse = torch.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    has_bias = bias is not None
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
         for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           training, eps, [True, weight is not None, has_bias])
+                                                                           training, eps, mask)
         return for_input, for_weight, for_bias, None, None, None, None, None
 
     return result, mean, inverse, backward
 
 
 @table.gradient("_native_batch_norm_legit.no_stats")
-def batch_norm_no_stats_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float):
+def batch_norm_without_stats_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float,
+                                      eps: float):
     result, mean, inverse = torch.native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
-    has_bias = bias is not None
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, None, None, mean, inverse,
-                                                                           training, eps, [True, weight is not None, has_bias])
+        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, None, None, mean, inverse, training, eps,
+                                                                           mask)
         return for_input, for_weight, for_bias, None, None, None
 
     return result, mean, inverse, backward
 
 
 @table.gradient("_native_batch_norm_legit_no_training")
-def batch_norm_no_training_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
-                                    momentum: float, eps: float):
+def batch_norm_inference_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
+                                  momentum: float, eps: float):
     result, mean, inverse = torch.native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
-    has_bias = bias is not None
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           False, eps, [True, weight is not None, has_bias])
+        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None,
+                                                                           False, eps, mask)
         return for_input, for_weight, for_bias, None, None, None, None
 
     return result, mean, inverse, backward
@@ -67,27 +93,55 @@ def batch_norm_no_training_gradient(input: Tensor, weight: Tensor | None, bias: 
 @table.gradient("_native_batch_norm_legit_functional")
 def batch_norm_functional_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
                                    training: bool, momentum: float, eps: float):
-    result, mean, inverse, mean_out, var_out = torch._native_batch_norm_legit_functional(input, weight, bias, running_mean, running_var,
+    result, mean, inverse, new_mean, new_var = torch._native_batch_norm_legit_functional(input, weight, bias, running_mean, running_var,
                                                                                          training, momentum, eps)
-    has_bias = bias is not None
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
         for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           training, eps, [True, weight is not None, has_bias])
+                                                                           training, eps, mask)
         return for_input, for_weight, for_bias, None, None, None, None, None
 
-    return result, mean, inverse, mean_out, var_out, backward
+    return result, mean, inverse, new_mean, new_var, backward
 
 
 @table.gradient("_batch_norm_with_update")
 def batch_norm_with_update_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
                                     momentum: float, eps: float):
     result, mean, inverse, reserve = torch._batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps)
-    has_bias = bias is not None
+    mask = [True, weight is not None, bias is not None]
+
+    def backward(grad: Tensor):
+        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, None, None, mean, inverse, True, eps, mask)
+        return for_input, for_weight, for_bias, None, None, None, None
+
+    return result, mean, inverse, reserve, backward
+
+
+@table.gradient("_batch_norm_with_update_functional")
+def batch_norm_with_update_functional_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
+                                               running_var: Tensor, momentum: float, eps: float):
+    result, mean, inverse, reserve, new_mean, new_var = torch._batch_norm_with_update_functional(input, weight, bias, running_mean,
+                                                                                                 running_var, momentum, eps)
+    mask = [True, weight is not None, bias is not None]
+
+    def backward(grad: Tensor):
+        for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, None, None, mean, inverse, True, eps, mask)
+        return for_input, for_weight, for_bias, None, None, None, None
+
+    return result, mean, inverse, reserve, new_mean, new_var, backward
+
+
+@table.gradient("_batch_norm_no_update")
+def batch_norm_no_update_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                                  running_var: Tensor | None, momentum: float, eps: float):
+    result, mean, inverse, reserve = torch._batch_norm_no_update(input, weight, bias, running_mean, running_var, momentum, eps)
+    training = running_mean is None
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
         for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           True, eps, [True, weight is not None, has_bias])
+                                                                           training, eps, mask)
         return for_input, for_weight, for_bias, None, None, None, None
 
     return result, mean, inverse, reserve, backward
@@ -96,41 +150,47 @@ def batch_norm_with_update_gradient(input: Tensor, weight: Tensor | None, bias: 
 @table.gradient("_batch_norm_impl_index")
 def batch_norm_impl_index_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                                    running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool):
-    result, mean, inverse, reserve, number = torch._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum,
-                                                                          eps, cudnn_enabled)
-    has_bias = bias is not None
+    result, mean, inverse, reserve, index = torch._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training,
+                                                                         momentum, eps, cudnn_enabled)
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
         for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, mean, inverse,
-                                                                           training, eps, [True, weight is not None, has_bias])
+                                                                           training, eps, mask)
         return for_input, for_weight, for_bias, None, None, None, None, None, None
 
-    return result, mean, inverse, reserve, number, backward
+    return result, mean, inverse, reserve, index, backward
 
 
-def per_channel(values: Tensor, like: Tensor) -> Tensor:
-    """Values per channel, in a shape that broadcasts along dimension 1."""
-    shape = [1 for size in like.size()]
-    shape[1] = values.size(0)
-    return values.reshape(shape)
-
-
-def projected(values: Tensor, normal: Tensor, dims: list[int]) -> Tensor:
-    """P values: without their mean and without what goes along the normalized x."""
-    return values - values.mean(dims, True) - normal * (values * normal).mean(dims, True)
-
-
-def second_order(again: Tensor, weight_again: Tensor, bias_again: Tensor, grad: Tensor, weight: Tensor, normal: Tensor, inverse: Tensor,
-                 dims: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients, for grad, x and weight, of the three gradients of a normalization; all in shapes that broadcast to x's."""
-    scaled = grad * weight
-    across, along = (again * normal).mean(dims, True), (scaled * normal).mean(dims, True)
-    pulled = projected(again, normal, dims) * inverse
-    grad_grad = pulled * weight + weight_again * normal + bias_again
-    inner = weight_again * grad - inverse * (along * again + across * scaled)
-    total = (again * scaled).mean(dims, True) - again.mean(dims, True) * scaled.mean(dims, True) - across * along
-    x_grad = inverse * projected(inner, normal, dims) - total * inverse * inverse * normal
-    return grad_grad, x_grad, pulled * grad
+def batch_norm_second(along_input: Tensor | None, along_weight: Tensor | None, along_bias: Tensor | None, grad_out: Tensor,
+                      input: Tensor, weight: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+                      saved: Tensor | None, train: bool, eps: float) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Gradients of native_batch_norm_backward for grad_out, input and weight; a row is a channel."""
+    moved = input.transpose(0, 1)
+    rows = moved.flatten(1)
+    grads = grad_out.transpose(0, 1).flatten(1)
+    along = torch.zeros_like(rows) if along_input is None else along_input.transpose(0, 1).flatten(1)
+    scale = torch.ones_like(rows[:, :1]) if weight is None else weight.unsqueeze(1)
+    extra = torch.zeros_like(grads) if along_weight is None else grads * along_weight.unsqueeze(1)
+    if train:
+        assert saved is not None
+        normalized, inverse = standardized(rows, saved.unsqueeze(1))
+        for_scaled, for_rows = second_order(along, grads * scale, extra, normalized, inverse)
+    else:
+        assert running_mean is not None and running_var is not None
+        inverse = (running_var + eps).rsqrt().unsqueeze(1)
+        normalized = (rows - running_mean.unsqueeze(1)) * inverse
+        for_scaled = along * inverse
+        for_rows = extra * inverse
+    for_grads = for_scaled * scale
+    if along_weight is not None:
+        for_grads = for_grads + normalized * along_weight.unsqueeze(1)
+    if along_bias is not None:
+        for_grads = for_grads + along_bias.unsqueeze(1)
+    for_weight: Tensor | None = None
+    if weight is not None:
+        for_weight = (grads * for_scaled).sum([1])
+    return for_grads.reshape(moved.size()).transpose(0, 1), for_rows.reshape(moved.size()).transpose(0, 1), for_weight
 
 
 @table.gradient("native_batch_norm_backward")
@@ -140,36 +200,41 @@ def native_batch_norm_backward_gradient(grad_out: Tensor, input: Tensor, weight:
     for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean,
                                                                        save_invstd, train, eps, output_mask)
 
-    def backward(input_grad: Tensor | None, weight_grad: Tensor | None, bias_grad: Tensor | None):
-        dims = [0]
-        for place in range(2, input.dim()):
-            dims.append(place)
-        nothing = torch.zeros_like(grad_out)
-        again, weight_again, bias_again = nothing, nothing, nothing
-        scale = torch.ones_like(grad_out)
-        if input_grad is not None:
-            again = input_grad
-        if weight_grad is not None:
-            weight_again = per_channel(weight_grad, input).expand_as(input)
-        if bias_grad is not None:
-            bias_again = per_channel(bias_grad, input).expand_as(input)
-        if weight is not None:
-            scale = per_channel(weight, input).expand_as(input)
-        if train:
-            centred = input - input.mean(dims, True)
-            inverse = ((centred * centred).mean(dims, True) + eps).rsqrt()
-            grad_grad, x_grad, wide = second_order(again, weight_again, bias_again, grad_out, scale, centred * inverse, inverse, dims)
-        else:
-            assert running_mean is not None and running_var is not None
-            inverse = per_channel((running_var + eps).rsqrt(), input)
-            normal = (input - per_channel(running_mean, input)) * inverse
-            grad_grad = again * scale * inverse + weight_again * normal + bias_again
-            x_grad = weight_again * grad_out * inverse
-            wide = again * grad_out * inverse
-        to_weight: Tensor | None = None
-        if weight is not None:
-            to_weight = wide.sum(dims)
-        return grad_grad, x_grad, to_weight, None, None, None, None, None, None, None
+    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
+        second_grad, second_input, second_weight = batch_norm_second(grad_input, grad_weight, grad_bias, grad_out, input, weight,
+                                                                     running_mean, running_var, save_invstd, train, eps)
+        return second_grad, second_input, second_weight, None, None, None, None, None, None, None
+
+    return for_input, for_weight, for_bias, backward
+
+
+@table.gradient("batch_norm_backward")
+def batch_norm_backward_gradient(grad_out: Tensor, input: Tensor, weight: Tensor, running_mean: Tensor | None,
+                                 running_var: Tensor | None, save_mean: Tensor | None, save_var: Tensor | None, update: bool, eps: float,
+                                 output_mask: list[bool], reserve: Tensor):
+    for_input, for_weight, for_bias = torch.batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var,
+                                                                update, eps, output_mask, reserve)
+
+    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
+        second_grad, second_input, second_weight = batch_norm_second(grad_input, grad_weight, grad_bias, grad_out, input, weight,
+                                                                     running_mean, running_var, save_var, update, eps)
+        return second_grad, second_input, second_weight, None, None, None, None, None, None, None, None
+
+    return for_input, for_weight, for_bias, backward
+
+
+@table.gradient("_batch_norm_impl_index_backward")
+def batch_norm_impl_index_backward_gradient(impl_index: int, input: Tensor, grad_output: Tensor, weight: Tensor | None,
+                                            running_mean: Tensor | None, running_var: Tensor | None, save_mean: Tensor | None,
+                                            save_var_transform: Tensor | None, train: bool, eps: float, output_mask: list[bool],
+                                            reservedSpace: Tensor):
+    for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad_output, input, weight, running_mean, running_var, save_mean,
+                                                                       save_var_transform, train, eps, output_mask)
+
+    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
+        second_grad, second_input, second_weight = batch_norm_second(grad_input, grad_weight, grad_bias, grad_output, input, weight,
+                                                                     running_mean, running_var, save_var_transform, train, eps)
+        return None, second_input, second_grad, second_weight, None, None, None, None, None, None, None, None
 
     return for_input, for_weight, for_bias, backward
 
@@ -180,10 +245,10 @@ def native_batch_norm_backward_gradient(grad_out: Tensor, input: Tensor, weight:
 def layer_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float,
                         cudnn_enable: bool):
     result, mean, inverse = torch.native_layer_norm(input, normalized_shape, weight, bias, eps)
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_layer_norm_backward(grad, input, normalized_shape, mean, inverse, weight, bias,
-                                                                           [True, weight is not None, bias is not None])
+        for_input, for_weight, for_bias = torch.native_layer_norm_backward(grad, input, normalized_shape, mean, inverse, weight, bias, mask)
         return for_input, None, for_weight, for_bias, None, None
 
     return result, backward
@@ -192,25 +257,11 @@ def layer_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tens
 @table.gradient("native_layer_norm")
 def native_layer_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float):
     result, mean, inverse = torch.native_layer_norm(input, normalized_shape, weight, bias, eps)
+    mask = [True, weight is not None, bias is not None]
 
-    def backward(grad: Tensor | None, mean_grad: Tensor | None, inverse_grad: Tensor | None):
-        found = torch.zeros_like(input)
-        weight_grad: Tensor | None = None
-        bias_grad: Tensor | None = None
-        if grad is not None:
-            for_input, for_weight, for_bias = torch.native_layer_norm_backward(grad, input, normalized_shape, mean, inverse, weight, bias,
-                                                                               [True, weight is not None, bias is not None])
-            found = for_input
-            weight_grad = for_weight
-            bias_grad = for_bias
-        count = 1
-        for size in normalized_shape:
-            count = count * size
-        if mean_grad is not None:
-            found = found + (mean_grad / count).expand_as(input)
-        if inverse_grad is not None:
-            found = found - inverse_grad * inverse.pow(3) * (input - mean) / count
-        return found, None, weight_grad, bias_grad, None
+    def backward(grad: Tensor):
+        for_input, for_weight, for_bias = torch.native_layer_norm_backward(grad, input, normalized_shape, mean, inverse, weight, bias, mask)
+        return for_input, None, for_weight, for_bias, None
 
     return result, mean, inverse, backward
 
@@ -221,70 +272,76 @@ def native_layer_norm_backward_gradient(grad_out: Tensor, input: Tensor, normali
     for_input, for_weight, for_bias = torch.native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias,
                                                                        output_mask)
 
-    def backward(input_grad: Tensor | None, weight_grad: Tensor | None, bias_grad: Tensor | None):
-        dims: list[int] = []
-        for place in range(len(normalized_shape)):
-            dims.append(input.dim() - len(normalized_shape) + place)
-        nothing = torch.zeros_like(grad_out)
-        again, weight_again, bias_again = nothing, nothing, nothing
-        scale = torch.ones_like(grad_out)
-        if input_grad is not None:
-            again = input_grad
-        if weight_grad is not None:
-            weight_again = weight_grad.expand_as(input)
-        if bias_grad is not None:
-            bias_again = bias_grad.expand_as(input)
+    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
+        rows = input.flatten(-len(normalized_shape)).unsqueeze(0).flatten(0, -2)
+        grads = grad_out.reshape(rows.size())
+        along = torch.zeros_like(rows) if grad_input is None else grad_input.reshape(rows.size())
+        scale = torch.ones_like(rows[:1]) if weight is None else weight.reshape([1, -1])
+        extra = torch.zeros_like(grads) if grad_weight is None else grads * grad_weight.reshape([1, -1])
+        normalized, inverse = standardized(rows, rstd.reshape([-1, 1]))
+        for_scaled, for_rows = second_order(along, grads * scale, extra, normalized, inverse)
+        for_grads = for_scaled * scale
+        if grad_weight is not None:
+            for_grads = for_grads + normalized * grad_weight.reshape([1, -1])
+        if grad_bias is not None:
+            for_grads = for_grads + grad_bias.reshape([1, -1])
+        second_weight: Tensor | None = None
         if weight is not None:
-            scale = weight.expand_as(input)
-        shape = input.size()
-        for dim in dims:
-            shape[dim] = 1
-        inverse = rstd.reshape(shape)
-        normal = (input - mean.reshape(shape)) * inverse
-        grad_grad, x_grad, wide = second_order(again, weight_again, bias_again, grad_out, scale, normal, inverse, dims)
-        to_weight: Tensor | None = None
-        if weight is not None:
-            to_weight = wide.sum_to_size(normalized_shape)
-        return grad_grad, x_grad, None, None, None, to_weight, None, None
+            second_weight = (grads * for_scaled).sum([0]).reshape(weight.size())
+        return for_grads.reshape(input.size()), for_rows.reshape(input.size()), None, None, None, second_weight, None, None
 
     return for_input, for_weight, for_bias, backward
 
 
+def rms_backward(grad: Tensor, input: Tensor, weight: Tensor | None, inner: int, eps: float) -> tuple[Tensor, Tensor | None]:
+    """Gradients of rms_norm over the last `inner` dimensions, for input and weight."""
+    axes = list(range(-inner, 0))
+    inverse = ((input * input).mean(axes, True) + eps).rsqrt().conj()       # input * input also where it is complex, as torch has it
+    normalized = input.conj() * inverse
+    scaled = grad if weight is None else grad * weight.conj()
+    for_input = inverse * (scaled - normalized * (scaled * normalized).mean(axes, True))
+    for_weight: Tensor | None = None
+    if weight is not None:
+        for_weight = (grad * normalized).sum_to_size(weight.size())
+    return for_input, for_weight
+
+
 @table.gradient("rms_norm")
 def rms_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float | None):
+    result = torch.rms_norm(input, normalized_shape, weight, eps)
+
     def backward(grad: Tensor):
-        small = 1.1920928955078125e-07
-        if grad.dtype == 7:
-            small = 2.220446049250313e-16
-        if eps is not None:
-            small = eps
-        dims: list[int] = []
-        for place in range(len(normalized_shape)):
-            dims.append(input.dim() - len(normalized_shape) + place)
-        inverse = ((input * input).mean(dims, True) + small).rsqrt()
-        normal = input * inverse
-        scaled = grad
-        weight_grad: Tensor | None = None
-        if weight is not None:
-            scaled = grad * weight
-            weight_grad = (grad * normal).sum_to_size(normalized_shape)
-        return inverse * (scaled - normal * (scaled * normal).mean(dims, True)), None, weight_grad, None
+        least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
+        for_input, for_weight = rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
+        return for_input, None, for_weight, None
 
-    return torch.rms_norm(input, normalized_shape, weight, eps), backward
+    return result, backward
 
 
-# ---- over groups of channels
+@table.gradient("_fused_rms_norm")
+def fused_rms_norm_gradient(input: Tensor, normalized_shape: list[int], weight: Tensor | None, eps: float | None):
+    result, inverse = torch._fused_rms_norm(input, normalized_shape, weight, eps)
+
+    def backward(grad: Tensor):
+        least = 2.220446049250313e-16 if input.dtype == torch.float64 or input.dtype == torch.complex128 else 1.1920928955078125e-07
+        for_input, for_weight = rms_backward(grad, input, weight, len(normalized_shape), least if eps is None else eps)
+        return for_input, None, for_weight, None
+
+    return result, inverse, backward
+
+
+# ---- over groups of channels, and per instance
 
 @table.gradient("group_norm")
 def group_norm_gradient(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float, cudnn_enabled: bool):
-    rows, channels = input.size(0), input.size(1)
-    places = input.numel() // max(rows * channels, 1)
-    result, mean, inverse = torch.native_group_norm(input, weight, bias, rows, channels, places, num_groups, eps)
-    has_bias = bias is not None
+    count, channels = input.size(0), input.size(1)
+    extent = input.numel() // max(count * channels, 1)
+    result, mean, inverse = torch.native_group_norm(input, weight, bias, count, channels, extent, num_groups, eps)
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_group_norm_backward(grad, input, mean, inverse, weight, rows, channels, places,
-                                                                           num_groups, [True, weight is not None, has_bias])
+        for_input, for_weight, for_bias = torch.native_group_norm_backward(grad, input, mean, inverse, weight, count, channels, extent,
+                                                                           num_groups, mask)
         return for_input, None, for_weight, for_bias, None, None
 
     return result, backward
@@ -293,11 +350,10 @@ def group_norm_gradient(input: Tensor, num_groups: int, weight: Tensor | None, b
 @table.gradient("native_group_norm")
 def native_group_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float):
     result, mean, inverse = torch.native_group_norm(input, weight, bias, N, C, HxW, group, eps)
-    has_bias = bias is not None
+    mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_group_norm_backward(grad, input, mean, inverse, weight, N, C, HxW, group,
-                                                                           [True, weight is not None, has_bias])
+        for_input, for_weight, for_bias = torch.native_group_norm_backward(grad, input, mean, inverse, weight, N, C, HxW, group, mask)
         return for_input, for_weight, for_bias, None, None, None, None, None
 
     return result, mean, inverse, backward
@@ -308,28 +364,25 @@ def native_group_norm_backward_gradient(grad_out: Tensor, input: Tensor, mean: T
                                         HxW: int, group: int, output_mask: list[bool]):
     for_input, for_weight, for_bias = torch.native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
 
-    def backward(input_grad: Tensor | None, weight_grad: Tensor | None, bias_grad: Tensor | None):
-        each = C // group
-        full = [N, group, each, HxW]
-        beside = [1, group, each, 1]
-        nothing = torch.zeros_like(grad_out).reshape(full)
-        again, weight_again, bias_again = nothing, nothing, nothing
-        scale = torch.ones_like(nothing)
-        if input_grad is not None:
-            again = input_grad.reshape(full)
-        if weight_grad is not None:
-            weight_again = weight_grad.reshape(beside).expand(full)
-        if bias_grad is not None:
-            bias_again = bias_grad.reshape(beside).expand(full)
+    def backward(grad_input: Tensor | None, grad_weight: Tensor | None, grad_bias: Tensor | None):
+        sizes, shape = [N * group, C * HxW // group], [N, C, HxW]
+        rows = input.reshape(sizes)
+        grads = grad_out.reshape(shape)
+        along = torch.zeros_like(rows) if grad_input is None else grad_input.reshape(sizes)
+        scaled = grads if weight is None else grads * weight.unsqueeze(1)
+        extra = torch.zeros_like(grads) if grad_weight is None else grads * grad_weight.unsqueeze(1)
+        normalized, inverse = standardized(rows, rstd.reshape([-1, 1]))
+        for_scaled, for_rows = second_order(along, scaled.reshape(sizes), extra.reshape(sizes), normalized, inverse)
+        for_grads = for_scaled.reshape(shape)
+        second_weight: Tensor | None = None
         if weight is not None:
-            scale = weight.reshape(beside).expand(full)
-        inverse = rstd.reshape([N, group, 1, 1])
-        normal = (input.reshape(full) - mean.reshape([N, group, 1, 1])) * inverse
-        grad_grad, x_grad, wide = second_order(again, weight_again, bias_again, grad_out.reshape(full), scale, normal, inverse, [2, 3])
-        to_weight: Tensor | None = None
-        if weight is not None:
-            to_weight = wide.sum([0, 3]).reshape([C])
-        return grad_grad.reshape(grad_out.size()), x_grad.reshape(input.size()), None, None, to_weight, None, None, None, None, None
+            second_weight = (grads * for_grads).sum([0, 2])
+            for_grads = for_grads * weight.unsqueeze(1)
+        if grad_weight is not None:
+            for_grads = for_grads + normalized.reshape(shape) * grad_weight.unsqueeze(1)
+        if grad_bias is not None:
+            for_grads = for_grads + grad_bias.unsqueeze(1)
+        return (for_grads.reshape(input.size()), for_rows.reshape(input.size()), None, None, second_weight, None, None, None, None, None)
 
     return for_input, for_weight, for_bias, backward
 
@@ -337,20 +390,28 @@ def native_group_norm_backward_gradient(grad_out: Tensor, input: Tensor, mean: T
 @table.gradient("instance_norm")
 def instance_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                            running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool):
-    rows, channels = input.size(0), input.size(1)
-    places = input.numel() // max(rows * channels, 1)
     result = torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
-    has_bias = bias is not None
 
     def backward(grad: Tensor):
-        mask = [True, weight is not None, has_bias]
+        planes = input.flatten(2)
+        grads = grad.flatten(2)
+        scaled = grads if weight is None else grads * weight.unsqueeze(1)
         if use_input_stats:
-            unused, mean, inverse = torch.native_group_norm(input, weight, None, rows, channels, places, channels, eps)
-            for_input, for_weight, for_bias = torch.native_group_norm_backward(grad, input, mean, inverse, weight, rows, channels, places,
-                                                                               channels, mask)
+            centred = planes - planes.mean([2], True)
+            inverse = ((centred * centred).mean([2], True) + eps).rsqrt()
+            normalized = centred * inverse
+            for_input = inverse * (scaled - scaled.mean([2], True) - normalized * (scaled * normalized).mean([2], True))
         else:
-            for_input, for_weight, for_bias = torch.native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None,
-                                                                               False, eps, mask)
-        return for_input, for_weight, for_bias, None, None, None, None, None, None
+            assert running_mean is not None and running_var is not None
+            inverse = (running_var + eps).rsqrt().unsqueeze(1)
+            normalized = (planes - running_mean.unsqueeze(1)) * inverse
+            for_input = scaled * inverse
+        for_weight: Tensor | None = None
+        if weight is not None:
+            for_weight = (grads * normalized).sum([0, 2])
+        for_bias: Tensor | None = None
+        if bias is not None:
+            for_bias = grads.sum([0, 2])
+        return for_input.reshape(input.size()), for_weight, for_bias, None, None, None, None, None, None
 
     return result, backward

@@ -18,8 +18,7 @@ def circular_back(grad: Tensor, pad: list[int], sizes: list[int]) -> Tensor:
     for place in range(len(pad) // 2):
         dim = len(sizes) - 1 - place
         whole = grad.size()
-        low, high = max(-pad[2 * place], 0), sizes[dim] - max(-pad[2 * place + 1], 0)       # negative borders are cut off first
-        sources = (torch.arange(whole[dim]) - pad[2 * place] - low).remainder(high - low) + low
+        sources = (torch.arange(whole[dim]) - pad[2 * place]).remainder(sizes[dim])
         whole[dim] = sizes[dim]
         grad = grad.new_zeros(whole).index_add(dim, sources, grad)
     return grad

@@ -32,7 +32,7 @@ def asinh_gradient(self: Tensor):
 @table.gradient("acosh arccosh")
 def acosh_gradient(self: Tensor):
     def backward(grad: Tensor):
-        return grad * (self * self - 1).rsqrt()
+        return grad * (self - 1).rsqrt() * (self + 1).rsqrt() if self.is_complex() else grad * (self * self - 1).rsqrt()
 
     return self.acosh(), backward
 
@@ -100,7 +100,7 @@ def tanh_gradient(self: Tensor):
     result = self.tanh()
 
     def backward(grad: Tensor):
-        return torch.tanh_backward(grad, result)
+        return torch.tanh_backward(grad, result.conj())
 
     return result, backward
 
@@ -210,7 +210,7 @@ def sigmoid_gradient(self: Tensor):
     result = self.sigmoid()
 
     def backward(grad: Tensor):
-        return torch.sigmoid_backward(grad, result)
+        return torch.sigmoid_backward(grad, result.conj())
 
     return result, backward
 
@@ -270,7 +270,7 @@ def positive_gradient(self: Tensor):
 @table.gradient("abs absolute")
 def abs_gradient(self: Tensor):
     def backward(grad: Tensor):
-        return grad * self.sgn()
+        return torch.real(grad) * self.conj().sgn()
 
     return self.abs(), backward
 
@@ -333,16 +333,28 @@ def sign_gradient(self: Tensor):
 
 @table.gradient("sgn")
 def sgn_gradient(self: Tensor):
-    def backward(grad: Tensor):
-        return torch.zeros_like(grad)
+    result = self.sgn()
 
-    return self.sgn(), backward
+    def backward(grad: Tensor):
+        slope = torch.zeros_like(grad)
+        if self.is_complex():       # only what is across the direction turns it
+            length, along = self.abs(), torch.real(grad * result)
+            slope = ((grad - along * result.conj()) / length).masked_fill(length == 0, 0)
+        return slope
+
+    return result, backward
 
 
 @table.gradient("angle")
 def angle_gradient(self: Tensor):
     def backward(grad: Tensor):
-        return torch.zeros_like(grad)
+        slope = torch.zeros_like(grad)
+        if self.is_complex():
+            real, imag = torch.real(self), torch.imag(self)
+            square = real * real + imag * imag
+            scaled = torch.where(square == 0, torch.zeros_like(square), torch.real(grad) / square)
+            slope = torch.complex(-scaled * imag, -scaled * real)
+        return slope
 
     return self.angle(), backward
 
@@ -378,7 +390,7 @@ def real_gradient(self: Tensor):
     dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(dtype)
+        return torch.real(grad).to(dtype)
 
     return torch.real(self), backward
 
@@ -386,7 +398,8 @@ def real_gradient(self: Tensor):
 @table.gradient("imag")
 def imag_gradient(self: Tensor):
     def backward(grad: Tensor):
-        return torch.complex(torch.zeros_like(grad), -grad)
+        imag = torch.real(grad)
+        return torch.complex(torch.zeros_like(imag), -imag)
 
     return torch.imag(self), backward
 

@@ -191,8 +191,11 @@ def pow_gradient(self: Tensor, exponent: Tensor):
     def backward(grad: Tensor):
         slope = grad * (exponent * torch.pow(self, exponent - 1))
         self_grad = torch.where(exponent == 0, torch.zeros_like(slope), slope)
-        growth = grad * (result * self.log())
-        still = (self == 0) & (exponent >= 0)
+        base = self
+        if result.is_complex():
+            base = self.to(result.dtype)
+        growth = grad * (result * base.log())
+        still = (self == 0) & (torch.real(exponent) >= 0)
         exponent_grad = torch.where(still, torch.zeros_like(growth), growth)
         return self_grad.sum_to_size(self_size), exponent_grad.sum_to_size(exponent_size)
 
@@ -218,7 +221,7 @@ def pow_of_number_gradient(self: number, exponent: Tensor):
     def backward(grad: Tensor):
         growth = grad * (result * torch.log(torch.scalar_tensor(self, dtype=grad.dtype)))
         if self == 0:
-            exponent_grad = torch.where(exponent >= 0, torch.zeros_like(growth), growth)
+            exponent_grad = torch.where(torch.real(exponent) >= 0, torch.zeros_like(growth), growth)
         else:
             exponent_grad = growth
         return None, exponent_grad

@@ -100,8 +100,6 @@ def diff_gradient(self: Tensor, n: int, dim: int, prepend: Tensor | None, append
     result = torch.diff(self, n, dim, prepend, append)
 
     def backward(grad: Tensor):
-        if n == 0:      # then the result is self, whatever is put before it and behind
-            return grad, None, None, None, None
         before, behind = 0, 0
         if prepend is not None:
             before = prepend.size(dim)

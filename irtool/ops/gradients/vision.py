@@ -1,4 +1,4 @@
-"""Gradients of moving pixels between channels and places: back again."""
+"""Gradients of shuffles of pixels and channels: the shuffle back."""
 from __future__ import annotations
 
 from irtool.ops.tensor import Tensor, torch

@@ -1,0 +1,299 @@
+"""Gradients of decompositions. Where a factor takes no part its gradient is None, and terms of it fall away."""
+from __future__ import annotations
+
+from irtool.ops.decomposition import table
+from irtool.ops.tensor import Tensor, torch
+
+# ---- LU
+
+
+def lu_back(for_lower: Tensor, for_upper: Tensor, permutation: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+    """Gradient for A of A = permutation @ lower @ upper, of any shape."""
+    rows, columns = lower.size(-2), upper.size(-1)
+    extent = min(rows, columns)
+    top = lower.narrow(-2, 0, extent)
+    left = upper.narrow(-1, 0, extent)
+    lower_part = top.mH @ for_lower.narrow(-2, 0, extent)
+    upper_part = for_upper.narrow(-1, 0, extent) @ left.mH
+    if columns > rows:
+        lower_part = lower_part - for_upper.narrow(-1, extent, columns - extent) @ upper.narrow(-1, extent, columns - extent).mH
+    if rows > columns:
+        upper_part = upper_part - lower.narrow(-2, extent, rows - extent).mH @ for_lower.narrow(-2, extent, rows - extent)
+    core = lower_part.tril(-1) + upper_part.triu()
+    core = torch.linalg_solve_triangular(left.mH, core, upper=False, left=False)
+    whole = torch.linalg_solve_triangular(top.mH, core, upper=True, left=True, unitriangular=True)
+    if columns > rows:
+        rest = for_upper.narrow(-1, extent, columns - extent)
+        whole = torch.cat([whole, torch.linalg_solve_triangular(top.mH, rest, upper=True, left=True, unitriangular=True)], -1)
+    if rows > columns:
+        rest = for_lower.narrow(-2, extent, rows - extent)
+        whole = torch.cat([whole, torch.linalg_solve_triangular(left.mH, rest, upper=False, left=False)], -2)
+    return permutation @ whole
+
+
+def packed_back(grad: Tensor, factors: Tensor, pivots: Tensor) -> Tensor:
+    """The same for packed factors."""
+    permutation, lower, upper = torch.lu_unpack(factors, pivots)
+    extent = lower.size(-1)
+    for_lower = grad.narrow(-1, 0, extent).tril(-1)
+    for_upper = grad.narrow(-2, 0, extent).triu()
+    return lu_back(for_lower, for_upper, permutation, lower, upper)
+
+
+@table.gradient("linalg_lu_factor")
+def lu_factor_gradient(A: Tensor, pivot: bool):
+    factors, pivots = torch.linalg_lu_factor(A, pivot=pivot)
+
+    def backward(grad: Tensor):
+        return packed_back(grad, factors, pivots), None
+
+    return factors, pivots, backward
+
+
+@table.gradient("linalg_lu_factor_ex")
+def lu_factor_ex_gradient(A: Tensor, pivot: bool, check_errors: bool):
+    factors, pivots, info = torch.linalg_lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
+
+    def backward(grad: Tensor):
+        return packed_back(grad, factors, pivots), None, None
+
+    return factors, pivots, info, backward
+
+
+@table.gradient("_lu_with_info")
+def lu_with_info_gradient(self: Tensor, pivot: bool, check_errors: bool):
+    factors, pivots, info = torch._lu_with_info(self, pivot, check_errors)
+
+    def backward(grad: Tensor):
+        return packed_back(grad, factors, pivots), None, None
+
+    return factors, pivots, info, backward
+
+
+@table.gradient("linalg_lu")
+def lu_gradient(A: Tensor, pivot: bool):
+    permutation, lower, upper = torch.linalg_lu(A, pivot=pivot)
+
+    def backward(grad_permutation: Tensor | None, grad_lower: Tensor | None, grad_upper: Tensor | None):
+        for_lower = torch.zeros_like(lower) if grad_lower is None else grad_lower
+        for_upper = torch.zeros_like(upper) if grad_upper is None else grad_upper
+        return lu_back(for_lower, for_upper, permutation, lower, upper), None
+
+    return permutation, lower, upper, backward
+
+
+@table.gradient("lu_unpack")
+def lu_unpack_gradient(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool):
+    permutation, lower, upper = torch.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+
+    def backward(grad_permutation: Tensor | None, grad_lower: Tensor | None, grad_upper: Tensor | None):
+        rows, columns = LU_data.size(-2), LU_data.size(-1)
+        total = torch.zeros_like(LU_data)
+        if grad_lower is not None:
+            total = total + torch.constant_pad_nd(grad_lower.tril(-1), [0, columns - min(rows, columns)], 0)
+        if grad_upper is not None:
+            total = total + torch.constant_pad_nd(grad_upper.triu(), [0, 0, 0, rows - min(rows, columns)], 0)
+        return total, None, None, None
+
+    return permutation, lower, upper, backward
+
+
+# ---- QR
+
+def doubled(x: Tensor) -> Tensor:
+    """x + its conjugate transpose, the diagonal once."""
+    both = x + x.mH
+    return both - torch.diag_embed(both.diagonal(0, -2, -1)) * 0.5
+
+
+def square_qr_back(for_q: Tensor, for_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
+    """Gradient of a reduced QR of a matrix that is not wide."""
+    core = doubled((for_r @ r.mH - q.mH @ for_q).triu())
+    return torch.linalg_solve_triangular(r.mH, for_q + q @ core, upper=False, left=False)
+
+
+def qr_back(grad_q: Tensor | None, grad_r: Tensor | None, A: Tensor, q: Tensor, r: Tensor) -> Tensor:
+    """Gradient of QR; a wide matrix is its square part and what is beside it."""
+    for_q = torch.zeros_like(q) if grad_q is None else grad_q
+    for_r = torch.zeros_like(r) if grad_r is None else grad_r
+    rows, columns = A.size(-2), A.size(-1)
+    if rows >= columns:
+        return square_qr_back(for_q, for_r, q, r)
+    beside = A.narrow(-1, rows, columns - rows)
+    for_beside = for_r.narrow(-1, rows, columns - rows)
+    square = square_qr_back(for_q + beside @ for_beside.mH, for_r.narrow(-1, 0, rows), q, r.narrow(-1, 0, rows))
+    return torch.cat([square, q @ for_beside], -1)
+
+
+@table.gradient("linalg_qr")
+def linalg_qr_gradient(A: Tensor, mode: str):
+    q, r = torch.linalg_qr(A, mode)
+
+    def backward(grad_q: Tensor | None, grad_r: Tensor | None):
+        return qr_back(grad_q, grad_r, A, q, r), None
+
+    return q, r, backward
+
+
+@table.gradient("aten::qr")
+def qr_gradient(self: Tensor, some: bool):
+    q, r = torch.qr(self, some)
+
+    def backward(grad_q: Tensor | None, grad_r: Tensor | None):
+        return qr_back(grad_q, grad_r, self, q, r), None
+
+    return q, r, backward
+
+
+# ---- eigenvalues
+
+def eigh_back(grad_values: Tensor | None, grad_vectors: Tensor | None, values: Tensor, vectors: Tensor) -> Tensor:
+    """Gradient of the eigenvalues and eigenvectors of a Hermitian matrix."""
+    core = torch.zeros_like(vectors)
+    if grad_values is not None:
+        core = core + torch.diag_embed(grad_values)
+    if grad_vectors is not None:
+        gaps = values.unsqueeze(-2) - values.unsqueeze(-1) + torch.diag_embed(torch.full_like(values, float("inf")))
+        core = core + (vectors.mH @ grad_vectors) / gaps
+    return vectors @ core @ vectors.mH
+
+
+@table.gradient("linalg_eigh")
+def eigh_gradient(self: Tensor, UPLO: str):
+    values, vectors = torch.linalg_eigh(self, UPLO)
+
+    def backward(grad_values: Tensor | None, grad_vectors: Tensor | None):
+        return eigh_back(grad_values, grad_vectors, values, vectors), None
+
+    return values, vectors, backward
+
+
+@table.gradient("_linalg_eigh")
+def plain_eigh_gradient(A: Tensor, UPLO: str, compute_v: bool):
+    values, vectors = torch._linalg_eigh(A, UPLO, True)
+
+    def backward(grad_values: Tensor | None, grad_vectors: Tensor | None):
+        return eigh_back(grad_values, grad_vectors, values, vectors), None, None
+
+    return values, vectors, backward
+
+
+@table.gradient("linalg_eigvalsh")
+def eigvalsh_gradient(self: Tensor, UPLO: str):
+    values, vectors = torch.linalg_eigh(self, UPLO)
+
+    def backward(grad: Tensor):
+        return (vectors * grad.unsqueeze(-2)) @ vectors.mH, None
+
+    return values, backward
+
+
+@table.gradient("linalg_eig")
+def eig_gradient(self: Tensor):
+    values, vectors = torch.linalg_eig(self)
+
+    def backward(grad_values: Tensor | None, grad_vectors: Tensor | None):
+        core = torch.zeros_like(vectors)
+        if grad_values is not None:
+            core = core + torch.diag_embed(grad_values)
+        if grad_vectors is not None:
+            part = vectors.mH @ grad_vectors
+            part = part - vectors.mH @ (vectors * torch.real(part.diagonal(0, -2, -1)).unsqueeze(-2))
+            ones = torch.diag_embed(torch.ones_like(values))
+            gaps = (values.unsqueeze(-2) - values.unsqueeze(-1)).conj() + ones
+            core = core + part * (1 - ones) / gaps
+        return torch.linalg_solve(vectors.mH, core @ vectors.mH)
+
+    return values, vectors, backward
+
+
+@table.gradient("linalg_eigvals _linalg_eigvals")
+def eigvals_gradient(self: Tensor):
+    values, vectors = torch.linalg_eig(self)
+
+    def backward(grad: Tensor):
+        return torch.linalg_solve(vectors.mH, grad.unsqueeze(-1) * vectors.mH)
+
+    return values, backward
+
+
+# ---- singular values
+
+def svd_back(grad_u: Tensor | None, grad_s: Tensor | None, grad_vh: Tensor | None, u: Tensor, s: Tensor, vh: Tensor) -> Tensor:
+    """Gradient of a singular value decomposition; of square factors only the first columns count."""
+    extent = s.size(-1)
+    u, vh = u.narrow(-1, 0, extent), vh.narrow(-2, 0, extent)
+    rows, columns = u.size(-2), vh.size(-1)
+    core = torch.zeros_like(vh.narrow(-1, 0, extent))
+    if grad_s is not None:
+        core = core + torch.diag_embed(grad_s)
+    squares = s * s
+    ones = torch.diag_embed(torch.ones_like(s))
+    gaps = squares.unsqueeze(-2) - squares.unsqueeze(-1) + ones
+    if grad_u is not None:
+        turned = u.mH @ grad_u.narrow(-1, 0, extent)
+        turned = turned - turned.mH
+        core = core + turned / gaps * (1 - ones) * s.unsqueeze(-2)
+        if u.is_complex():
+            core = core + torch.diag_embed(turned.diagonal(0, -2, -1) / (2 * s))
+    if grad_vh is not None:
+        turned = vh @ grad_vh.narrow(-2, 0, extent).mH
+        core = core + s.unsqueeze(-1) * ((turned - turned.mH) / gaps) * (1 - ones)
+    result = u @ core @ vh
+    if rows > extent and grad_u is not None:
+        for_u = grad_u.narrow(-1, 0, extent)
+        result = result + ((for_u - u @ (u.mH @ for_u)) / s.unsqueeze(-2)) @ vh
+    if columns > extent and grad_vh is not None:
+        for_vh = grad_vh.narrow(-2, 0, extent)
+        result = result + u @ ((for_vh - (for_vh @ vh.mH) @ vh) / s.unsqueeze(-1))
+    return result
+
+
+@table.gradient("linalg_svd")
+def linalg_svd_gradient(A: Tensor, full_matrices: bool, driver: str | None):
+    u, s, vh = torch.linalg_svd(A, full_matrices, driver=driver)
+
+    def backward(grad_u: Tensor | None, grad_s: Tensor | None, grad_vh: Tensor | None):
+        return svd_back(grad_u, grad_s, grad_vh, u, s, vh), None, None
+
+    return u, s, vh, backward
+
+
+@table.gradient("_linalg_svd")
+def plain_svd_gradient(A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None):
+    u, s, vh = torch._linalg_svd(A, full_matrices, True, driver=driver)
+
+    def backward(grad_u: Tensor | None, grad_s: Tensor | None, grad_vh: Tensor | None):
+        return svd_back(grad_u, grad_s, grad_vh, u, s, vh), None, None, None
+
+    return u, s, vh, backward
+
+
+@table.gradient("aten::svd")
+def svd_gradient(self: Tensor, some: bool, compute_uv: bool):
+    u, s, vh = torch.linalg_svd(self, not some)
+    first, last = (u, vh.mH) if compute_uv else (torch.zeros_like(u), torch.zeros_like(vh.mH))
+
+    def backward(grad_u: Tensor | None, grad_s: Tensor | None, grad_v: Tensor | None):
+        for_vh: Tensor | None = None
+        for_u: Tensor | None = None
+        if compute_uv:
+            for_u = grad_u
+            if grad_v is not None:
+                for_vh = grad_v.mH
+        return svd_back(for_u, grad_s, for_vh, u, s, vh), None, None
+
+    return first, s, last, backward
+
+
+@table.gradient("linalg_svdvals")
+def svdvals_gradient(A: Tensor, driver: str | None):
+    u, s, vh = torch.linalg_svd(A, False, driver=driver)
+
+    def backward(grad: Tensor):
+        return (u * grad.unsqueeze(-2)) @ vh, None
+
+    return s, backward
+
+
+table.no_gradient("torch has none either", "geqrf linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve")
