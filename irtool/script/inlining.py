@@ -521,6 +521,24 @@ def _through(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] |
     return [operands[0]]
 
 
+def _dtype_of(inliner: Inliner, item: Item) -> str | None:
+    """The dtype of a tensor, when its type tells it."""
+    type = inliner.type_of(item) if isinstance(item, Value) else None
+    if isinstance(type, TensorType) and type.dtype is None and isinstance(item, Value):
+        type = item.type        # a fact may tell the shape only
+    return type.dtype if isinstance(type, TensorType) else None
+
+
+def _is_complex(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(inliner, operands[0])
+    return None if dtype is None else [Known(dtype.startswith("complex"))]
+
+
+def _real_already(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(inliner, operands[0])
+    return None if dtype is None or dtype.startswith("complex") else [operands[0]]
+
+
 def _cast_unless_known(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
     return [operands[0]] if isinstance(operands[0], (Known, Items)) else None
 
@@ -530,6 +548,7 @@ _RULES: dict[str, Rule] = {
     "prim::TupleUnpack": _unpack, "prim::ListUnpack": _unpack, "prim::TupleIndex": _pick, "aten::__getitem__": _pick,
     "aten::len": _length, "aten::size": _size, "aten::dim": _rank,
     "aten::sum_to_size": _sum_to_size, "aten::_grad_sum_to_size": _sum_to_size, "aten::_size_if_not_equal": _size_if_not_equal,
+    "aten::is_complex": _is_complex, "aten::conj": _real_already, "aten::real": _real_already, "aten::resolve_conj": _real_already,
     "aten::__is__": _same_object, "aten::__isnot__": _same_object,
     "aten::mul": _times, "aten::div": _times,
     "prim::unchecked_cast": _cast_unless_known, "prim::unchecked_unwrap_optional": _cast_unless_known,

@@ -377,10 +377,14 @@ class Differentiator:
         """The region's results, and whom they go to."""
         body = region.blocks[0]
         handed: list[tuple[Value, Value]] = []
+        mixed = any(isinstance(item, Known) and isinstance(item.value, complex) or any(_is_complex(value.type) for value in _values(item))
+                    for item in arguments)
         for argument, slot in zip(arguments, slots, strict=True):
             for target, piece in self.pieces(argument, slot):
                 if isinstance(target, Value) and piece != NONE and (self.wants(target) or not self.modern and _is_tensor(target)):
                     value = self.reverse.value(piece, target.type)
+                    if mixed and _is_complex(target.type) is False:      # what is real has a real gradient
+                        value = self.build.call("aten::real", value, type=value.type)
                     body.add_output(value)
                     output = region.add_output(self.df.fresh_id(), value.type)
                     self.note(output, target)
@@ -566,6 +570,11 @@ def _is_unsteady(node: Node) -> bool:
 
 def _is_tensor(value: Value) -> bool:
     return isinstance(value.type, TensorType)
+
+
+def _is_complex(type: Type) -> bool | None:
+    """Is it a tensor of complex numbers? None where that is not said."""
+    return type.dtype.startswith("complex") if isinstance(type, TensorType) and type.dtype is not None else None
 
 
 def _schema(node: Node) -> Schema:
