@@ -1,6 +1,7 @@
 """Running what passes make of graphs: gradients."""
 from __future__ import annotations
 
-from irtool.execute.gradients import run_pair, vjp
+from irtool.execute.gradients import Differentiated, run_pair, vjp
+from irtool.execute.pairs import Forward
 
-__all__ = ["run_pair", "vjp"]
+__all__ = ["Differentiated", "Forward", "run_pair", "vjp"]

@@ -28,17 +28,28 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
-    if isinstance(graph, Module):
-        graph = graph.graph()
-    if len(inputs) != len(graph.inputs):
-        raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
-    wrong = [index for index in wrt if not 0 <= index < len(inputs)]
-    if wrong:
-        raise RunError(f"wrt names input {wrong[0]}, the graph has {len(inputs)}")
-    f = prepared(graph)
-    found = differentiate_graph(f, [index in wrt for index in range(len(inputs))], True)
-    _, gradients = run_pair(found, inputs, cotangents)
-    return [fitted(gradients[index], inputs[index]) if index in gradients else None for index in wrt]
+    return Differentiated(graph, wrt).gradients(inputs, cotangents)
+
+
+class Differentiated:
+    """A graph differentiated once, for some of its inputs; `gradients` runs it as often as wanted."""
+
+    def __init__(self, graph: Graph | Module, wrt: Sequence[int]) -> None:
+        if isinstance(graph, Module):
+            graph = graph.graph()
+        self.wrt = tuple(wrt)
+        self.count = len(graph.inputs)
+        wrong = [index for index in wrt if not 0 <= index < self.count]
+        if wrong:
+            raise RunError(f"wrt names input {wrong[0]}, the graph has {self.count}")
+        self.pair = differentiate_graph(prepared(graph), [index in wrt for index in range(self.count)], True)
+
+    def gradients(self, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:
+        """As `vjp`; random operators draw from a generator seeded with `seed`."""
+        if len(inputs) != self.count:
+            raise RunError(f"expected {self.count} inputs, got {len(inputs)}")
+        _, found = run_pair(self.pair, inputs, cotangents, seed)
+        return [fitted(found[index], inputs[index]) if index in found else None for index in self.wrt]
 
 
 def prepared(graph: Graph) -> Graph:
@@ -82,17 +93,17 @@ def is_alone(value: Value, node: Node) -> bool:
                    if other is not value and other is not node.output and isinstance(other.type, TensorType))
 
 
-def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
+def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0) -> tuple[list[Any], dict[int, Any]]:
     """Run f, then df on `cotangents` (one per leaf of f's real outputs): the real outputs, and gradients by input index.
 
     A gradient is None where it turned out to be undefined.
     """
-    outputs = run(pair.f, inputs)
+    outputs = run(pair.f, inputs, seed=seed)
     real = outputs[:pair.real_outputs]
     given = distributed(real, list(cotangents))
-    seeds = [seed(given[index], outputs[index]) if index < pair.real_outputs else None for index in pair.input_vjps]
+    seeds = [as_seed(given[index], outputs[index]) if index < pair.real_outputs else None for index in pair.input_vjps]
     values = [*seeds, *[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
-    return real, dict(zip(pair.output_vjps, run(pair.df, values), strict=True))
+    return real, dict(zip(pair.output_vjps, run(pair.df, values, seed=seed), strict=True))
 
 
 def distributed(outputs: Sequence[Any], cotangents: list[Any]) -> list[Any]:
@@ -116,12 +127,12 @@ def leaves(output: Any) -> int:
     return sum(map(leaves, output)) if isinstance(output, list | tuple) else 1
 
 
-def seed(cotangent: Any, output: Any) -> Any:
+def as_seed(cotangent: Any, output: Any) -> Any:
     """A cotangent as an array of its output's dtype; zeros for the missing ones of a list. Raises RunError for a wrong shape."""
     if isinstance(output, list | tuple):
         if not isinstance(cotangent, list) or all(each is None for each in cotangent):
             return None
-        return [np.zeros_like(one) if each is None else seed(each, one) for each, one in zip(cotangent, output, strict=True)]
+        return [np.zeros_like(one) if each is None else as_seed(each, one) for each, one in zip(cotangent, output, strict=True)]
     if cotangent is None:
         return None
     array = np.asarray(cotangent)

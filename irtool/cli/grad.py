@@ -1,0 +1,112 @@
+"""`irtool grad`: gradients of a graph's inputs, from gradients of its outputs."""
+from __future__ import annotations
+
+from irtool.cli import inputs as given
+from irtool.cli import results
+from irtool.cli.command import Arguments, Command, Option, UsageError
+from irtool.ir.errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from irtool.cli.console import Console
+    from irtool.interop.cotangents import Cotangents
+    from irtool.ir.graph import Graph
+    from irtool.ir.pair import GradientPair
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """Differentiate a graph (a pair is differentiated already), run it both ways, then show, store or compare the gradients."""
+    import gc
+
+    from irtool.ir.graph import Graph
+    from irtool.ops.arrays import seeded
+
+    gc.enable()
+    module = given.read_module(arguments, console)
+    target = given.chosen(module, arguments.graph, arguments.pair)
+    f = target if isinstance(target, Graph) else target.f
+    wrong = [index for index in arguments.wrt or () if index >= len(f.inputs)]
+    if wrong:
+        raise UsageError(f"--wrt: there is no input {wrong[0]}, the graph has {len(f.inputs)}")
+    with seeded(arguments.seed):
+        count = len(f.outputs) if isinstance(target, Graph) else target.real_outputs
+        values, cotangents = given.read_with_cotangents(f, arguments, console, count)
+        if isinstance(target, Graph):
+            gradients = of_graph(target, values, cotangents, arguments)
+        else:
+            gradients, notes = of_pair(target, values, cotangents, arguments)
+            for note in notes:
+                console.err(f"note: {note}")
+    return results.deliver((), results.gradients_of(f, gradients, values), arguments, console)
+
+
+def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments: Arguments) -> dict[int, Any]:
+    """Gradients by index of an input: of those asked for, by default of all floating-point tensors."""
+    from irtool.execute.gradients import Differentiated
+    from irtool.interpret import run as run_graph
+
+    wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if arguments.wrt is None else arguments.wrt
+    outputs = run_graph(graph, values, seed=arguments.seed)
+    fitted = seeds(outputs, cotangents)
+    listed = [each for i, output in enumerate(outputs) for each in leaves(fitted.get(i), output)]
+    found = Differentiated(graph, wrt).gradients(values, listed, arguments.seed)
+    return dict(zip(wrt, found, strict=True))
+
+
+def of_pair(pair: GradientPair, values: list[Any], cotangents: Cotangents, arguments: Arguments) -> tuple[dict[int, Any], list[str]]:
+    """Gradients that a pair gives, by index of an input, and notes."""
+    from irtool.execute.pairs import Forward
+    from irtool.interpret import run as run_graph
+
+    forward = Forward(pair, values, lambda graph, inputs: run_graph(graph, inputs, seed=arguments.seed))
+    gradients, notes = forward.backward(seeds(forward.outputs, cotangents))
+    if arguments.wrt is None:
+        return gradients, notes
+    missing = [index for index in arguments.wrt if index not in gradients]
+    if missing:
+        raise Error(f"the pair '{pair.f.name}', '{pair.df.name}' gives no gradient of input {missing[0]}")
+    return {index: gradients[index] for index in arguments.wrt}, notes
+
+
+def seeds(outputs: list[Any], cotangents: Cotangents) -> dict[int, Any]:
+    """The gradients of the outputs by index, that which goes without saying included. Raises Error where there are none."""
+    from irtool.execute.pairs import sole_scalar
+
+    found = cotangents.fitted(outputs) if cotangents.parts else sole_scalar(outputs)
+    if found is None:
+        raise Error(f"no cotangents: {given.NEEDED}")
+    return found
+
+
+def is_floating(value: Any) -> bool:
+    """Is it a tensor of floating-point or complex numbers, or a list or tuple with one in it?"""
+    if isinstance(value, list | tuple):
+        return any(map(is_floating, value))
+    return hasattr(value, "dtype") and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16")
+
+
+def leaves(cotangent: Any, output: Any) -> list[Any]:
+    """One gradient, or None, for each tensor in an output."""
+    if isinstance(output, list | tuple):
+        pieces = [None] * len(output) if cotangent is None else cotangent
+        return [each for piece, one in zip(pieces, output, strict=True) for each in leaves(piece, one)]
+    return [cotangent]
+
+
+COMMAND = Command(
+    run, usage="GRAPH.ir [INPUTS.npz]",
+    positionals=given.POSITIONALS,
+    options=[
+        *given.OPTIONS, *given.PAIR_OPTIONS,
+        Option("--wrt", "positions of the inputs whose gradients are wanted (default: all floating-point tensors)", value="0,2",
+               convert=given.positions, group=given.INPUTS),
+        *results.OPTIONS,
+    ],
+    details="""
+An output without a cotangent takes no part. None: no gradient can reach the input.
+
+  irtool grad graph.ir inputs.npz --cotangents vjps.npz --wrt 0,2 -o gradients.npz
+  irtool grad loss.ir --input x=2x3xf32=randn        (the only output is one number)
+""")

@@ -1,0 +1,170 @@
+"""What commands that run graphs take: a graph or a gradient pair of a file, arrays, literals, cotangents."""
+from __future__ import annotations
+
+from irtool.cli.command import Arguments, Option, Positional, UsageError
+from irtool.ir.errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from irtool.cli.console import Console
+    from irtool.interop.cotangents import Cotangents
+    from irtool.interop.npz import Archive
+    from irtool.ir.graph import Graph
+    from irtool.ir.module import Module
+    from irtool.ir.pair import GradientPair
+
+
+# -- flags
+def seed(text: str) -> int:
+    """A converter: an integer that is not negative."""
+    if not text.isdecimal() or len(text) > 40:
+        raise ValueError(f"expected an integer that is not negative, not '{text[:40]}'")
+    return int(text)
+
+
+def tolerance(text: str) -> float:
+    """A converter: a number that is not negative."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not number >= 0:
+        raise ValueError(f"expected a number that is not negative, not '{text}'")
+    return number
+
+
+def positions(text: str) -> tuple[int, ...]:
+    """A converter: `0,2` as positions of inputs, each once."""
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if not word.isdecimal() or len(word) > 9:
+            raise ValueError(f"expected positions of inputs such as 0,2, not '{word[:40]}'")
+    found = tuple(int(word) for word in words)
+    if len(set(found)) < len(found):
+        raise ValueError(f"the same input twice in '{text[:40]}'")
+    return found
+
+
+INPUTS = "Inputs"
+POSITIONALS = (
+    Positional("file", "?", default="-", help="IR text (-: standard input, the default)"),
+    Positional("inputs", "?", help="arrays by input name, or input0, input1, ...; or 0, 1, ...; or arr_0, arr_1, ..."),
+)
+OPTIONS = (
+    Option("-i --input", "a value: x=2x3xf32=0, n=3, l=[1,2], x=@file.npy; replaces or adds; repeat", value="NAME=VALUE", many=True,
+           group=INPUTS),
+    Option("--cast", "convert inputs to the declared dtypes", group=INPUTS),
+    Option("--constants", "arrays of the constants that the text has as <Tensor>", value="FILE.npz", group=INPUTS),
+    Option("--graph", "take this graph of the file, as it stands", value="NAME", group=INPUTS),
+    Option("--seed", "seed of random operators and rand/randn literals (0)", value="N", convert=seed, default=0, group=INPUTS),
+    Option("--load", "execute a Python file first: it registers Python ops; repeat", value="FILE.py", many=True, group=INPUTS),
+)
+PAIR_OPTIONS = (
+    Option("--pair", "take this gradient pair of the file, by the name of its forward graph", value="NAME", group=INPUTS),
+    Option("--cotangents", "gradients of the outputs, vjp0, vjp1, ...; they may also be inputs", value="FILE.npz", group=INPUTS),
+)
+
+NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... among the inputs, or --cotangents FILE.npz"
+"""What is said when there are none."""
+
+
+# -- the graph
+def read_module(arguments: Arguments, console: Console) -> Module:
+    """The file's graphs, with the constants that are kept beside it; Python files that were asked for have been executed."""
+    from irtool.cli.pieces import parse_source
+
+    module = parse_source(console.read(arguments.file))
+    if arguments.constants:
+        from irtool.cli.fmt import attach_constants
+
+        attach_constants(module, arguments.constants, console)
+    for path in arguments.load:
+        load_python(path, console)
+    return module
+
+
+def load_python(path: str, console: Console) -> None:
+    """Execute a Python file of the user's, which registers Python ops. Raises UsageError, or Error with the line that raised."""
+    import runpy
+
+    console.read(path)
+    try:
+        runpy.run_path(path, run_name="irtool_load")
+    except (Exception, SystemExit) as error:
+        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == path:
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        raise Error(f"{path}:{line}: {type(error).__name__}: {error}" if line else f"{path}: {type(error).__name__}: {error}") from error
+
+
+def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | GradientPair:
+    """The graph called `graph`, the pair whose forward graph is called `pair`; with neither, what the file holds.
+
+    Raises UsageError for both, Error where a name is needed or is not there.
+    """
+    from irtool.ir.pair import pairs
+
+    if graph and pair:
+        raise UsageError("--graph takes one graph as it stands, --pair two of them: give one of the two")
+    if graph:
+        return module.graph(graph)
+    found = list(pairs(module))
+    if pair:
+        for each in found:
+            if each.f.name == pair:
+                each.check()
+                return each
+        names = ", ".join(each.f.name or "" for each in found)
+        raise Error(f"{module.filename}: no gradient pair '{pair}'" + (f", expected one of: {names}" if found else "; it holds none"))
+    graphs = module.graphs
+    if not graphs:
+        raise Error(f"{module.filename}: no graph in this file")
+    if len(graphs) == 1:
+        return graphs[0]
+    if len(found) == 1 and len(graphs) == 2:
+        found[0].check()
+        return found[0]
+    ways = [f"--pair {each.f.name}" for each in found] + [f"--graph {name}" for name in module.names()]
+    raise Error(f"{module.filename}: several {'gradient pairs' if len(found) > 1 else 'graphs'}; choose one: {', '.join(ways)}")
+
+
+# -- values
+def read_values(arguments: Arguments, console: Console) -> tuple[Archive, dict[str, Any]]:
+    """The arrays of the file, and the literals. Raises Error."""
+    from irtool.interop.literal import parse_literal
+    from irtool.interop.npz import Archive, DamagedError, decode, read_array
+
+    archive = decode(console.read_bytes(arguments.inputs), arguments.inputs) if arguments.inputs else Archive()
+    literals: dict[str, Any] = {}
+    for text in arguments.input:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--input: expected NAME=VALUE, not '{text}'")
+        if name in literals:
+            raise UsageError(f"--input {name}=...: given twice")
+        try:
+            literals[name] = parse_literal(value, lambda path: read_array(console.read_bytes(path), path))
+        except (UsageError, DamagedError):
+            raise
+        except Error as error:
+            raise UsageError(f"--input {name}: {error.message}") from None
+    return archive, literals
+
+
+def read_with_cotangents(graph: Graph, arguments: Arguments, console: Console, outputs: int) -> tuple[list[Any], Cotangents]:
+    """One value per input of a graph, and the gradients given for its first `outputs` outputs. Raises Error."""
+    from irtool.interop.binding import bind
+    from irtool.interop.cotangents import Cotangents
+    from irtool.interop.npz import decode
+
+    archive, literals = read_values(arguments, console)
+    cotangents = Cotangents(outputs, arguments.cast)
+    cotangents.take(graph, archive, literals)
+    if arguments.cotangents:
+        cotangents.read(decode(console.read_bytes(arguments.cotangents), arguments.cotangents), arguments.cotangents)
+    return bind(graph, archive, literals, arguments.cast), cotangents

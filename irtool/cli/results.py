@@ -1,0 +1,154 @@
+"""What a run gave, for people and programs: lines, a table, JSON, members of an npz, a comparison with those of another."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from irtool.cli.command import Arguments, Option
+from irtool.cli.inputs import tolerance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from irtool.cli.console import Console
+    from irtool.interop.npz import Archive
+    from irtool.ir.graph import Graph, Value
+    from irtool.testing.compare import Comparison
+
+OUTPUTS = "Outputs"
+OPTIONS = (
+    Option("-o --output", "store output0, ..., grad0, ... instead of showing them", value="FILE.npz", default="-", group=OUTPUTS),
+    Option("--json", "as JSON", group=OUTPUTS),
+    Option("--expect", "compare with these members; exit 1 where they differ", value="FILE.npz", group=OUTPUTS),
+    Option("--rtol", "relative tolerance (default: by dtype, integers exactly)", value="X", convert=tolerance, group=OUTPUTS),
+    Option("--atol", "absolute tolerance", value="X", convert=tolerance, group=OUTPUTS),
+)
+
+
+class Result:
+    """One value that came out: `output0`, an output; `grad0`, the gradient of an input."""
+
+    __slots__ = ("key", "value", "content", "given")
+
+    def __init__(self, key: str, value: Value, content: Any, given: Any = None) -> None:
+        self.key = key
+        self.value = value      # of the graph: its name and type are shown
+        self.content = content
+        self.given = given      # of a gradient: its input, which says the shape of one that is None
+
+    @property
+    def label(self) -> str:
+        """What it is called: `output0 %y`."""
+        return f"{self.key} %{self.value.name}"
+
+
+def outputs_of(graph: Graph, outputs: Sequence[Any]) -> list[Result]:
+    """The outputs of a graph, or the first ones of a forward graph."""
+    return [Result(f"output{i}", value, output) for i, (value, output) in enumerate(zip(graph.outputs, outputs))]
+
+
+def gradients_of(graph: Graph, gradients: dict[int, Any], inputs: Sequence[Any]) -> list[Result]:
+    """Gradients by index of an input of a graph."""
+    return [Result(f"grad{i}", graph.inputs[i], gradient, inputs[i]) for i, gradient in gradients.items()]
+
+
+def deliver(outputs: Sequence[Result], gradients: Sequence[Result] | None, arguments: Arguments, console: Console) -> int:
+    """Show, store or compare, as was asked for; gives the exit code. Without gradients (None) JSON does not speak of them."""
+    both = [*outputs, *(gradients or ())]
+    code = compare(both, arguments, console) if arguments.expect else 0
+    if arguments.output != "-":
+        save(archive_of(both), arguments.output)
+    elif not arguments.expect:
+        show(outputs, gradients, arguments, console)
+    return code
+
+
+def archive_of(results: Iterable[Result]) -> Archive:
+    """The results as members; None has the declared shape, or that of the input."""
+    import numpy as np
+
+    from irtool.interop.npz import Archive
+    from irtool.ir.types import TensorType
+    from irtool.ops.arrays import dtype_named
+
+    archive = Archive()
+    for result in results:
+        type = result.value.type if isinstance(result.value.type, TensorType) else TensorType()
+        shape, dtype = type.shape or (), dtype_named(type.dtype or "float32")
+        if isinstance(result.given, np.ndarray):
+            shape, dtype = result.given.shape, result.given.dtype
+        archive.put(result.key, result.content, is_bfloat16=type.dtype == "bfloat16", shape=shape, dtype=dtype)
+    return archive
+
+
+def save(archive: Archive, path: str) -> None:
+    """Write an archive, whole or not at all. Raises UsageError."""
+    from irtool.cli.console import write_whole
+    from irtool.interop.npz import encode
+
+    write_whole(path, encode(archive))
+
+
+def show(outputs: Sequence[Result], gradients: Sequence[Result] | None, arguments: Arguments, console: Console) -> None:
+    """A table on a terminal, lines otherwise, or JSON."""
+    from irtool.cli import values
+
+    if arguments.json:
+        import json
+
+        record: dict[str, Any] = {"schema": 1}
+        if outputs or gradients is None:
+            record["outputs"] = [as_record(result) for result in outputs]
+        if gradients is not None:
+            record["gradients"] = [as_record(result) for result in gradients]
+        console.out(json.dumps(record) + "\n")
+        return
+    results = [*outputs, *(gradients or ())]
+    if console.is_terminal():
+        rows = [(result.label, *values.cells(result.content)) for result in results]
+        values.table(rows, ("output" if outputs else "gradient", "type", "value"), console.stdout, console.color)
+    else:
+        for result in results:
+            console.out("\n".join(values.lines(result.label, result.content)) + "\n")
+
+
+def as_record(result: Result) -> dict[str, Any]:
+    """A result as JSON data."""
+    from irtool.cli import values
+
+    return {"key": result.key, "name": result.value.name, "type": str(result.value.type), "value": values.as_json(result.content)}
+
+
+def compare(results: Iterable[Result], arguments: Arguments, console: Console) -> int:
+    """Compare with the archive that is expected; 1 where something differs."""
+    from irtool.interop.npz import decode
+    from irtool.testing.compare import compare_members
+
+    expected = decode(console.read_bytes(arguments.expect), arguments.expect)
+    actual = archive_of(results)
+    found = compare_members(actual.arrays, expected.arrays, arguments.rtol, arguments.atol, actual.none, expected.none,
+                            actual.bfloat16 | expected.bfloat16)
+    wrong = [key for key, each in found.items() if not each.is_equal]
+    if arguments.json:
+        import json
+
+        records = [{"key": key, "is_equal": each.is_equal, "reason": each.reason or None, "worst": each.worst,
+                    "wrong": each.wrong, "rtol_needed": each.rtol_needed, "atol_needed": each.atol_needed} for key, each in found.items()]
+        console.out(json.dumps({"schema": 1, "is_equal": not wrong, "members": records}) + "\n")
+        return 1 if wrong else 0
+    for key, each in found.items():
+        console.out(f"{key}: {'agrees' if each.is_equal else each.reason}\n" + "".join(f"  {line}\n" for line in remedies(each, arguments)))
+    console.out(f"{len(found) - len(wrong)} of {len(found)} agree with {arguments.expect}\n")
+    return 1 if wrong else 0
+
+
+def remedies(found: Comparison, arguments: Arguments) -> list[str]:
+    """The smallest tolerances that would pass."""
+    if found.is_equal or found.worst is None:
+        return []
+    ways = []
+    if found.atol_needed is not None:
+        ways.append(f"--atol={found.atol_needed:g}" + (f" --rtol={arguments.rtol:g}" if arguments.rtol is not None else ""))
+    if found.rtol_needed is not None:
+        ways.append(f"--rtol={found.rtol_needed:g}" + (f" --atol={arguments.atol:g}" if arguments.atol is not None else ""))
+    return [f"would pass with {' or '.join(ways)}"] if ways else ["no tolerance would pass"]

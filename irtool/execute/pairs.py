@@ -1,0 +1,84 @@
+"""Running a gradient pair that stands in a file: f, the captured values handed over, df on what was given for f's outputs."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.gradients import as_seed, fitted
+from irtool.interpret import run
+from irtool.ir.errors import RunError
+from irtool.ir.graph import Graph
+from irtool.ir.pair import DEFINED, GradientPair
+from irtool.script.reverse import holds_tensors, requiring
+
+Runner = Callable[[Graph, Sequence[Any]], list[Any]]
+
+
+class Forward:
+    """f has run: `outputs` are its real outputs; `backward` runs df, as often as wanted."""
+
+    def __init__(self, pair: GradientPair, inputs: Sequence[Any], runner: Runner = run) -> None:
+        self.pair = pair
+        self.inputs = list(inputs)
+        self.runner = runner
+        self.all_outputs = runner(pair.f, self.inputs)
+        self.outputs = self.all_outputs[:pair.real_outputs]
+
+    def backward(self, cotangents: Mapping[int, Any]) -> tuple[dict[int, Any], list[str]]:
+        """Gradients by index of an input of f, and notes about cotangents that were not needed.
+
+        cotangents: by index of a real output, an array (a list of them for a list) of its shape. An absent one, or a temporary's, is
+        zeros where df was specialised for its being there, undefined elsewhere. A gradient that no path in f can give is None; one
+        that is undefined this time is zeros. Raises RunError for one that df was specialised not to take.
+        """
+        pair = self.pair
+        flags = pair.defined
+        seeds: list[Any] = []
+        for position, index in enumerate(pair.input_vjps):
+            output, given = self.all_outputs[index], cotangents.get(index)
+            is_defined = flags is not None and flags[position]
+            if given is not None and flags is not None and not is_defined:
+                raise RunError(f"vjp{index} is given, but '{pair.df.name}' was specialised for its being undefined "
+                               f"({DEFINED}={pair.df.metadata[DEFINED]})")
+            seeds.append(zeros_of(output) if given is None and is_defined else as_seed(given, output))
+        values = [*seeds, *[self.inputs[i] for i in pair.captured_inputs], *[self.all_outputs[i] for i in pair.captured_outputs]]
+        found = dict(zip(pair.output_vjps, self.runner(pair.df, values), strict=True))
+        notes = [f"'{pair.df.name}' takes no gradient of output {index}: vjp{index} is ignored"
+                 for index in sorted(cotangents) if index not in pair.input_vjps]
+        return self._by_input(found), notes
+
+    def _by_input(self, found: dict[int, Any]) -> dict[int, Any]:
+        """What df gave, by input of f; with None for the tensors among those that f's outputs do not depend on."""
+        out: dict[int, Any] = {}
+        for index, value in enumerate(self.pair.f.inputs):
+            gradient = found.get(index)
+            if gradient is not None:
+                out[index] = fitted(gradient, self.inputs[index])
+            elif holds_tensors(value.type) or index in found:
+                if not is_reached(self.pair, index):
+                    out[index] = None
+                elif index in found:
+                    out[index] = fitted(None, self.inputs[index])
+        return out
+
+
+def zeros_of(output: Any) -> Any:
+    """A gradient of zeros for an output."""
+    return [zeros_of(each) for each in output] if isinstance(output, list | tuple) else np.zeros_like(np.asarray(output))
+
+
+def is_reached(pair: GradientPair, index: int) -> bool:
+    """Is there a path in f from this input to a real output on which gradients go back?"""
+    f = pair.f
+    found = requiring(f, [i == index for i in range(len(f.inputs))], False)
+    return any(value in found for value in f.outputs[:pair.real_outputs])
+
+
+def sole_scalar(outputs: Sequence[Any]) -> dict[int, Any] | None:
+    """The cotangent that goes without saying: ones for the only output, where that is one floating-point number; else None."""
+    if len(outputs) != 1 or not isinstance(outputs[0], np.ndarray | np.generic):
+        return None
+    output = np.asarray(outputs[0])
+    return {0: np.ones_like(output)} if output.size == 1 and output.dtype.kind in "fc" else None
