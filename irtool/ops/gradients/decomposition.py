@@ -154,7 +154,8 @@ def eigh_back(grad_values: Tensor | None, grad_vectors: Tensor | None, values: T
         core = core + torch.diag_embed(grad_values)
     if grad_vectors is not None:
         gaps = values.unsqueeze(-2) - values.unsqueeze(-1) + torch.diag_embed(torch.full_like(values, float("inf")))
-        core = core + (vectors.mH @ grad_vectors) / gaps
+        part = (vectors.mH @ grad_vectors) / gaps
+        core = core + (part + part.mH) * 0.5
     return vectors @ core @ vectors.mH
 
 

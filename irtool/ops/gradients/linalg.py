@@ -401,7 +401,8 @@ def vander_gradient(x: Tensor, N: int | None, increasing: bool):
     result = torch.vander(x, N, increasing)
 
     def backward(grad: Tensor):
-        return ((grad if increasing else grad.flip([-1])) * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size()), None, None
+        rising = grad if increasing else grad.flip([-1])
+        return (rising * vander_slope(x, result.size(-1)).conj()).sum([-1]).sum_to_size(x.size()), None, None
 
     return result, backward
 
@@ -427,8 +428,9 @@ def linalg_cross_gradient(self: Tensor, other: Tensor, dim: int):
 @table.gradient("aten::cross")
 def cross_gradient(self: Tensor, other: Tensor, dim: int | None):
     def backward(grad: Tensor):
-        return (torch.cross(other.conj(), grad, dim).sum_to_size(self.size()), torch.cross(grad, self.conj(), dim).sum_to_size(other.size()),
-                None)
+        for_self = torch.cross(other.conj(), grad, dim)
+        for_other = torch.cross(grad, self.conj(), dim)
+        return for_self.sum_to_size(self.size()), for_other.sum_to_size(other.size()), None
 
     return torch.cross(self, other, dim), backward
 
@@ -446,6 +448,32 @@ def tensorinv_gradient(self: Tensor, ind: int):
         return -(adjoint @ grad.reshape([extent, extent]) @ adjoint).reshape(sizes), None
 
     return result, backward
+
+
+@table.gradient("linalg_lstsq")
+def lstsq_gradient(self: Tensor, b: Tensor, rcond: float | None, driver: str | None):
+    solution, residuals, rank, singular_values = torch.linalg_lstsq(self, b, rcond, driver=driver)
+
+    def backward(grad: Tensor | None, grad_residuals: Tensor | None):
+        inverse = torch.linalg_pinv(self)
+        vector = b.dim() == 1 or (b.dim() == self.dim() - 1 and b.size() == self.size()[:-1])
+        right = b.unsqueeze(-1) if vector else b
+        for_a = torch.zeros_like(self)
+        for_b = torch.zeros_like(right)
+        if grad is not None:
+            slope = grad.unsqueeze(-1) if vector else grad
+            for_a = pinv_back(slope @ right.mH, inverse, self)
+            for_b = inverse.mH @ slope
+        if grad_residuals is not None and residuals.numel() > 0:
+            found = solution.unsqueeze(-1) if vector else solution
+            slope = 2 * grad_residuals.reshape(right.size()[:-2] + [1, right.size(-1)]) * (self @ found - right)
+            for_a = for_a + slope @ found.mH
+            for_b = for_b - slope
+        if vector:
+            for_b = for_b.squeeze(-1)
+        return for_a.sum_to_size(self.size()), for_b.sum_to_size(b.size()), None, None
+
+    return solution, residuals, rank, singular_values, backward
 
 
 table.no_gradient("a rank is a whole number", "linalg_matrix_rank")

@@ -1,0 +1,124 @@
+"""Gradients of norms of matrices; where singular values or sums tie, the largest ones share."""
+from __future__ import annotations
+
+from irtool.ops.matrix_norm import table
+from irtool.ops.tensor import Tensor, number, torch
+
+
+def extreme_shares(values: Tensor, dim: int, largest: bool) -> Tensor:
+    """One over the number of extreme values at their places, 0 elsewhere."""
+    extreme = values.amax([dim], True) if largest else values.amin([dim], True)
+    found = (values == extreme).to(values.dtype)
+    return found / found.sum([dim], True)
+
+
+def frobenius_slope(x: Tensor) -> Tensor:
+    """x / |x| over the last two dimensions, 0 at 0."""
+    norm = torch.linalg_vector_norm(x, 2, [-2, -1], True)
+    return (x / norm).masked_fill(norm == 0, 0)
+
+
+def norm_slope_of_matrices(x: Tensor, order: float) -> Tensor:
+    """Slope of a matrix norm with a numeric order over the last two dimensions."""
+    if abs(order) == 2:
+        u, s, vh = torch.linalg_svd(x, False)
+        return (u * extreme_shares(s, -1, order > 0).unsqueeze(-2)) @ vh
+    sums_over = -2 if abs(order) == 1 else -1
+    sums = x.abs().sum([sums_over], True)
+    return x.sgn() * extreme_shares(sums, -3 - sums_over, order > 0)
+
+
+def nuclear_slope(x: Tensor) -> Tensor:
+    """Slope of the sum of singular values."""
+    u, s, vh = torch.linalg_svd(x, False)
+    return u @ vh
+
+
+def matrices(self: Tensor, dim: list[int]) -> Tensor:
+    """The two dimensions last."""
+    return self.movedim(dim, [-2, -1])
+
+
+def put_back(slope: Tensor, grad: Tensor, dim: list[int], keepdim: bool) -> Tensor:
+    """Slopes of matrices times the gradient of their norms, dimensions where they were."""
+    each = grad.movedim(dim, [-2, -1]) if keepdim else grad.unsqueeze(-1).unsqueeze(-1)
+    return (slope * each).movedim([-2, -1], dim)
+
+
+@table.gradient("aten::linalg_matrix_norm")
+def matrix_norm_gradient(self: Tensor, ord: number, dim: list[int], keepdim: bool, dtype: int | None):
+    def backward(grad: Tensor):
+        slope = norm_slope_of_matrices(matrices(self.to(grad.dtype) if not self.is_complex() else self, dim), float(ord))
+        return put_back(slope, grad, dim, keepdim), None, None, None, None
+
+    return torch.linalg_matrix_norm(self, ord, dim, keepdim, dtype=dtype), backward
+
+
+@table.gradient("linalg_matrix_norm.str_ord")
+def matrix_norm_by_name_gradient(self: Tensor, ord: str, dim: list[int], keepdim: bool, dtype: int | None):
+    def backward(grad: Tensor):
+        x = matrices(self, dim)
+        return put_back(nuclear_slope(x) if ord == "nuc" else frobenius_slope(x), grad, dim, keepdim), None, None, None, None
+
+    return torch.linalg_matrix_norm(self, ord, dim, keepdim, dtype=dtype), backward
+
+
+def vector_slope(self: Tensor, order: float, dim: list[int] | None) -> Tensor:
+    """Slope of a vector norm over some dimensions, or all."""
+    chosen = list(range(self.dim()))
+    if dim is not None:
+        chosen = dim
+    norm = torch.linalg_vector_norm(self, order, chosen, True)
+    if order == 0:
+        return torch.zeros_like(self)
+    if order == 1:
+        return self.sgn()
+    if order == 2:
+        return (self / norm).masked_fill(norm == 0, 0)
+    if abs(order) == float("inf"):
+        found = (self.abs() == norm).to(norm.dtype)
+        return self.sgn() * found / found.sum(chosen, True)
+    if order < 2:
+        return (self.sgn() * self.abs().pow(order - 1) / norm.pow(order - 1)).masked_fill(self == 0, 0)
+    return (self * self.abs().pow(order - 2) / norm.pow(order - 1)).masked_fill(norm == 0, 0)
+
+
+@table.gradient("aten::linalg_norm")
+def norm_gradient(self: Tensor, ord: number | None, dim: list[int] | None, keepdim: bool, dtype: int | None):
+    result = torch.linalg_norm(self, ord, dim, keepdim, dtype=dtype)
+
+    def backward(grad: Tensor):
+        of_matrices = False
+        pair = [-2, -1]
+        if dim is not None:
+            of_matrices = len(dim) == 2 and ord is not None
+            if len(dim) == 2:
+                pair = dim
+        else:
+            of_matrices = self.dim() == 2 and ord is not None
+        order = 2.0 if ord is None else float(ord)
+        if of_matrices:
+            return put_back(norm_slope_of_matrices(matrices(self, pair), order), grad, pair, keepdim), None, None, None, None
+        each = grad
+        if not keepdim and dim is not None and self.dim() > 0:
+            shape = self.size()
+            for place in dim:
+                shape[place] = 1
+            each = grad.reshape(shape)
+        return each * vector_slope(self, order, dim), None, None, None, None
+
+    return result, backward
+
+
+@table.gradient("linalg_norm.ord_str")
+def norm_by_name_gradient(self: Tensor, ord: str, dim: list[int] | None, keepdim: bool, dtype: int | None):
+    result = torch.linalg_norm(self, ord, dim, keepdim, dtype=dtype)
+
+    def backward(grad: Tensor):
+        pair = [-2, -1]
+        if dim is not None:
+            pair = dim
+        x = matrices(self, pair)
+        return put_back(nuclear_slope(x) if ord == "nuc" else frobenius_slope(x), grad, pair, keepdim), None, None, None, None
+
+    return result, backward
