@@ -104,13 +104,8 @@ def unpack(e: Emitter, targets: Sequence[ast.expr], value: Value, node: ast.AST)
         parts = e.unpacked(value)
     elif isinstance(value.type, ListType):
         if starred:
-            e.fail(node, "Starred unpacking of a list is not supported, its length is not known")
+            e.fail(node, "cannot statically infer the expected size of a list in this context")
         parts = list(e.node("prim::ListUnpack", (value,), [value.type.element] * len(targets)).outputs)
-    elif isinstance(value.type, types.TensorType):
-        unbound = e.operator(node, "aten::unbind", [value, e.constant(0)])
-        if starred:
-            e.fail(node, "Starred unpacking of a tensor is not supported, its length is not known")
-        parts = list(e.node("prim::ListUnpack", (unbound,), [types.TENSOR] * len(targets)).outputs)
     else:
         e.fail(node, f"{e.type_name(value)} cannot be used as a tuple")
     after = len(targets) - starred[0] - 1 if starred else 0

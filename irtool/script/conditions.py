@@ -11,7 +11,7 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Block, Value
-from irtool.ir.types import ListType, OptionalType, TupleType, Type, UnionType
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
 from irtool.script.annotations import annotation, type_name, union
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Environment
@@ -58,6 +58,8 @@ def as_bool(e: Emitter, node: ast.expr) -> tuple[Value, bool | None]:
 
     value = value_of(e, node)
     if value.type.key != "bool":
+        if isinstance(value.type, ListType | DictType) or value.type.key == "str":
+            return e.operator(node, "aten::gt", [e.operator(node, "aten::len", [value]), e.constant(0)]), None
         if value.type.key not in ("int", "float", "Scalar") and not isinstance(value.type, types.TensorType):
             e.fail(node, f"Could not cast value of type {e.type_name(value)} to bool")
         e.at(node)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from irtool.ir import types
 from irtool.ir.graph import Node, Value
@@ -57,19 +58,21 @@ def for_loop(e: Emitter, statement: ast.For) -> Flow:
 
 def unrolled(e: Emitter, statement: ast.For, iterated: Meaning, count: int) -> Flow:
     """A loop over a tuple: its body once per element."""
-    from irtool.script.statements import statements
+    from irtool.script.statements import Step, statements
 
     if any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(statement)):
         e.fail(statement, "Because we emit iteration over Modulelists or Tuples as unrolled loops, we do not support break or continue "
                           "inside the body of these loops", 3)
+    rounds: list[ast.stmt] = []
     for i in range(count):
-        assign(e, statement.target, element(e, iterated, e.constant(i), statement.iter, i), statement)
-        flow = statements(e, statement.body)
-        if flow.exits:
-            return flow
-        if not flow.falls:
-            e.fail(statement, "return in some rounds of an unrolled loop is not supported", 3)
-    return FALLS
+        rounds.append(Step(statement, partial(next_element, e, statement, iterated, i)))
+        rounds += statement.body
+    return statements(e, rounds)
+
+
+def next_element(e: Emitter, statement: ast.For, iterated: Meaning, index: int) -> None:
+    """Begin a round of an unrolled loop."""
+    assign(e, statement.target, element(e, iterated, e.constant(index), statement.iter, index), statement)
 
 
 # ---------------------------------------------------------------- what is walked

@@ -29,6 +29,15 @@ class FallOff(ast.Return):
     """The end of a function: returns None where nothing was returned before."""
 
 
+class Step(ast.stmt):
+    """A statement that the compiler makes: runs a function of its own."""
+
+    def __init__(self, at: ast.AST, action: Callable[[], None]) -> None:
+        super().__init__()
+        self.action = action
+        ast.copy_location(self, at)
+
+
 def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
     """Compile a function's statements and make its result the graph's."""
     end = FallOff(value=None)
@@ -340,6 +349,11 @@ def function_statement(e: Emitter, statement: ast.stmt) -> None:
     set_variable(e, statement.name, closure(e, statement), statement)
 
 
+def step_statement(e: Emitter, statement: ast.stmt) -> None:
+    assert isinstance(statement, Step)
+    statement.action()
+
+
 def nothing(e: Emitter, statement: ast.stmt) -> None:
     """`pass`."""
 
@@ -368,7 +382,7 @@ STATEMENTS: dict[type[ast.stmt], Callable[[Emitter, ast.stmt], Flow | None]] = {
     ast.Expr: expression_statement, ast.Assign: assign_statement, ast.AnnAssign: annotated_statement, ast.AugAssign: _augmented,
     ast.Return: return_statement, FallOff: return_statement, ast.Break: break_statement, ast.Continue: continue_statement,
     ast.Raise: raise_statement, ast.Assert: assert_statement, ast.Pass: nothing, ast.While: while_statement, ast.For: for_statement,
-    ast.FunctionDef: function_statement, ast.Delete: _delete,
+    Step: step_statement, ast.FunctionDef: function_statement, ast.Delete: _delete,
 }
 
 __all__ = ["RESULT", "Condition", "function_body", "join", "statements"]

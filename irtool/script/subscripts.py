@@ -131,13 +131,8 @@ def viewed(e: Emitter, node: ast.Subscript, held: Value) -> tuple[Value, list[Va
     if not tensors:
         return view, []
     if min(tensors) < 0:
-        return from_the_end(e, node, view, tensors)
+        e.fail(node, "Ellipses followed by tensor indexing is currently not supported")
     return view, [tensors.get(i) for i in range(max(tensors) + 1)]
-
-
-def from_the_end(e: Emitter, node: ast.Subscript, view: Value, tensors: dict[int, Value]) -> tuple[Value, list[Value | None]]:
-    """Tensors behind `...` count dimensions from the end, which aten::index cannot: the dimensions move to the front."""
-    e.fail(node, "a tensor index behind '...' is not supported; write the leading dimensions as ':'")
 
 
 def compiled_index(e: Emitter, part: ast.expr) -> Value | list[Value | None] | None:
@@ -176,8 +171,7 @@ def store_item(e: Emitter, target: ast.Subscript, value: Value) -> None:
     if isinstance(held.type, TupleType):
         e.fail(target, "Sliced expression not yet supported for subscripted assignment on tuples")
     if isinstance(target.slice, ast.Slice):
-        e.fail(target, f"Sliced expression not yet supported for subscripted list assignment. File a bug if you want this: "
-                       f"{e.type_name(held)}")
+        e.fail(target, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this")
     index = _value(e, target.slice)
     e.at(target)
     e.operator(target, "aten::_set_item", [held, index, value])
@@ -238,7 +232,8 @@ def delete_item(e: Emitter, target: ast.Subscript) -> None:
     """`del l[i]`."""
     held = _value(e, target.value)
     if isinstance(target.slice, ast.Slice):
-        e.fail(target, "Sliced expression not yet supported for deletion")
+        e.fail(target, "del statements only support deletion at a single index, slicing is not supported (see "
+                       "https://github.com/pytorch/pytorch/issues/31430)")
     e.operator(target, "aten::Delete", [held, _value(e, target.slice)])
 
 

@@ -629,3 +629,228 @@ def string_building(n: int):
     for i in range(n):
         out += str(i) + ("," if i < n - 1 else "")
     return out, out.split(","), len(out)
+
+
+# run: 2
+# run: 9
+def return_from_unrolled_loop(n: int):
+    for i in (1, 2, 3):
+        if i == n:
+            return i * 10
+    n = n + 1
+    return n
+
+
+# run: T(2), 1
+def unrolled_mixed_tuple(x, n: int):
+    for i, v in enumerate((2, 1.5, 3)):
+        if n == i:
+            x = x + v
+        else:
+            x = x * i
+    return x
+
+
+# run: [1], {"a": 1}, "s"
+# run: [1], {"a": 1}, ""
+def truth_of_containers(v: List[int], d: Dict[str, int], s: str):
+    if not v or not d:
+        return 0
+    if s:
+        return 1
+    return 2
+
+
+# run: 0, 2.5
+# run: 3, 0.0
+def truth_of_numbers(n: int, f: float):
+    a = 1 if n else 2
+    b = 1 if f else 2
+    while n:
+        n -= 1
+    return a, b, n, not f
+
+
+# run: T(2), T(2)
+def truth_of_tensors(x, y):
+    if x.sum() > 0 and y.sum() > 0 or not (x == y).all():
+        return x
+    return y * 2
+
+
+# run: T(4, 2), 1
+def assign_slices(x, n: int):
+    y = x.clone()
+    y[n:n + 1] = 3.0
+    y[0, :] += 1
+    y[[2, 3]] = 2
+    y[..., 1] = y[..., 0]
+    y[1:3, 0] *= y[0:2, 1]
+    return y
+
+
+# run: 3
+def tuple_functions(n: int):
+    t = (1, 2, n)
+    s = 0
+    for a in t:
+        s += a
+    return s, max(1, 2, n), sum(t), 1 in t, min(t), [v * 2 for v in t]
+
+
+# run: 2
+def static_branches(n: int):
+    x: Optional[int] = n
+    if x is None:
+        y = "never"
+    else:
+        y = "always"
+    if n is None:
+        z = undefined_name
+    else:
+        z = 1
+    return y, z
+
+
+# run: [None, 2]
+def list_of_optionals(values: List[Optional[int]]):
+    total = 0
+    for v in values:
+        if v is not None:
+            total += v
+        else:
+            total -= 1
+    return total
+
+
+# run: 5
+def optional_result_used(n: int):
+    k = maybe(n)
+    if k is None:
+        return -1
+    return k + maybe_zero(n)
+
+
+def maybe(n: int) -> Optional[int]:
+    if n > 3:
+        return n
+    return None
+
+
+def maybe_zero(n: int) -> int:
+    k = maybe(n - 4)
+    return 0 if k is None else k
+
+
+# run: 3, "x"
+def union_parameter(n: int, s: str):
+    return describe(n) + describe(s)
+
+
+def describe(value: Union[int, str]) -> str:
+    if isinstance(value, int):
+        return "<" + str(value) + ">"
+    return value
+
+
+# run: T(2, 2)
+def same_value_in_both_branches(x):
+    if x.dim() > 1:
+        k = 1
+        y = x
+    else:
+        k = 1
+        y = x
+    return k, y
+
+
+# run: 3
+def loop_with_constant_assignment(n: int):
+    done = False
+    label = "none"
+    for i in range(n):
+        done = True
+        label = "some"
+    return done, label
+
+
+# run: 6
+def while_with_two_exits(n: int):
+    a, b = 0, 0
+    while a < n:
+        a += 1
+        if a % 2 == 0:
+            b += a
+            if b > 5:
+                return a, b
+            continue
+        b -= 1
+        if b < -3:
+            break
+        a += 0
+    return -a, -b
+
+
+# run: [3, 1, 2], True
+# run: [3, 1, 2], False
+def list_passed_through_branches(v: List[int], flag: bool):
+    w = v
+    if flag:
+        w = sorted(v)
+    w.append(9)
+    return v, w
+
+
+# run: T(3)
+def comparison_of_none(x: Optional[Tensor]):
+    y = x
+    has = y is not None
+    z = torch.zeros(3) if y is None else y
+    return has, z
+
+
+# run: 4
+def nested_comprehension(n: int):
+    return [[i * j for j in range(i)] for i in range(n)], [(i, str(i)) for i in range(2)], [x[0] for x in [(1, 2), (3, 4)]]
+
+
+# run: "a,b;c"
+def nested_string_loops(text: str):
+    out: List[List[str]] = []
+    for part in text.split(";"):
+        row: List[str] = []
+        for piece in part.split(","):
+            row.append(piece.upper())
+        out.append(row)
+    return out
+
+
+# run: T(2, 3)
+def named_results(x):
+    result = torch.max(x, dim=1)
+    q, r = torch.linalg.qr(x)
+    v, i = x.topk(2)
+    return result.values + 1, result[1], (q @ r - x).abs().max() < 1e-5, v, i
+
+
+# run: 3
+def deep_tuple(n: int):
+    t = ((n, (n + 1, "a")), [n])
+    (a, (b, c)), d = t
+    return a, b, c, d, t[0][1][1]
+
+
+# run: 2, 3
+def shadowed_builtin(n: int, max: int):
+    len = n + max
+    return len
+
+
+# run: 1
+def long_condition(n: int):
+    if (n > 0 and n < 10
+            and not (n == 5)
+            or n == 100):
+        return "in"
+    else:
+        return "out"
