@@ -49,8 +49,7 @@ def _may_be(value: Any, type: Type) -> bool:
     if isinstance(type, TensorType):
         return not isinstance(value, str | dict)
     key = str(type.key)
-    return key not in ("int", "float", "bool") or not (value is None or isinstance(value, list | tuple | dict)
-                                                       or key == "int" and isinstance(value, float))
+    return key not in ("int", "float", "bool") or not (value is None or isinstance(value, list | tuple | dict))
 
 
 def _accept_array(value: Any, type: Type, name: str) -> Any:
