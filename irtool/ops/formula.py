@@ -1,7 +1,7 @@
 """Gradient formulas by operator, and running one as it is, in Python: the oracle of its compiled form."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
 
@@ -13,13 +13,6 @@ from irtool.ops import OPS
 from irtool.ops.arrays import astype
 from irtool.ops.op import Formula, Op
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
-
-
-REAL_ONLY = frozenset(f"aten::{name}" for name in (
-    "abs absolute sgn angle tanh sigmoid special_expit silu norm native_norm linalg_vector_norm frobenius_norm var std var_mean std_mean "
-    "logit special_logit prod cumprod convolution _convolution conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
-    "batch_norm layer_norm rms_norm vdot l1_loss triplet_margin_loss cdist dist pairwise_distance").split())
-"""Kinds whose formulas are for real tensors: of complex ones the derivative is no plain multiplier."""
 
 
 def _stanza(name: str) -> tuple[Op, str] | None:
@@ -47,6 +40,15 @@ def formula_of(name: str) -> Formula | None:
     return found[0].formulas.get(found[1]) if found else None
 
 
+def is_conjugated(formula: Formula) -> bool:
+    """Does a formula, like torch's own, multiply a complex gradient by the conjugate of the derivative?
+
+    The others multiply by the derivative itself, and are given, and give, conjugates of torch's gradients. A module of formulas says
+    `CONJUGATED = True` when it follows torch.
+    """
+    return bool(getattr(formula, "__globals__", {}).get("CONJUGATED", False))
+
+
 def why_no_gradient(name: str) -> str | None:
     """Why an overload is declared to have no gradient; None when it has one, or nothing is said."""
     found = _stanza(name)
@@ -62,13 +64,12 @@ def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
     formula = formula_of(name)
     if formula is None:
         raise UnsupportedError(f"{name} has no gradient formula")
-    if name.partition(".")[0] in REAL_ONLY and any(isinstance(arg, np.ndarray) and arg.dtype.kind == "c" for arg in args):
-        raise UnsupportedError(f"the gradient of {name} of complex numbers is not supported yet")
     *results, backward = formula(*[wrapped(arg) for arg in args])
     taken = len(signature(backward).parameters)
+    turned = _same if is_conjugated(formula) else _conjugate
 
     def gradients(*grads: Any) -> list[Any]:
-        given = [wrapped(_conjugate(grad)) for grad in grads[:taken]]
+        given = [wrapped(turned(grad)) for grad in grads[:taken]]
         if all(grad is None for grad in given):
             return [None] * len(args)
         found = backward(*given)
@@ -76,18 +77,22 @@ def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
             found = (found,)
         if not isinstance(found, tuple) or len(found) != len(args):
             raise UnsupportedError(f"the formula of {name} gives {len(found)} gradients for {len(args)} arguments")
-        return [_back(grad, arg) for grad, arg in zip(found, args, strict=True)]
+        return [_back(grad, arg, turned) for grad, arg in zip(found, args, strict=True)]
 
     return [unwrapped(result) for result in results], gradients
 
 
-def _back(grad: Any, arg: Any) -> Any:
+def _back(grad: Any, arg: Any, turned: Callable[[Any], Any]) -> Any:
     """A gradient in the dtype of its argument; what is real has a real one."""
     if isinstance(grad, Tensor):
         grad = grad.array
     if isinstance(grad, list | tuple):
-        return [_back(each, one) for each, one in zip(grad, arg, strict=True)]
-    return grad if grad is None else astype(_conjugate(grad), arg.dtype)
+        return [_back(each, one, turned) for each, one in zip(grad, arg, strict=True)]
+    return grad if grad is None else astype(turned(grad), arg.dtype)
+
+
+def _same(grad: Any) -> Any:
+    return grad
 
 
 def _conjugate(grad: Any) -> Any:

@@ -22,10 +22,12 @@ from irtool.script.inlining import MUTATORS
 class Formula:
     """A compiled formula. Its graphs are shared: read them, never edit them."""
 
-    __slots__ = ("name", "graph", "results", "context", "backward", "changers")
+    __slots__ = ("name", "graph", "results", "context", "backward", "changers", "is_conjugated")
 
-    def __init__(self, name: str, graph: Graph) -> None:
+    def __init__(self, name: str, graph: Graph, is_conjugated: bool = False) -> None:
         self.name = name
+        self.is_conjugated = is_conjugated
+        """Does it multiply by conjugated derivatives? (See `irtool.ops.formula.is_conjugated`.)"""
         self.graph = graph
         *results, pair = _made_of(name, graph.outputs[0] if len(graph.outputs) == 1 else None)
         closure, context = _made_of(name, pair)
@@ -114,10 +116,12 @@ def compiled(function: Callable[..., Any], name: str) -> Formula:
     """A formula's graph. Raises ParseError with the place in the formula's own file."""
     found = _compiled.get(function)
     if found is None:
+        from irtool.ops.formula import is_conjugated
         from irtool.script.front import compile_function_source
 
         text, filename, line = source_of(function)
-        found = _compiled[function] = Formula(name, compile_function_source(text, filename, line, helpers_of(function)))
+        graph = compile_function_source(text, filename, line, helpers_of(function))
+        found = _compiled[function] = Formula(name, graph, is_conjugated(function))
     return found
 
 

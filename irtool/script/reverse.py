@@ -369,9 +369,44 @@ class Differentiator:
         else:
             (answer,) = self.reverse.run(formula.backward.block, env)
         slots = elements(answer) if isinstance(formula.backward.outputs[0].type, TupleType) else [answer]
+        turned = formula.is_conjugated and self.modern and not all(_is_complex(value.type) is False for item in (*arguments, *results)
+                                                                   for value in _values(item) if _is_tensor(value))
+        if turned:
+            given = [self.conjugate(item, count == 1) for item in given]
         if slots is None or len(slots) != len(arguments):
             raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments")
-        self.collect(region, arguments, slots)
+        self.collect(region, arguments, [self.conjugate(slot, True) for slot in slots] if turned else slots)
+
+    def conjugate(self, item: Item, is_defined: bool) -> Item:
+        """A gradient, or a list of them, conjugated; one that may turn out to be undefined only where it is not."""
+        if isinstance(item, Items):
+            return Items([self.conjugate(each, is_defined) for each in item.items], item.is_tuple, item.type)
+        if not isinstance(item, Value) or item.node.kind == self.df.dialect.undefined_kind or not holds_tensors(item.type):
+            return item
+        if is_defined and _is_tensor(item):
+            found = self.build.call("aten::conj", item, type=self.tensor)
+            if item in self.facts:
+                self.facts[found] = self.facts[item]
+            return found
+        there = self.build.node(self.df.dialect.any_defined_kind, (item,), output_types=(types.BOOL,)).output
+        made = self.build.node("prim::If", (there,))
+        after = made.next
+        block = made.add_block()
+        block.add_output(self.build.at_end(block).call("aten::conj", item, type=self.tensor))
+        other = made.add_block()
+        other.add_output(self.build.at_end(other).node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output)
+        self.build.before(after)
+        return made.add_output(self.df.fresh_id(), self.tensor)
+
+    def converted(self, gradient: Value, target: Value, region: Node) -> Value:
+        """A gradient in the dtype of the value it belongs to, where the gradients that come in are known to have another."""
+        wanted = self.dtypes.get(target)
+        given = {self.dtypes.get(value) for value in region.inputs} - {None, wanted}
+        if wanted is None or wanted not in FLOATING or not given:
+            return gradient
+        if not wanted.startswith("complex") and any(str(name).startswith("complex") for name in given) and gradient.node.kind != "aten::real":
+            gradient = self.build.call("aten::real", gradient, type=self.tensor)
+        return self.build.call("aten::to", gradient, dtype_code(wanted), False, False, None, type=self.tensor)
 
     def collect(self, region: Node, arguments: Sequence[Item], slots: Sequence[Item]) -> None:
         """The region's results, and whom they go to."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 from irtool.ops.decomposition import table
 from irtool.ops.tensor import Tensor, torch
 
+CONJUGATED = True
+
 # ---- LU
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 from irtool.ops.linalg import table
 from irtool.ops.tensor import Tensor, torch
 
+CONJUGATED = True
+
 # ---- inverses and determinants
 
 @table.gradient("linalg_inv inverse")
