@@ -14,7 +14,7 @@ from irtool.ir.constants import constant, is_constant, is_none
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Graph, Node, Value
 from irtool.ir.schema import Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
-from irtool.ir.types import DictType, ListType, OptionalType, Type
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.script.names import TORCH_CONSTANTS
 from irtool.script.printing_literals import annotation, joined, literal, type_key
 from irtool.script.resolve import Resolver
@@ -28,21 +28,36 @@ Pair = tuple[Argument, Given]
 Form = Callable[["Printer", Node], str]
 NOWHERE = Node(PARAM)
 """Defines values that only have a type."""
+NOTES = frozenset(("warn_id",))
+"""Attributes that change nothing."""
 WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
 """Defaults of the schemas that are written as words."""
 
 
 def expression(printer: Printer, node: Node) -> str:
     """The text of a node without blocks. Raises UnsupportedError naming a kind that source cannot say."""
-    form = FORMS.get(node.kind)
+    form = form_of(node.kind)
     if form is not None:
         return form(printer, node)
     if node.blocks:
         raise UnsupportedError(f"{node.kind} cannot be written as TorchScript")
     subgraph = node.attributes.get("Subgraph")
     if subgraph is not None and isinstance(subgraph.value, Graph):
-        return f"{printer.helper(node, subgraph.value)}({', '.join(printer.take(node.inputs))})"
+        return held_graph(printer, node, subgraph.value)
     return call(printer, node)
+
+
+def form_of(kind: str) -> Form | None:
+    """The syntax of a kind that has one of its own; old texts leave out `prim::`."""
+    return FORMS.get(kind) or (FORMS.get("prim::" + kind) if "::" not in kind else None)
+
+
+def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
+    """A call of the function that a graph held by a node is."""
+    text = f"{printer.helper(node, graph)}({', '.join(printer.take(node.inputs))})"
+    if len(node.outputs) >= len(graph.outputs) or not node.outputs:
+        return text
+    return f"{text}[0:{len(node.outputs)}]" if len(node.outputs) > 1 else f"{text}[0]"
 
 
 def function_text(kind: str) -> str:
@@ -57,9 +72,13 @@ def call(printer: Printer, node: Node) -> str:
     """`torch.add(x, y, alpha=2)`: what equals the schema's defaults is left out, if that means the same overload."""
     function = function_text(node.kind)
     schema = schema_of(node)
+    if schema is not None and (schema.is_varret or not NOTES.issuperset(set(node.attributes).difference(schema.positions))):
+        raise UnsupportedError(f"{node.kind} cannot be written as TorchScript")
     if schema is None:
         if node.attributes:
             raise UnsupportedError(f"{node.kind} with attributes cannot be written as TorchScript: it has no schema")
+        if "::" not in node.kind or node.kind.startswith("prim::"):
+            raise UnsupportedError(f"{node.kind} cannot be written as TorchScript: it has no schema")
         return f"{function}({', '.join(printer.take(node.inputs))})"
     given: list[Given] = list(node_arguments(node, schema))
     extra = given[len(schema.arguments):]
@@ -224,6 +243,8 @@ def _tuple(printer: Printer, node: Node) -> str:
     parts = printer.take(node.inputs)
     type = node.outputs[0].type
     text = f"({joined(parts, ',')})" if parts else "()"
+    if not isinstance(type, TupleType):     # `Tuple` of 2018 says nothing of its elements
+        return text
     if len(type.elements) == len(parts):
         if all(type_key(value.type) == type_key(element) for value, element in zip(node.inputs, type.elements, strict=True)):
             return text
@@ -281,6 +302,18 @@ def _chunk(printer: Printer, node: Node) -> str:
     return f"torch.chunk({printer.take(node.inputs)[0]}, {node.attributes['chunks'].text}, {node.attributes['dim'].text})"
 
 
+def _concat(printer: Printer, node: Node) -> str:
+    return f"torch.cat([{', '.join(printer.take(node.inputs))}], {node.attributes['dim'].text})"
+
+
+def _old_number(printer: Printer, node: Node) -> str:
+    """2018 read numbers out of tensors by kinds that say nothing of the type wanted."""
+    text, wanted = printer.take(node.inputs)[0], node.outputs[0].type.key
+    if wanted in ("int", "float", "bool"):
+        return f"{wanted}({text})"
+    return f"annotate(number, {text})" if wanted == "Scalar" else text
+
+
 def _call_function(printer: Printer, node: Node) -> str:
     name = node.inputs[0].node.attributes.get("name") if node.inputs else None
     if name is None or not str(name.value).isidentifier():
@@ -306,19 +339,25 @@ def _implicit(name: str) -> Form:
 FORMS: dict[str, Form] = {
     "prim::ListConstruct": _list, "prim::TupleConstruct": _tuple, "prim::DictConstruct": _dict,
     "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice, "aten::__getitem__": _get_item,
-    "prim::unchecked_cast": _unchecked_cast, "prim::isinstance": _is_instance, "prim::ConstantChunk": _chunk,
+    "prim::unchecked_cast": _unchecked_cast, "prim::isinstance": _is_instance, "prim::ConstantChunk": _chunk, "prim::FusedChunk": _chunk,
+    "prim::FusedConcat": _concat, "prim::TensorToNum": _old_number, "prim::ImplicitTensorToNum": _old_number,
     "prim::CallFunction": _call_function, "prim::Print": _as_call("print"),
     "aten::Int": _as_call("int"), "aten::Float": _as_call("float"), "aten::Bool": _as_call("bool"), "aten::Complex": _as_call("complex"),
     "aten::str": _as_call("str"), "aten::len": _as_call("len"),
+    "prim::Int": _as_call("int"), "prim::FloatToInt": _as_call("int"), "prim::Float": _as_call("float"),
+    "prim::IntToFloat": _as_call("float"), "prim::StringToFloat": _as_call("float"), "prim::Bool": _as_call("bool"),
+    "prim::TensorToBool": _as_call("bool"), "prim::ListLen": _as_call("len"), "prim::TupleLen": _as_call("len"),
+    "prim::BoolToTensor": _as_call("ops.prim.NumToTensor"), "prim::AnyDefined": _as_call("ops.prim.AutogradAnyNonZero"),
     "aten::IntImplicit": _implicit("int"), "aten::FloatImplicit": _implicit("float"), "aten::ComplexImplicit": _implicit("complex"),
     "aten::ScalarImplicit": _implicit("number"),
 }
 """Kinds with a syntax of their own; all others are calls."""
-FREE = frozenset(("prim::Uninitialized",))
+UNDEFINED = frozenset(("prim::Undefined", "Undefined", "prim::AutogradZero", "AutogradZero"))
+FREE = UNDEFINED | {"prim::Uninitialized"}
 """Kinds that may be said wherever their value is read."""
 
 
 def free_text(node: Node) -> str:
     """What a node of a `FREE` kind says."""
-    return f"uninitialized({annotation(node.outputs[0].type)})"
+    return "ops.prim.AutogradZero()" if node.kind in UNDEFINED else f"uninitialized({annotation(node.outputs[0].type)})"
 

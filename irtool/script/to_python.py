@@ -17,7 +17,9 @@ from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
-from irtool.script.printing_calls import FORMS, FREE, expression, free_text
+from irtool.ir.schema import is_tensor_like
+from irtool.script.printing_calls import FREE, expression, form_of, free_text
+from irtool.script.printing_functions import USES, function_source
 from irtool.script.printing_literals import annotation, joined, literal, type_key
 from irtool.script.printing_names import Names, identifier
 
@@ -26,7 +28,8 @@ MAX_INLINE = 60
 """An expression longer than this gets a line of its own."""
 MAX_BLOCKS = 90
 """Python reads no source of more than 100 levels of indentation."""
-UNPACKS = frozenset(("prim::TupleUnpack", "prim::ListUnpack"))
+UNPACKS = frozenset(("prim::TupleUnpack", "prim::ListUnpack", "TupleUnpack", "ListUnpack"))
+CHUNKS = frozenset(("prim::ConstantChunk", "prim::FusedChunk", "ConstantChunk", "FusedChunk"))
 
 
 def to_script(graph: Graph | Module, name: str | None = None) -> str:
@@ -64,6 +67,15 @@ class Source:
         printer = Printer(self, graph)
         self.functions.append(printer.function(name))
         return name
+
+    def library(self, name: str) -> None:
+        """Add one of the functions that torch's gradients call, and those it calls, unless they are there."""
+        text = function_source(name)
+        if text is not None and name not in self.names.used:
+            for each in USES.get(name, ()):
+                self.library(each)
+            self.names.used.add(name)
+            self.functions.append(text)
 
     def helper(self, node: Node, graph: Graph) -> str:
         """The function that a graph held by a node is."""
@@ -126,10 +138,11 @@ class Printer:
         node = value.node
         if node.kind in FREE:
             return free_text(node)
-        if node.kind in FORMS:
-            return FORMS[node.kind](self, node)
+        form = form_of(node.kind)
+        if form is not None:
+            return form(self, node)
         if is_none(value):
-            return "None"
+            return "ops.prim.AutogradZero()" if is_tensor_like(value.type) else "None"
         found = constant(value)
         if found is NOT_CONSTANT:
             raise UnsupportedError(f"%{value.name} of {node.kind} cannot be written as TorchScript")
@@ -166,7 +179,8 @@ class Printer:
         return self.source.helper(node, graph)
 
     def calls_by_name(self, name: str) -> None:
-        """The source names a function that is not in it."""
+        """The source names a function that is not in the text: one of torch's own, which is added, or one that the reader must give."""
+        self.source.library(name)
 
     # -- the function
     def function(self, name: str) -> str:
@@ -200,6 +214,8 @@ class Printer:
             self.branch(node)
         elif node.kind in LOOP_KINDS:
             self.loop(node)
+        elif node.kind in ("prim::GradOf", "GradOf"):
+            self.region(node)
         elif is_free(node):
             return
         elif node.kind in UNPACKS:
@@ -209,11 +225,12 @@ class Printer:
             self.set_item(node)
         else:
             text = expression(self, node)
-            if len(node.outputs) == 1 and len(text) <= MAX_INLINE and may_wait(node.outputs[0]) and node.kind != "prim::isinstance":
+            if len(node.outputs) == 1 and len(text) <= MAX_INLINE and may_wait(node.outputs[0]) and node.kind != "prim::isinstance" and (
+                    node.kind not in CHUNKS):
                 self.waiting.append((node.outputs[0], text))
                 self.waits.add(node.outputs[0])
             else:
-                self.statement(node, text, node.kind == "prim::ConstantChunk")
+                self.statement(node, text, node.kind in CHUNKS)
 
     def statement(self, node: Node, text: str, unpacks: bool = False) -> None:
         """A line for a node, after all that waits."""
@@ -260,15 +277,31 @@ class Printer:
             self.line("pass")
         self.depth -= 1
 
+    def region(self, node: Node) -> None:
+        """`prim::GradOf`: computed where one of its gradients is defined, else its results are undefined."""
+        texts = self.take(node.inputs)
+        self.settle()
+        names = [self.name(value) for value in node.outputs]
+        self.line(f"if ops.prim.AutogradAnyNonZero({', '.join(texts)}):")
+        self.inside(node.blocks[0], names, [""] * len(names), node.blocks[0].outputs)
+        if names:
+            self.line("else:")
+            self.depth += 1
+            self.assign(names, ["ops.prim.AutogradZero()"] * len(names))
+            self.depth -= 1
+
     def loop(self, node: Node) -> None:
         """`for` when only the count decides, `while` when only the condition does, else a `while` that counts."""
         block = node.blocks[0]
+        if len(block.inputs) != len(node.inputs) - 1 or len(block.outputs) != len(node.outputs) + 1 != len(block.inputs):
+            raise UnsupportedError(f"{node.kind} whose block does not fit cannot be written as TorchScript")
         trips, condition, *initial = node.inputs
         index, *carried = block.inputs
         again, *following = block.outputs
         kinds = [kind_needed(value, as_) for value, as_ in zip(initial, carried, strict=True)]
         is_for = is_true(condition) and is_true(again)
-        counts = not is_for and (index.has_uses or constant(trips) != INT_MAX)
+        limited = not is_endless(trips)
+        counts = not is_for and (index.has_uses or limited)
         if not is_for and trips in self.waits:
             self.settle()
         read = [*initial, trips] if is_for else [condition, *initial]
@@ -280,7 +313,8 @@ class Printer:
             self.texts[inner] = self.texts[outer] = names[-1]
         if is_for:
             self.assign(names, texts[:-1], kinds)
-            self.line(f"for {self.name(index, 'i')} in range({texts[-1]}):")
+            count = f"int({texts[-1]})" if is_tensor_like(trips.type) else texts[-1]
+            self.line(f"for {self.name(index, 'i')} in range({count}):")
             self.inside(block, names, [""] * len(names), following)
             return
         names.insert(0, self.names.fresh("_"))
@@ -292,8 +326,8 @@ class Printer:
             return
         counter = self.name(index, "i")
         self.assign([counter, *names], ["0", *texts], ["", *kinds])
-        limit = "" if constant(trips) == INT_MAX else f"torch.lt({counter}, {self.text(trips)})"
-        self.line(f"while torch.__and__({limit}, {names[0]}):" if limit else f"while {names[0]}:")
+        limit = f"torch.lt({counter}, {self.text(trips)}) and " if limited else ""
+        self.line(f"while {limit}{names[0]}:")
         self.inside(block, names, [""] * len(names), block.outputs)
         self.depth += 1
         self.line(f"{counter} = torch.add({counter}, 1)")
@@ -301,8 +335,19 @@ class Printer:
 
 
 def is_true(value: Value) -> bool:
-    """Is it the constant True?"""
-    return is_constant(value) and value.type.key == "bool" and constant(value) is True
+    """Is it the constant True, or the tensor `{1}` of 2018?"""
+    return is_constant(value) and number_of(value) == 1
+
+
+def is_endless(trips: Value) -> bool:
+    """Does this number of rounds mean "as long as the condition holds"?"""
+    return is_constant(trips) and number_of(trips) in (INT_MAX, 2 ** 31 - 1)
+
+
+def number_of(value: Value) -> object:
+    """A constant number, or the number in a constant tensor."""
+    found = constant(value)
+    return found.item() if isinstance(found, TensorLiteral) and found.has_data and len(found.numbers()) == 1 else found
 
 
 def is_free(node: Node) -> bool:
