@@ -135,16 +135,17 @@ class OpTable:
         if names is None:
             found = [(name, op) for op in self.ops for name in op.names if name not in op._formulas]
         else:
-            found = self._named(names)
+            found = [one for word in names.split() for one in self._named(word, whole_kind=True) if one[0] not in one[1]._formulas]
         for name, op in found:
             op._no_gradient.setdefault(name, reason)
 
-    def _named(self, names: str) -> list[tuple[str, Op]]:
+    def _named(self, names: str, whole_kind: bool = False) -> list[tuple[str, Op]]:
+        """Overloads by name; a kind stands for its overload without a name, or for all when there is none or all are meant."""
         owner = {name: op for op in self.ops for name in op.names}
         found: list[tuple[str, Op]] = []
         for word in names.split():
             name = word if "::" in word else f"aten::{word}"
-            own = [each for each in owner if each == name] or [each for each in owner if each.partition(".")[0] == name]
+            own = [each for each in owner if each == name and not whole_kind] or [each for each in owner if each == name and "." in name] or [each for each in owner if each.partition(".")[0] == name]
             if not own:
                 raise KeyError(f"{name} is not in the family {self.family}")
             found += [(each, owner[each]) for each in own]

@@ -78,7 +78,7 @@ def margin_slope(self: Tensor, target: Tensor, p: number, margin: number, weight
     """Slope of each row's multi_margin_loss."""
     rows = self.reshape([target.numel(), -1])
     places = target.reshape([-1, 1])
-    excess = margin - rows.gather(1, places) + rows
+    excess = rows - rows.gather(1, places) + margin
     active = (excess > 0).to(self.dtype).scatter(1, places, 0) / rows.size(1)
     if p == 2:
         active = active * 2 * excess

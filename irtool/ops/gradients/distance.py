@@ -4,6 +4,8 @@ from __future__ import annotations
 from irtool.ops.distance import table
 from irtool.ops.tensor import Tensor, number, torch
 
+CONJUGATED = True      # conj() is spelt out, as in torch
+
 
 def norm_slope(x: Tensor, norm: Tensor, p: float) -> Tensor:
     """Slope of the p-norm along the last dimension, which `norm` has kept; 0 where the norm is; places of a maximum share."""
@@ -110,7 +112,7 @@ def renorm_gradient(self: Tensor, p: number, dim: int, maxnorm: number):
         grads = grad.transpose(0, dim).flatten(1)
         norm = torch.linalg_vector_norm(rows, p, [1], True)
         over = norm > maxnorm
-        factor = maxnorm / (norm + 1e-7)
+        factor = (norm + 1e-7).reciprocal() * maxnorm
         through = torch.real(grads * rows.conj()).sum([1], True) * factor / (norm + 1e-7)
         scaled = grads * factor - through * norm_slope(rows, norm, float(p))
         return torch.where(over, scaled, grads).reshape(moved.size()).transpose(0, dim), None, None, None

@@ -108,3 +108,4 @@ def plain_embedding_bag_gradient(weight: Tensor, indices: Tensor, offsets: Tenso
 
 
 table.no_gradient("a zero or a one does not move with its index", "one_hot")
+table.no_gradient("it rescales a table outside of differentiation", "embedding_renorm")

@@ -51,7 +51,7 @@ def index_put_all_gradient(self: Tensor, indices: list[Tensor], values: Tensor, 
     return torch.index_put(self, indices, values, accumulate), backward
 
 
-@table.gradient("_index_put_impl _index_put_impl_")
+@table.gradient("_index_put_impl _index_put_impl_ _index_put_impl_.hacked_twin")
 def index_put_impl_gradient(self: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool, unsafe: bool):
     values_size = values.size()
 

@@ -71,6 +71,16 @@ def add_relu_gradient(self: Tensor, other: Tensor, alpha: number):
     return result, backward
 
 
+@table.gradient("_add_relu.Scalar")
+def add_relu_number_gradient(self: Tensor, other: number, alpha: number):
+    result = torch.relu(torch.add(self, other, alpha))
+
+    def backward(grad: Tensor):
+        return torch.threshold_backward(grad, result, 0), None, None
+
+    return result, backward
+
+
 @table.gradient("mul.Tensor multiply.Tensor")
 def mul_gradient(self: Tensor, other: Tensor):
     self_size, other_size = self.size(), other.size()
@@ -596,4 +606,14 @@ def polar_gradient(abs: Tensor, angle: Tensor):
 
 
 table.no_gradient("both choices are numbers", "where.Scalar")
-table.no_gradient("the result is piecewise constant", "floor_divide heaviside nextafter")
+@table.gradient("nextafter")
+def nextafter_gradient(self: Tensor, other: Tensor):
+    self_size, other_size = self.size(), other.size()
+
+    def backward(grad: Tensor):
+        return grad.sum_to_size(self_size), torch.zeros_like(grad).sum_to_size(other_size)
+
+    return torch.nextafter(self, other), backward
+
+
+table.no_gradient("the result is piecewise constant", "floor_divide heaviside")

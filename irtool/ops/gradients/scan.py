@@ -4,6 +4,8 @@ from __future__ import annotations
 from irtool.ops.scan import table
 from irtool.ops.tensor import Tensor, number, torch
 
+CONJUGATED = True      # mH and conj() are spelt out, as in torch
+
 
 def from_behind(grad: Tensor, dim: int) -> Tensor:
     """Running sum from the end."""
@@ -101,9 +103,9 @@ def diff_gradient(self: Tensor, n: int, dim: int, prepend: Tensor | None, append
 
     def backward(grad: Tensor):
         before, behind = 0, 0
-        if prepend is not None:
+        if prepend is not None and n > 0:
             before = prepend.size(dim)
-        if append is not None:
+        if append is not None and n > 0:
             behind = append.size(dim)
         whole = before + self.size(dim) + behind
         sizes = self.size()
@@ -116,9 +118,9 @@ def diff_gradient(self: Tensor, n: int, dim: int, prepend: Tensor | None, append
         for_prepend: Tensor | None = None
         for_append: Tensor | None = None
         if prepend is not None:
-            for_prepend = for_whole.narrow(dim, 0, before)
+            for_prepend = for_whole.narrow(dim, 0, before) if n > 0 else torch.zeros_like(prepend)
         if append is not None:
-            for_append = for_whole.narrow(dim, whole - behind, behind)
+            for_append = for_whole.narrow(dim, whole - behind, behind) if n > 0 else torch.zeros_like(append)
         return for_whole.narrow(dim, before, self.size(dim)), None, None, for_prepend, for_append
 
     return result, backward

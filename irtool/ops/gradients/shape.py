@@ -135,7 +135,7 @@ def t_gradient(self: Tensor):
     return self.t(), backward
 
 
-@table.gradient("mT")
+@table.gradient("mT mT.a")
 def mT_gradient(self: Tensor):
     def backward(grad: Tensor):
         return grad.transpose(-2, -1)
@@ -143,7 +143,7 @@ def mT_gradient(self: Tensor):
     return self.transpose(-2, -1), backward
 
 
-@table.gradient("mH adjoint")
+@table.gradient("mH mH.a adjoint")
 def mH_gradient(self: Tensor):
     def backward(grad: Tensor):
         return torch.adjoint(grad)
@@ -151,7 +151,7 @@ def mH_gradient(self: Tensor):
     return torch.adjoint(self), backward
 
 
-@table.gradient("matrix_H")
+@table.gradient("matrix_H matrix_H.a")
 def matrix_H_gradient(self: Tensor):
     def backward(grad: Tensor):
         return torch.matrix_H(grad)
@@ -159,7 +159,7 @@ def matrix_H_gradient(self: Tensor):
     return torch.matrix_H(self), backward
 
 
-@table.gradient("numpy_T")
+@table.gradient("numpy_T numpy_T.a")
 def numpy_T_gradient(self: Tensor):
     def backward(grad: Tensor):
         return torch.numpy_T(grad)

@@ -11,7 +11,7 @@ def var_slope(self: Tensor, grad: Tensor, dim: list[int] | None, correction: num
     size = self.size()
     spread = kept(grad, dim, keepdim, size)
     count = self.numel() // max(grad.numel(), 1)
-    return spread * (self - self.mean(dim, True)) * 2 / torch.scalar_tensor(count - correction, dtype=self.dtype)
+    return spread * (self - self.mean(dim, True)).conj() * 2 / torch.scalar_tensor(count - correction, dtype=self.dtype)
 
 
 def std_slope(self: Tensor, grad: Tensor, result: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
