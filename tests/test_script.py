@@ -10,6 +10,7 @@ import pytest
 import irtool
 from irtool.ir.verify import violations
 from irtool.script import compile_function_source, compile_source
+from irtool.script.annotations import type_name
 from tests.script_programs import FOLDER, PROGRAMS, agree, as_json, cases, inputs_of
 
 RECORDED = json.loads((FOLDER / "recorded.json").read_text())
@@ -108,6 +109,97 @@ def test_deep_nesting_is_a_diagnostic() -> None:
                      f"    elif n == {i}:\n        x = x + {i}\n" for i in range(3000)) + "    return x\n"):
         with pytest.raises(irtool.ParseError):
             compile_source(text)
+
+
+CLOSURES = {
+    "loops and branches": """
+def f(x, flag: bool, n: int):
+    y = x * n
+    def backward(g):
+        if flag:
+            r = g * y
+        else:
+            r = g
+        for i in range(n):
+            r = r + x
+        return r, None
+    return y, backward
+""", "a closure in a closure": """
+def f(x, y):
+    z = x * y
+    def outer(g):
+        w = g * z
+        def inner(h):
+            return h * w * x
+        return w, inner
+    return z, outer
+""", "a refined optional": """
+def f(x, b: Optional[Tensor]):
+    def backward(g):
+        if b is not None:
+            gb = g * b
+        else:
+            gb = g
+        return gb
+    return x, backward
+""", "a parameter reassigned": """
+def f(x, dim: int, keepdim: bool=False):
+    size = x.size()
+    def backward(g):
+        if not keepdim:
+            g = g.unsqueeze(dim)
+        return g.expand(size), None, None
+    return x.sum(dim, keepdim), backward
+""", "a name that changes behind the def": """
+def f(x):
+    a = x + 1
+    def backward(g):
+        return g * a
+    a = x + 2
+    return a, backward
+""", "an unused closure": """
+def f(x):
+    def one(g):
+        return g * x
+    def two(g):
+        return g + x
+    return x, one
+""""",
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("title", CLOSURES)
+def test_closures_have_the_operators_and_contexts_torch_gives_them(title: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def theirs(nodes: Any, found: Counter[str]) -> Counter[str]:
+        for node in nodes:
+            found[node.kind()] += 1
+            found[" ".join(str(value.type()) for value in node.outputs() if node.kind() == "prim::TupleUnpack")] += 1
+            for block in node.blocks():
+                theirs(block.nodes(), found)
+            for name in node.attributeNames():
+                if node.kindOf(name) == "g":
+                    theirs(node.g(name).nodes(), found)
+        return found
+
+    def ours(graph: irtool.Graph, found: Counter[str]) -> Counter[str]:
+        for node in graph.walk():
+            found[node.kind] += 1
+            found[" ".join(type_name(value.type) for value in node.outputs if node.kind == "prim::TupleUnpack")] += 1
+            inner = node.attributes.get("Subgraph")
+            if inner is not None and isinstance(inner.value, irtool.Graph):
+                ours(inner.value, found)
+        return found
+
+    graph = compile_source(CLOSURES[title]).graph()
+    assert not violations(graph)
+    assert str(irtool.parse(str(graph)).graph()) == str(graph)
+    wanted = theirs(torch.jit.CompilationUnit(CLOSURES[title]).f.graph.nodes(), Counter())
+    found = ours(graph, Counter())
+    wanted.pop("", None), found.pop("", None)
+    assert found == wanted
 
 
 def test_long_function_is_no_problem() -> None:

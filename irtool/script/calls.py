@@ -5,6 +5,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from irtool.ir import types
+from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant_key
 from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_node
@@ -15,7 +16,7 @@ from irtool.script.archive_code import unchecked_cast, uninitialized
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Meaning
 from irtool.script.reader import Function
-from irtool.script.values import Builtin, Called, ClosureValue, ExceptionClass, Python, Range, Special, Sugared, Zip
+from irtool.script.values import Builtin, Called, ClosureValue, Context, ExceptionClass, Python, Range, Special, Sugared, Zip
 
 Arguments = tuple[list[Value], dict[str, Value]]
 
@@ -36,6 +37,9 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
     if isinstance(callee, Called):
         assert isinstance(callee.function, Function)
         return call_function(e, node, callee.function, *arguments(e, node))
+    if isinstance(callee, Context):
+        given, named = arguments(e, node)
+        return entered(e, callee.name, [*given, *named.values()])
     if isinstance(callee, ClosureValue):
         e.fail(node, "cannot call a closure")
     if isinstance(callee, ExceptionClass):
@@ -114,6 +118,13 @@ def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
         else:
             clone_node(node, mapping, None, e.graph).insert_before(e.block.return_node)
     return mapping[graph.outputs[0]]
+
+
+def entered(e: Emitter, name: str, given: Sequence[Value]) -> Context:
+    """A new context manager, its constructor inlined."""
+    made = e.one("prim::CreateObject", (), types.parse_type(f"__torch__.torch.autograd.grad_mode.{name}"))
+    e.node("prim::SetAttr", (made, given[0] if given else e.constant(False)), (), {"name": Attribute.of("mode" if given else "prev")})
+    return Context(name, made)
 
 
 # ---------------------------------------------------------------- Python's functions

@@ -59,6 +59,7 @@ class Emitter:
         self._constant_builder = Builder(self.graph)
         self._last_constant: Node | None = None
         self._constants: dict[tuple[str, str], Value] = {}
+        self._counts: dict[str, int] = {}
 
     # -- where
     def at(self, node: ast.AST) -> None:
@@ -275,7 +276,12 @@ class Emitter:
                             "please consider passing it in as an argument or use a local variable instead.")
         self.fail(node, f"{getattr(meaning, 'name', meaning.what)} cannot be used as a value")
 
+    def numbered(self, name: str) -> str:
+        """A fresh name `name.N` for the next value of a variable."""
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        return self.graph.fresh_name(f"{name}.{count}")
+
     def name_value(self, value: Value, name: str) -> None:
         """Call a temporary by the variable it is assigned to."""
         if value.has_id_name and value.node.graph is self.graph and value.node.kind != "prim::Constant":
-            value.name = self.graph.fresh_name(f"{name}.1")
+            value.name = self.numbered(name)

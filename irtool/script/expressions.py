@@ -151,10 +151,15 @@ def accepts_receiver(kind: str, type: Type) -> bool:
 # ---------------------------------------------------------------- operators
 def binary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.BinOp)
-    left = value_of(e, node.left)
-    right = value_of(e, node.right)
-    e.at(node)
-    return binary(e, node, type(node.op), left, right)
+    spine: list[ast.BinOp] = [node]         # a + b + c + ... leans to the left, possibly for very long
+    while isinstance(spine[-1].left, ast.BinOp):
+        spine.append(spine[-1].left)
+    left = value_of(e, spine[-1].left)
+    for each in reversed(spine):
+        right = value_of(e, each.right)
+        e.at(each)
+        left = binary(e, each, type(each.op), left, right)
+    return left
 
 
 def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:

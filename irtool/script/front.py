@@ -137,7 +137,7 @@ def declare_parameters(emitter: Emitter, function: Function) -> None:
     found = signature(function)
     emitter.declared_return = found.result
     for name, type, inferred in zip(found.names, found.types, found.inferred, strict=True):
-        value = emitter.graph.block.add_input(emitter.graph.fresh_name(f"{name}.1"), types.spell(type, emitter.graph.dialect))
+        value = emitter.graph.block.add_input(emitter.numbered(name), types.spell(type, emitter.graph.dialect))
         if inferred:
             emitter.inferred.add(value)
         emitter.env.set(name, value)

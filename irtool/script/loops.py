@@ -33,7 +33,8 @@ def while_loop(e: Emitter, statement: ast.While) -> Flow:
     def start(index: Value) -> None:
         refine(e, test.when_true)
 
-    return loop(e, statement, e.constant(INT_MAX), test.as_value(e), start, statement.body, again, "")
+    endless = isinstance(statement.test, ast.Constant) and statement.test.value is True
+    return loop(e, statement, e.constant(INT_MAX), test.as_value(e), start, statement.body, None if endless else again, "")
 
 
 def for_loop(e: Emitter, statement: ast.For) -> Flow:
@@ -148,9 +149,9 @@ def loop(e: Emitter, statement: ast.stmt, trips: Value, first: Value, start: Cal
     node = e.node("prim::Loop", [trips, first, *initial], ())
     inner = Branch(node.add_block(), Environment(e.env), e.env)
     with e.inside(inner.block, inner.env):
-        index = inner.block.add_input(e.graph.fresh_name(f"{index_name}.1") if index_name else e.graph.fresh_id(), types.INT)
+        index = inner.block.add_input(e.numbered(index_name) if index_name else e.graph.fresh_id(), types.INT)
         for name, value, type in zip(carried, initial, declared, strict=True):
-            seen = inner.block.add_input(e.graph.fresh_name(f"{name}.1"), type)
+            seen = inner.block.add_input(e.numbered(name), type)
             if value in e.inferred:
                 e.inferred.add(seen)
             inner.env.set(name, seen)

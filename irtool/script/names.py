@@ -6,7 +6,7 @@ import math
 from irtool.ir.dtypes import CODES
 from irtool.ir.schema import schemas
 from irtool.script.environment import Meaning
-from irtool.script.values import Builtin, ExceptionClass, Known, Namespace, Python, Special
+from irtool.script.values import Builtin, Context, ExceptionClass, Known, Namespace, Python, Special
 
 SPECIALS = frozenset((
     "range", "enumerate", "zip", "len", "int", "float", "bool", "complex", "str", "abs", "round", "min", "max", "sum", "sorted", "any",
@@ -26,6 +26,8 @@ MODULES = frozenset((
     "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
     "torch.autograd", "torch.overrides",
 ))
+CONTEXTS = ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode")
+"""Context managers of torch that `with` takes."""
 PREFIXES = {"torch.linalg": "linalg_", "torch.special": "special_", "torch.fft": "fft_"}
 JIT_SPECIALS = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit._unwrap_optional": "unwrap_optional",
@@ -66,6 +68,8 @@ def member(module: str, name: str) -> Meaning | None:
     path = f"{module}.{name}"
     if path in MODULES:
         return Namespace(path)
+    if module in ("torch", "torch.autograd") and name in CONTEXTS:
+        return Context(name)
     if path in JIT_SPECIALS:
         return Special(JIT_SPECIALS[path])
     if module in ("math", "cmath"):

@@ -19,7 +19,9 @@ from irtool.script.emitter import Emitter
 from irtool.script.environment import BREAKS, CONTINUES, FALLS, RETURNS, THROWS, Branch, Environment, Flow
 from irtool.script.exceptions import raise_exception
 from irtool.script.expressions import meaning_of, value_of
+from irtool.script.names import CONTEXTS
 from irtool.script.reader import unsupported
+from irtool.script.values import Context
 
 RESULT = "$result"
 """The variable that holds the returned value."""
@@ -349,6 +351,26 @@ def function_statement(e: Emitter, statement: ast.stmt) -> None:
     set_variable(e, statement.name, closure(e, statement), statement)
 
 
+def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
+    """`with torch.no_grad():`; however the body is left, the contexts are left in turn."""
+    assert isinstance(statement, ast.With)
+    objects: list[Value] = []
+    for item in statement.items:
+        held = meaning_of(e, item.context_expr)
+        if not isinstance(held, Context) or held.object is None:
+            e.fail(item.context_expr, f"with expression must be a context manager of torch ({', '.join(CONTEXTS)})")
+        if item.optional_vars is not None:
+            e.fail(item.optional_vars, f"{held.name} gives no value for 'as'")
+        e.at(statement)
+        e.node("prim::Enter", (held.object,), (types.NONE,))
+        objects.append(held.object)
+    flow = statements(e, statement.body)
+    e.at(statement)
+    for made in reversed(objects):
+        e.node("prim::Exit", (made,), (types.TENSOR,))
+    return flow
+
+
 def step_statement(e: Emitter, statement: ast.stmt) -> None:
     assert isinstance(statement, Step)
     statement.action()
@@ -382,7 +404,7 @@ STATEMENTS: dict[type[ast.stmt], Callable[[Emitter, ast.stmt], Flow | None]] = {
     ast.Expr: expression_statement, ast.Assign: assign_statement, ast.AnnAssign: annotated_statement, ast.AugAssign: _augmented,
     ast.Return: return_statement, FallOff: return_statement, ast.Break: break_statement, ast.Continue: continue_statement,
     ast.Raise: raise_statement, ast.Assert: assert_statement, ast.Pass: nothing, ast.While: while_statement, ast.For: for_statement,
-    Step: step_statement, ast.FunctionDef: function_statement, ast.Delete: _delete,
+    ast.With: with_statement, Step: step_statement, ast.FunctionDef: function_statement, ast.Delete: _delete,
 }
 
 __all__ = ["RESULT", "Condition", "function_body", "join", "statements"]

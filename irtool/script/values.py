@@ -78,6 +78,17 @@ class ExceptionClass(Sugared):
         self.message = message
 
 
+class Context(Sugared):
+    """`torch.no_grad`, and called the object that `with` enters."""
+
+    __slots__ = ("name", "object")
+    what = "context manager"
+
+    def __init__(self, name: str, object: Value | None = None) -> None:
+        self.name = name
+        self.object = object
+
+
 class TypeValue(Sugared):
     """A type named in an expression: `List[int]` of `annotate(List[int], [])`."""
 

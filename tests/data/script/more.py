@@ -854,3 +854,15 @@ def long_condition(n: int):
         return "in"
     else:
         return "out"
+
+
+# run: T(2), True
+# run: T(2), False
+def with_no_grad(x, flag: bool):
+    with torch.no_grad():
+        y = x * 2
+        if flag:
+            return y
+    with torch.no_grad(), torch.no_grad():
+        y = y + 1
+    return y
