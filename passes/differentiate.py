@@ -20,19 +20,19 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
 
     before:
         graph(%x : Tensor, %y : Tensor):
-          %2 : Tensor = aten::tanh(%x)
+          %2 : Tensor = aten::exp(%x)
           return (%2)
 
     after:
         # graph f: f_real_outputs=1
         graph(%x : Tensor, %y : Tensor):
-          %2 : Tensor = aten::tanh(%x)
+          %2 : Tensor = aten::exp(%x)
           return (%2)
         # graph df: of=f df_input_vjps=[0] df_input_captured_inputs=[] df_input_captured_outputs=[0] df_output_vjps=[0]
         graph(%0 : Tensor, %1 : Tensor):
-          %2 : Tensor = prim::GradOf[name="aten::tanh"](%0)
+          %2 : Tensor = prim::GradOf[name="aten::exp"](%0)
             block0():
-              %3 : Tensor = aten::tanh_backward(%0, %1)
+              %3 : Tensor = aten::mul(%0, %1)
               -> (%3)
           return (%2)
     """

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.dtypes import may_mix, observed_dtypes
 from irtool.interpret import run
 from irtool.ir.effects import node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
@@ -13,7 +14,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
-from irtool.ir.schema import schemas
+from irtool.ir.schema import schema_of, schemas
 from irtool.ir.types import TensorType
 from irtool.passes import BY_NAME
 from irtool.script.reverse import Reverse, differentiate_graph
@@ -28,13 +29,16 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
-    return Differentiated(graph, wrt).gradients(inputs, cotangents)
+    return Differentiated(graph, wrt, inputs).gradients(inputs, cotangents)
 
 
 class Differentiated:
-    """A graph differentiated once, for some of its inputs; `gradients` runs it as often as wanted."""
+    """A graph differentiated once, for some of its inputs; `gradients` runs it as often as wanted.
 
-    def __init__(self, graph: Graph | Module, wrt: Sequence[int]) -> None:
+    sample: inputs such as will be given; where they make several dtypes meet, gradients are converted back on the way.
+    """
+
+    def __init__(self, graph: Graph | Module, wrt: Sequence[int], sample: Sequence[Any] | None = None) -> None:
         if isinstance(graph, Module):
             graph = graph.graph()
         self.wrt = tuple(wrt)
@@ -42,7 +46,11 @@ class Differentiated:
         wrong = [index for index in wrt if not 0 <= index < self.count]
         if wrong:
             raise RunError(f"wrt names input {wrong[0]}, the graph has {self.count}")
-        self.pair = differentiate_graph(prepared(graph), [index in wrt for index in range(self.count)], True)
+        f = prepared(graph)
+        dtypes = {}
+        if sample is not None and len(sample) == self.count and may_mix(f, sample):
+            dtypes = observed_dtypes(f, sample)
+        self.pair = differentiate_graph(f, [index in wrt for index in range(self.count)], True, dtypes=dtypes)
 
     def gradients(self, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:
         """As `vjp`; random operators draw from a generator seeded with `seed`."""
@@ -75,7 +83,13 @@ def without_write(graph: Graph, node: Node) -> None:
     target = node.inputs[0]
     if not is_alone(target, node) or len(node.outputs) != 1:
         return
+    before = schema_of(node)
     node.kind = node.kind[:-1]
+    after = schema_of(node)
+    if before is not None and after is not None and len(before.arguments) == len(node.inputs) == len(after.arguments):
+        names = {argument.name: value for argument, value in zip(before.arguments, node.inputs, strict=True)}
+        if names.keys() == after.positions.keys():      # polygamma(n, x) is x.polygamma_(n)
+            node.set_inputs([names[argument.name] for argument in after.arguments])
     for user, slot in target.uses:
         if user is not node and (user.owner is not node.owner or user.kind == "prim::Return" or node.before_in_block(user)):
             user.replace_input(slot, node.output)

@@ -164,3 +164,11 @@ def has_gradient(schema: Schema) -> bool | None:
 
         _stated[name] = True if formula.formula_of(name) is not None else False if formula.why_no_gradient(name) is not None else None
     return _stated[name]
+
+
+def has_own_formula(schema: Schema) -> bool:
+    """Was the formula written for this very overload, rather than for the one of which it is the in-place form?"""
+    from irtool.ops import OPS
+
+    op = OPS.get(schema.name)
+    return op is not None and schema.name in op.formulas

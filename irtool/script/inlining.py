@@ -513,6 +513,14 @@ def _times(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | N
     return None
 
 
+def _real_already(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    """The conjugate of what is known to be real."""
+    if not isinstance(operands[0], Value):
+        return None
+    found = [type.dtype for type in (inliner.type_of(operands[0]), operands[0].type) if isinstance(type, TensorType) and type.dtype]
+    return [operands[0]] if found and not found[0].startswith("complex") else None
+
+
 def _is_one(value: object) -> bool:
     return type(value) is int and value == 1 or type(value) is float and value == 1.0
 
@@ -550,6 +558,7 @@ _RULES: dict[str, Rule] = {
     "aten::sum_to_size": _sum_to_size, "aten::_grad_sum_to_size": _sum_to_size, "aten::_size_if_not_equal": _size_if_not_equal,
     "aten::is_complex": _is_complex, "aten::conj": _real_already, "aten::real": _real_already, "aten::resolve_conj": _real_already,
     "aten::__is__": _same_object, "aten::__isnot__": _same_object,
+    "aten::conj": _real_already, "aten::resolve_conj": _real_already,
     "aten::mul": _times, "aten::div": _times,
     "prim::unchecked_cast": _cast_unless_known, "prim::unchecked_unwrap_optional": _cast_unless_known,
 }

@@ -5,12 +5,13 @@ The reverse graph is built apart from f; the values of f that it reads are captu
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import is_constant
+from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import IF_KINDS, facts_of
 from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -18,7 +19,7 @@ from irtool.ir.rewrite import clone_node, remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell, tensor_type
-from irtool.script.gradients import Formula, formula_of, has_gradient
+from irtool.script.gradients import Formula, formula_of, has_gradient, has_own_formula
 from irtool.script.inlining import MUTATORS, NONE, Inliner, Item, Items, Known, elements, item_of
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
@@ -45,14 +46,16 @@ class Reverse:
         return self.input_vjps, self.captured_inputs, self.captured_outputs, self.output_vjps
 
 
-def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool = False) -> Reverse:
+def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool = False,
+                        dtypes: Mapping[Value, str] | None = None) -> Reverse:
     """Differentiate `graph`, which is changed, for the inputs whose flag is set.
 
     modern: the form of today; otherwise that of 2018 (`GradOf` has an output per operand, unreached inputs are listed).
     trust_types: values whose type says `requires_grad=0` need no gradient.
+    dtypes: what is known of values besides their types; where an operator promoted an operand, its gradient is converted back.
     Raises UnsupportedError, at its line, for an operator without a gradient.
     """
-    return Differentiator(graph, flags, modern, trust_types).run()
+    return Differentiator(graph, flags, modern, trust_types, dtypes or {}).run()
 
 
 def holds_tensors(type: Type) -> bool:
@@ -114,8 +117,9 @@ def _is_variable(type: Type) -> bool:
 class Differentiator:
     """One graph being differentiated."""
 
-    def __init__(self, graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool) -> None:
+    def __init__(self, graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool, dtypes: Mapping[Value, str]) -> None:
         self.f = graph
+        self.dtypes = dict(dtypes)
         self.modern = modern
         self.needs = requiring(graph, flags, trust_types)
         self.df = Graph(graph.dialect)
@@ -184,6 +188,8 @@ class Differentiator:
 
     def note(self, own: Value, value: Value) -> None:
         """A value of df has the shape of a value of f."""
+        if value in self.dtypes:
+            self.dtypes[own] = self.dtypes[value]
         type = self.facts.get(value, value.type)
         if isinstance(type, TensorType) and type.shape is not None and self.has_exact_types(type):
             self.facts[own] = type
@@ -230,6 +236,8 @@ class Differentiator:
         total = self.build.node("prim::AutogradAdd", (a, b), output_types=(self.tensor,)).output
         if a in self.facts:
             self.facts[total] = self.facts[a]
+        if a in self.dtypes:
+            self.dtypes[total] = self.dtypes[a]
         return total
 
     # -- nodes
@@ -350,7 +358,7 @@ class Differentiator:
         formula = formula_of(schema)
         if formula is None:
             return
-        if schema.is_mutable:
+        if schema.is_mutable and not has_own_formula(schema):
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
         context = self.context_of(node, formula, arguments)
         count = len(formula.backward.inputs) - 1
@@ -361,6 +369,10 @@ class Differentiator:
         body = region.add_block()
         self.build.at_end(body)
         self.reverse.new_block()
+        turned = formula.is_conjugated and self.modern and not all(_is_complex(value.type) is False for item in (*arguments, *results)
+                                                                   for value in _values(item) if _is_tensor(value))
+        if turned:
+            given = [self.conjugate(item, count == 1) for item in given]
         env: dict[Value, Item] = dict(zip(formula.backward.inputs, [context, *given], strict=True))
         if count == 1 and isinstance(given[0], Value) and given[0] not in self.facts:
             self.facts[given[0]] = types.TENSOR     # in the region of one gradient, it is there
@@ -369,10 +381,6 @@ class Differentiator:
         else:
             (answer,) = self.reverse.run(formula.backward.block, env)
         slots = elements(answer) if isinstance(formula.backward.outputs[0].type, TupleType) else [answer]
-        turned = formula.is_conjugated and self.modern and not all(_is_complex(value.type) is False for item in (*arguments, *results)
-                                                                   for value in _values(item) if _is_tensor(value))
-        if turned:
-            given = [self.conjugate(item, count == 1) for item in given]
         if slots is None or len(slots) != len(arguments):
             raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments")
         self.collect(region, arguments, [self.conjugate(slot, True) for slot in slots] if turned else slots)
@@ -392,7 +400,10 @@ class Differentiator:
         made = self.build.node("prim::If", (there,))
         after = made.next
         block = made.add_block()
-        block.add_output(self.build.at_end(block).call("aten::conj", item, type=self.tensor))
+        self.build.at_end(block)
+        if not _is_tensor(item):
+            item = self.build.node("prim::unchecked_unwrap_optional", (item,), output_types=(self.tensor,)).output
+        block.add_output(self.build.call("aten::conj", item, type=self.tensor))
         other = made.add_block()
         other.add_output(self.build.at_end(other).node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output)
         self.build.before(after)
@@ -404,7 +415,8 @@ class Differentiator:
         given = {self.dtypes.get(value) for value in region.inputs} - {None, wanted}
         if wanted is None or wanted not in FLOATING or not given:
             return gradient
-        if not wanted.startswith("complex") and any(str(name).startswith("complex") for name in given) and gradient.node.kind != "aten::real":
+        was_complex = any(str(name).startswith("complex") for name in given) and gradient.node.kind != "aten::real"
+        if was_complex and not wanted.startswith("complex"):
             gradient = self.build.call("aten::real", gradient, type=self.tensor)
         return self.build.call("aten::to", gradient, dtype_code(wanted), False, False, None, type=self.tensor)
 
@@ -420,6 +432,7 @@ class Differentiator:
                     value = self.reverse.value(piece, target.type)
                     if mixed and _is_complex(target.type) is False:      # what is real has a real gradient
                         value = self.build.call("aten::real", value, type=value.type)
+                    value = self.converted(value, target, region)
                     body.add_output(value)
                     output = region.add_output(self.df.fresh_id(), value.type)
                     self.note(output, target)
@@ -499,6 +512,7 @@ class Differentiator:
                 if new.node.graph is self.f and not new.is_block_input and new.node is not node:
                     new.type = old.type
                 self.replace(old, new)
+            node.remove()
         else:
             env.update(zip(formula.results, own, strict=True))
             self.forward.build.after(node)

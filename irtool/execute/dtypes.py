@@ -1,0 +1,47 @@
+"""Which dtypes the tensors of a graph have in a run: what differentiation asks for where several of them meet."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.interpret import Observer, run
+from irtool.ir.graph import Graph, Node, Value
+
+CASTS = frozenset(f"aten::{name}" for name in """
+to type_as _to_copy float double half bfloat16 real imag complex view_as_complex view_as_real polar abs angle
+_autocast_to_reduced_precision _autocast_to_full_precision stft istft fft_rfft fft_irfft softmax log_softmax sum mean prod cumsum
+cumprod var std norm
+""".split())
+"""Kinds whose results may have another floating dtype than their operands."""
+
+
+def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
+    """May tensors of several floating dtypes meet in a run?"""
+    kinds = {each.dtype.name for given in inputs for each in (given if isinstance(given, list | tuple) else [given])
+             if isinstance(each, np.ndarray | np.generic) and each.dtype.kind in "fcV"}
+    return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(node.kind in CASTS for node in graph.walk())
+
+
+def observed_dtypes(graph: Graph, inputs: Sequence[Any]) -> dict[Value, str]:
+    """The dtype of each tensor of a run, by value."""
+    watcher = DtypeWatcher()
+    for value, given in zip(graph.inputs, inputs, strict=True):
+        if isinstance(given, np.ndarray):
+            watcher.found[value] = given.dtype.name
+    run(graph, inputs, observer=watcher)
+    return watcher.found
+
+
+class DtypeWatcher(Observer):
+    """Notes the dtype of every tensor that comes out of a node."""
+
+    def __init__(self) -> None:
+        self.found: dict[Value, str] = {}
+
+    def after(self, node: Node, results: Sequence[Any]) -> None:
+        """Note them."""
+        for value, result in zip(node.outputs, results, strict=True):
+            if isinstance(result, np.ndarray):
+                self.found[value] = result.dtype.name
