@@ -216,11 +216,10 @@ def cholesky_inverse_gradient(self: Tensor, upper: bool):
 def cholesky_back(grad: Tensor, factor: Tensor, upper: bool) -> Tensor:
     """Gradient of the Cholesky factor, symmetric."""
     lower, grads = (factor.mH, grad.mH) if upper else (factor, grad)
-    part = (lower.mH @ grads).tril()
-    part = part - torch.diag_embed(part.diagonal(0, -2, -1)) * 0.5
+    part = lower.mH @ grads
+    part = (part.tril() + part.tril(-1).mH) * 0.5
     part = torch.linalg_solve_triangular(lower.mH, part, upper=True, left=True)
-    part = torch.linalg_solve_triangular(lower, part, upper=False, left=False)
-    return (part + part.mH) * 0.5
+    return torch.linalg_solve_triangular(lower, part, upper=False, left=False)
 
 
 @table.gradient("linalg_cholesky")

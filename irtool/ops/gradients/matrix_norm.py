@@ -4,6 +4,8 @@ from __future__ import annotations
 from irtool.ops.matrix_norm import table
 from irtool.ops.tensor import Tensor, number, torch
 
+CONJUGATED = True      # mH and conj() are spelt out, as in torch
+
 
 def extreme_shares(values: Tensor, dim: int, largest: bool) -> Tensor:
     """One over the number of extreme values at their places, 0 elsewhere."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from irtool.ops.normalization import table
 from irtool.ops.tensor import Tensor, torch
 
+CONJUGATED = True      # conj() is spelt out, as in torch
+
 
 def standardized(rows: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
     """Rows to mean 0 and variance 1, and the inverse standard deviation, as functions of the rows: what is added to the variance is

@@ -54,7 +54,8 @@ def quantile_gradient(self: Tensor, q: Tensor, dim: int | None, keepdim: bool, i
 @table.gradient("quantile.scalar")
 def quantile_scalar_gradient(self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str):
     def backward(grad: Tensor):
-        for_self, _ = quantile_back(grad, self, torch.full([], q, dtype=self.dtype), dim, keepdim, interpolation, False)
+        sizes: list[int] = []
+        for_self, _ = quantile_back(grad, self, torch.full(sizes, q, dtype=self.dtype), dim, keepdim, interpolation, False)
         return for_self, None, None, None, None
 
     return torch.quantile(self, q, dim, keepdim, interpolation=interpolation), backward
@@ -72,7 +73,8 @@ def nanquantile_gradient(self: Tensor, q: Tensor, dim: int | None, keepdim: bool
 @table.gradient("nanquantile.scalar")
 def nanquantile_scalar_gradient(self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str):
     def backward(grad: Tensor):
-        for_self, _ = quantile_back(grad, self, torch.full([], q, dtype=self.dtype), dim, keepdim, interpolation, True)
+        sizes: list[int] = []
+        for_self, _ = quantile_back(grad, self, torch.full(sizes, q, dtype=self.dtype), dim, keepdim, interpolation, True)
         return for_self, None, None, None, None
 
     return torch.nanquantile(self, q, dim, keepdim, interpolation=interpolation), backward
