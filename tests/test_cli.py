@@ -270,6 +270,15 @@ def test_ops_are_listed_and_explained() -> None:
     assert report["ops"][0]["kernel"] is True
 
 
+def test_ops_without_a_stanza_of_their_own() -> None:
+    code, out, err = irtool_("ops", "div_")
+    assert (code, err) == (0, "note: aten::div_ runs the kernel of aten::div and stores the result\n")
+    assert "aten::div.Tensor(" in out
+    assert "the interpreter's own" in irtool_("ops", "prim::If")[2]
+    assert irtool_("ops", "aten::diw")[::2] == (2, "error: no operator 'aten::diw' has a kernel (did you mean 'aten::div'?)\n"
+                                                   "try: irtool ops --help\n")
+
+
 # -- completion
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_shell(shell: str, tmp_path: Path) -> None:

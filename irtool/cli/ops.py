@@ -26,21 +26,38 @@ def run(arguments: Arguments, console: Console) -> int:
     ops: dict[str, Op] = dict(sorted(OPS.items()))
     if arguments.name is not None:
         name = arguments.name if "::" in arguments.name else f"aten::{arguments.name}"
-        known = {key: op for key, op in ops.items() if key == name or key.partition(".")[0] == name}
+        known = called(name, ops)
+        if name.endswith("_") and (derived_from := called(name[:-1], ops)):
+            console.err(f"note: {name} runs the kernel of {name[:-1]} and stores the result")
+            known.update(derived_from)
         if not known:
-            raise UsageError(f"no operator '{arguments.name}' has a kernel{did_you_mean(name, {key.partition('.')[0] for key in ops})}")
+            raise UsageError(unknown(name, ops))
         ops = known
     if arguments.json:
         import json
 
-        rows = [{"name": name, "family": op.family, **{heading: is_stated(op, attribute, name) for heading, attribute in FACETS}, "doc": op.doc}
-                for name, op in ops.items()]
+        rows = [{"name": name, "family": op.family, **{heading: is_stated(op, attribute, name) for heading, attribute in FACETS},
+                 "doc": op.doc} for name, op in ops.items()]
         console.out(json.dumps({"schema": 1, "ops": rows}, indent=1) + "\n")
     elif arguments.name is not None and not arguments.matrix:
         console.out("\n".join(explained(op) for op in dict.fromkeys(ops.values())))
     else:
         console.out(matrix(ops))
     return 0
+
+
+def called(name: str, ops: dict[str, Op]) -> dict[str, Op]:
+    """The operators of a kind, or one overload."""
+    return {key: op for key, op in ops.items() if name in (key, key.partition(".")[0])}
+
+
+def unknown(name: str, ops: dict[str, Op]) -> str:
+    """Why there is nothing to say about an operator."""
+    from irtool.ir.effects import is_known_prim
+
+    if is_known_prim(name):
+        return f"'{name}' has no kernel: control flow, constants and containers are the interpreter's own"
+    return f"no operator '{name}' has a kernel{did_you_mean(name, {key.partition('.')[0] for key in ops})}"
 
 
 def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
