@@ -39,7 +39,7 @@ def det_slope(A: Tensor, det: Tensor) -> Tensor:
         others = torch.ones_like(s).unsqueeze(-1).expand_as(A.abs()) * s.unsqueeze(-2)
         others = others - torch.diag_embed(s) + torch.diag_embed(torch.ones_like(s))
         sign = (torch.linalg_det(u) * torch.linalg_det(vh)).conj()
-        return sign.unsqueeze(-1).unsqueeze(-1) * ((u * others.prod(-1).unsqueeze(-2)) @ vh)
+        return sign.unsqueeze(-1).unsqueeze(-1) * ((u * others.prod(dim=-1).unsqueeze(-2)) @ vh)
     return torch.linalg_inv(A).mH * det.conj().unsqueeze(-1).unsqueeze(-1)
 
 

@@ -18,7 +18,10 @@ def circular_back(grad: Tensor, pad: list[int], sizes: list[int]) -> Tensor:
     for place in range(len(pad) // 2):
         dim = len(sizes) - 1 - place
         whole = grad.size()
-        sources = (torch.arange(whole[dim]) - pad[2 * place]).remainder(sizes[dim])
+        left, right = pad[2 * place], pad[2 * place + 1]
+        first = -left if left < 0 else 0        # a negative border takes away, and what is left goes round
+        last = -right if right < 0 else 0
+        sources = (torch.arange(whole[dim]) - (left if left > 0 else 0)).remainder(sizes[dim] - first - last) + first
         whole[dim] = sizes[dim]
         grad = grad.new_zeros(whole).index_add(dim, sources, grad)
     return grad
