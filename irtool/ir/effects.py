@@ -196,13 +196,6 @@ def may_write(node: Node) -> bool:
     return node_may_write(node) or any(node_may_write(inner) for block in node.blocks for inner in block.walk())
 
 
-def draws_or_does(node: Node) -> bool:
-    """Side effects or chance, in the node or in its blocks: what keeps a node from being merged with its like."""
-    if has_side_effects(node) or is_random(node):
-        return True
-    return any(is_random(inner) for block in node.blocks for inner in block.walk())
-
-
 def is_known_prim(kind: str) -> bool:
     """Is it a `prim::` kind that the tables here or torch's declarations name?"""
     return kind in SPECIAL_PRIMS or kind in _FRESH_PRIMS or kind in SIDE_EFFECTS or kind in ("prim::Param", "prim::Return") \

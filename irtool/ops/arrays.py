@@ -79,11 +79,6 @@ def is_complex(dtype: Any) -> bool:
     return bool(np.dtype(dtype).kind == "c")
 
 
-def is_integral(dtype: Any, with_bool: bool = False) -> bool:
-    """Is it an integer dtype (or bool, when asked)?"""
-    return np.dtype(dtype).kind in ("iub" if with_bool else "iu")
-
-
 def real_of(dtype: Any) -> np.dtype[Any]:
     """complex64 -> float32, complex128 -> float64; real dtypes stay."""
     real: np.dtype[Any] = np.dtype({"complex64": "float32", "complex128": "float64"}.get(np.dtype(dtype).name, dtype))

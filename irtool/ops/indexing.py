@@ -155,14 +155,6 @@ def masked_index_put(xp, self, mask, indices, values):
 
 # ---- one dimension
 
-def _index_vector(index, name):
-    if index.ndim > 1:
-        raise RunError(f"{name}: Index is supposed to be a vector")
-    if index.dtype not in ("int32", "int64"):
-        raise RunError(f"{name}: Expected dtype int32/int64 for index")
-    return index.reshape(-1)
-
-
 @table.op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor")
 def index_select(xp, self, dim, index):
     """Places of a dimension, in the order an index vector names them."""
