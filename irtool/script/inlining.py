@@ -6,63 +6,19 @@ known: constants, complete types, arguments that are None. So its graph is not c
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.constants import NOT_CONSTANT, constant, is_constant
+from irtool.ir.constants import constant, is_constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
-from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
-
-
-class Known:
-    """A value known now: a number, a string, None, or a list of them."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Known) and type(self.value) is type(other.value) and self.value == other.value
-
-    def __hash__(self) -> int:
-        return hash(repr(self.value))
-
-    def __repr__(self) -> str:
-        return f"Known({self.value!r})"
-
-
-class Items:
-    """A list or tuple whose elements are known one by one, though not all what they are."""
-
-    __slots__ = ("items", "is_tuple", "type")
-
-    def __init__(self, items: Sequence[Item], is_tuple: bool, type: Type) -> None:
-        self.items = list(items)
-        self.is_tuple = is_tuple
-        self.type = type
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Items) and self.items == other.items
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.items))
-
-    def __repr__(self) -> str:
-        return f"Items({self.items!r})"
-
-
-Item = Value | Known | Items
-"""What stands for a value of the formula: a value of the target, or what is known about it."""
-
-NONE = Known(None)
+from irtool.script.items import Item, Items, Known, elements, holds_tensor, int_list, item_of, listed, place_of, whole
+from irtool.script.rules import RULES
 
 ELEMENTWISE = frozenset(f"aten::{name}" for name in """
 add sub mul div neg exp log sqrt rsqrt reciprocal sin cos tan tanh sigmoid abs sign pow relu where sinh cosh square erf log1p expm1
@@ -76,17 +32,6 @@ MAX_ROUNDS = 64
 """Longer loops stay loops."""
 SIZED = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
 """Kinds whose result has the shape that an operand names."""
-
-
-def item_of(value: Value) -> Item:
-    """What is known of a value of a graph: constants, and lists and tuples put together from values."""
-    if is_constant(value):
-        found = constant(value)
-        return value if found is NOT_CONSTANT or isinstance(found, TensorLiteral) else Known(found)
-    node = value.node
-    if node.kind in ("prim::ListConstruct", "prim::TupleConstruct"):
-        return Items([item_of(each) for each in node.inputs], node.kind == "prim::TupleConstruct", value.type)
-    return value
 
 
 class Inliner:
@@ -130,6 +75,7 @@ class Inliner:
                 self.copy_loop(node, env)
             return
         if node.kind in MUTATORS and not isinstance(env[node.inputs[0]], Value):
+            self.open_list(node.inputs[0], env)
             if self.mutate(node, env):
                 return
             self.settle((node.inputs[0],), env)
@@ -187,6 +133,15 @@ class Inliner:
         env.update(zip(node.outputs, carried, strict=True))
         return True
 
+    def open_list(self, value: Value, env: dict[Value, Item]) -> None:
+        """A list that is known as a whole becomes one of elements, under all its names, so that it can be changed."""
+        item = env.get(value)
+        if isinstance(item, Known) and isinstance(item.value, list):
+            opened = listed(item.value, value.type)
+            for key, other in env.items():
+                if other is item:
+                    env[key] = opened
+
     def mutate(self, node: Node, env: dict[Value, Item]) -> bool:
         """Change a list that is known element by element; says whether the change was one that can be made."""
         target = env[node.inputs[0]]
@@ -196,7 +151,7 @@ class Inliner:
         if node.kind == "aten::append":
             target.items.append(given[0])
         elif node.kind == "aten::_set_item":
-            place = _place(given[0], len(target.items))
+            place = place_of(given[0], len(target.items))
             if place is None:
                 return False
             target.items[place] = given[1]
@@ -214,6 +169,7 @@ class Inliner:
     def settle(self, values: Iterable[Value], env: dict[Value, Item]) -> None:
         """Lists that nodes are going to change become lists of the target."""
         for value in values:
+            self.open_list(value, env)
             item = env.get(value)
             if isinstance(item, Items):
                 made = self.value(item, value.type, is_changed=True)
@@ -262,19 +218,19 @@ class Inliner:
 
     def told(self, node: Node, operands: list[Item]) -> list[Item] | None:
         """The results as far as they can be told without a node; None when they cannot."""
-        rule = _RULES.get(node.kind)
+        rule = RULES.get(node.kind)
         if rule is not None:
             found = rule(self, node, operands)
             if found is not None:
                 return found
         known = [whole(operand) for operand in operands]
-        if node.inputs and all(isinstance(each, Known) for each in known) and not any(_holds_tensor(v.type) for v in node.outputs):
+        if node.inputs and all(isinstance(each, Known) for each in known) and not any(holds_tensor(v.type) for v in node.outputs):
             from irtool.ops.folding import evaluate, is_foldable
 
             if is_foldable(node.kind):
                 values = evaluate(node, [each.value for each in known if isinstance(each, Known)])
                 if values is not None:
-                    return [_listed(value, output.type) for value, output in zip(values, node.outputs, strict=True)]
+                    return [listed(value, output.type) for value, output in zip(values, node.outputs, strict=True)]
         return None
 
     # -- nodes
@@ -362,7 +318,7 @@ class Inliner:
                     shapes.append(shape)
             return broadcast(shapes)
         if node.kind in SIZED:
-            sizes = next((_int_list(operand) for operand in operands if isinstance(operand, (Known, Items))), None)
+            sizes = next((int_list(operand) for operand in operands if isinstance(operand, (Known, Items))), None)
             return tuple(sizes) if sizes is not None and all(size >= 0 for size in sizes) else None
         return None
 
@@ -372,198 +328,6 @@ _NOT_FIRST = frozenset(("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::g
 """Elementwise kinds whose result has another dtype than the first operand."""
 
 
-def _holds_tensor(type: Type) -> bool:
-    return isinstance(type, TensorType) or any(_holds_tensor(element) for element in type.elements)
-
-
-def whole(item: Item) -> Item:
-    """A list whose elements are all known, as one value."""
-    if isinstance(item, Items):
-        parts = [whole(each) for each in item.items]
-        if all(isinstance(part, Known) for part in parts):
-            values = [part.value for part in parts if isinstance(part, Known)]
-            return Known(tuple(values) if item.is_tuple else values)
-    return item
-
-
-def _listed(value: object, type: Type) -> Item:
-    """A list that was computed, element by element, so that it can be changed."""
-    return Items([Known(each) for each in value], False, type) if isinstance(value, list) else Known(value)
-
-
 def _mutated(node: Node) -> list[Value]:
     """Values that nodes in the blocks of `node` change."""
     return [inner.inputs[0] for block in node.blocks for inner in block.walk() if inner.kind in MUTATORS]
-
-
-def _int_list(item: Item) -> list[int] | None:
-    if isinstance(item, Known) and isinstance(item.value, (list, tuple)) and all(isinstance(n, int) for n in item.value):
-        return list(item.value)
-    if isinstance(item, Items) and all(isinstance(each, Known) and isinstance(each.value, int) for each in item.items):
-        return [each.value for each in item.items if isinstance(each, Known) and isinstance(each.value, int)]
-    return None
-
-
-# -- rules: results that can be told from what is known of the operands
-Rule = Callable[[Inliner, Node, list[Item]], list[Item] | None]
-
-
-def _construct(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item]:
-    return [Items(operands, node.kind == "prim::TupleConstruct", node.output.type)]
-
-
-def elements(item: Item) -> list[Item] | None:
-    """The elements of a list or tuple, when they are known one by one."""
-    if isinstance(item, Items):
-        return item.items
-    if isinstance(item, Known) and isinstance(item.value, (list, tuple)):
-        return [Known(value) for value in item.value]
-    return None
-
-
-def _unpack(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    found = elements(operands[0])
-    return found if found is not None and len(found) == len(node.outputs) else None
-
-
-def _pick(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    found = elements(operands[0])
-    place = None if found is None or len(operands) < 2 else _place(operands[1], len(found))
-    return None if found is None or place is None else [found[place]]
-
-
-def _place(index: Item, length: int) -> int | None:
-    """An index that is known and in range."""
-    if isinstance(index, Known) and isinstance(index.value, int) and -length <= index.value < length:
-        return index.value
-    return None
-
-
-def _length(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    if isinstance(operands[0], Value):
-        shape = shape_of(inliner.type_of(operands[0]))
-        return [Known(shape[0])] if shape else None
-    found = elements(operands[0])
-    return None if found is None else [Known(len(found))]
-
-
-def _size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    if not isinstance(operands[0], Value):
-        return None
-    shape = shape_of(inliner.type_of(operands[0]))
-    if shape is None:
-        return [inliner.size_of(operands[0])] if len(operands) == 1 and inliner.sizes is not None else None
-    if len(operands) == 1:
-        return [Known(list(shape))]
-    place = operands[1]
-    if isinstance(place, Known) and isinstance(place.value, int) and -len(shape) <= place.value < len(shape):
-        return [Known(shape[place.value])]
-    return None
-
-
-def _rank(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    type = inliner.type_of(operands[0]) if isinstance(operands[0], Value) else types.TENSOR
-    rank = type.rank if isinstance(type, TensorType) else None
-    return None if rank is None else [Known(rank)]
-
-
-def _sum_to_size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    if operands[1] == NONE:
-        return [operands[0]]
-    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
-    sizes = _int_list(operands[1])
-    return [operands[0]] if shape is not None and sizes is not None and list(shape) == sizes else None
-
-
-def _size_if_not_equal(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    first, second = _int_list(operands[0]), _int_list(operands[1])
-    if operands[0] == operands[1] and isinstance(operands[0], Value):
-        return [NONE]
-    if first is None or second is None:
-        return None
-    return [NONE if first == second else operands[0]]
-
-
-def _same_object(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    wanted = node.kind == "aten::__is__"
-    if all(isinstance(operand, Known) for operand in operands):
-        same = operands[0] == operands[1]
-    elif NONE in operands:
-        other = next(operand for operand in operands if operand != NONE)
-        if isinstance(other, Value) and other not in inliner.facts and not _is_certain(other):
-            return None
-        same = False
-    else:
-        return None
-    return [Known(same is wanted)]
-
-
-def _is_certain(value: Value) -> bool:
-    """Is it never None? A tensor handed over as a gradient may be."""
-    return not isinstance(value.type, (OptionalType, TensorType)) and value.type.key not in ("Any", "None")
-
-
-def _times(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    """`x * 1` is x, where one is a number and the result keeps its dtype."""
-    if len(operands) == 2 and isinstance(operands[0], Value) and isinstance(operands[1], Known) and _is_one(operands[1].value):
-        return [operands[0]]
-    if node.kind == "aten::mul" and len(operands) == 2 and isinstance(operands[1], Value) and isinstance(operands[0], Known) \
-            and _is_one(operands[0].value):
-        return [operands[1]]
-    return None
-
-
-def _real_already(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    """The conjugate of what is known to be real."""
-    if not isinstance(operands[0], Value):
-        return None
-    found = [type.dtype for type in (inliner.type_of(operands[0]), operands[0].type) if isinstance(type, TensorType) and type.dtype]
-    return [operands[0]] if found and not found[0].startswith("complex") else None
-
-
-def _is_one(value: object) -> bool:
-    return type(value) is int and value == 1 or type(value) is float and value == 1.0
-
-
-def _through(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    return [operands[0]]
-
-
-def _dtype_of(inliner: Inliner, item: Item) -> str | None:
-    """The dtype of a tensor, when its type tells it."""
-    type = inliner.type_of(item) if isinstance(item, Value) else None
-    if isinstance(type, TensorType) and type.dtype is None and isinstance(item, Value):
-        type = item.type        # a fact may tell the shape only
-    return type.dtype if isinstance(type, TensorType) else None
-
-
-def _is_complex(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    dtype = _dtype_of(inliner, operands[0])
-    return None if dtype is None else [Known(dtype.startswith("complex"))]
-
-
-def _real_already(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    dtype = _dtype_of(inliner, operands[0])
-    return None if dtype is None or dtype.startswith("complex") else [operands[0]]
-
-
-def _cast_unless_known(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    return [operands[0]] if isinstance(operands[0], (Known, Items)) else None
-
-
-_RULES: dict[str, Rule] = {
-    "prim::ListConstruct": _construct, "prim::TupleConstruct": _construct,
-    "prim::TupleUnpack": _unpack, "prim::ListUnpack": _unpack, "prim::TupleIndex": _pick, "aten::__getitem__": _pick,
-    "aten::len": _length, "aten::size": _size, "aten::dim": _rank,
-    "aten::sum_to_size": _sum_to_size, "aten::_grad_sum_to_size": _sum_to_size, "aten::_size_if_not_equal": _size_if_not_equal,
-    "aten::is_complex": _is_complex, "aten::conj": _real_already, "aten::real": _real_already, "aten::resolve_conj": _real_already,
-    "aten::__is__": _same_object, "aten::__isnot__": _same_object,
-    "aten::conj": _real_already, "aten::resolve_conj": _real_already,
-    "aten::mul": _times, "aten::div": _times,
-    "prim::unchecked_cast": _cast_unless_known, "prim::unchecked_unwrap_optional": _cast_unless_known,
-}
-
-
-def finish(inliner: Inliner, results: Sequence[Item], wanted: Sequence[Type]) -> list[Any]:
-    """Items as values of the target; None stays None."""
-    return [None if item == NONE else inliner.value(item, type) for item, type in zip(results, wanted, strict=True)]

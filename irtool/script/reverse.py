@@ -15,18 +15,18 @@ from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import IF_KINDS, facts_of
 from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_node, remove_dead_nodes
+from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell, tensor_type
-from irtool.script.gradients import Formula, formula_of, has_gradient, has_own_formula
-from irtool.script.inlining import MUTATORS, NONE, Inliner, Item, Items, Known, elements, item_of
+from irtool.ir.types import ListType, TensorType, TupleType, Type
+from irtool.script.captures import Captures
+from irtool.script.gradients import Formula, formula_of, has_own_formula
+from irtool.script.inlining import MUTATORS, Inliner
+from irtool.script.items import NONE, Item, Items, Known, elements, item_of
+from irtool.script.reach import FLOATING, holds_tensors, requiring
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
-SOURCE = "prim::Uninitialized"
-"""The kind of the nodes that stand for inputs while df is being made."""
-FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
 
 
 class Reverse:
@@ -58,85 +58,16 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
     return Differentiator(graph, flags, modern, trust_types, dtypes or {}).run()
 
 
-def holds_tensors(type: Type) -> bool:
-    """May it hold a tensor with a gradient? Tensors of floating or unknown dtype, and containers of them."""
-    if isinstance(type, TensorType):
-        return type.dtype is None or type.dtype in FLOATING
-    if isinstance(type, (ListType, OptionalType, TupleType)):
-        return any(holds_tensors(element) for element in type.elements)
-    return type.key == "Any"
-
-
-def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:
-    """The values at top level that a gradient can reach, from the inputs whose flag is set."""
-    found = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
-    _reach(graph.block, found, trust_types)
-    return found
-
-
-def _reach(block: Block, found: set[Value], trust_types: bool) -> None:
-    """Add the values of a block, and of the branches in it, that a gradient can reach."""
-    for node in block:
-        reached: Sequence[Value] = ()
-        if node.kind in IF_KINDS:
-            for inner in node.blocks:
-                _reach(inner, found, trust_types)
-            reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
-        elif not found.isdisjoint(_read_by(node)) and _passes_gradients(node, found):
-            reached = node.outputs
-        for value in reached:
-            if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):
-                found.add(value)
-
-
-def _read_by(node: Node) -> Sequence[Value]:
-    if not node.blocks:
-        return node.inputs
-    inner = [each for block in node.blocks for each in block.walk()]
-    return [*node.inputs, *[value for each in inner for value in each.inputs], *[value for block in node.blocks for value in block.outputs]]
-
-
-def _passes_gradients(node: Node, found: set[Value]) -> bool:
-    """May a result depend on an operand in a way that has a gradient?"""
-    if node.kind == "aten::type_as":
-        return node.inputs[0] in found
-    if node.kind in ("prim::AnyDefined", "aten::detach"):
-        return False
-    schema = schema_of(node)
-    if schema is None:
-        return True
-    if schema.returns and not any(holds_tensors(result.type) or _is_variable(result.type) for result in schema.returns):
-        return False
-    return has_gradient(schema) is not False
-
-
-def _is_variable(type: Type) -> bool:
-    return isinstance(type, types.TypeVar) or any(_is_variable(element) for element in type.elements)
-
-
-class Differentiator:
+class Differentiator(Captures):
     """One graph being differentiated."""
 
     def __init__(self, graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool, dtypes: Mapping[Value, str]) -> None:
-        self.f = graph
-        self.dtypes = dict(dtypes)
-        self.modern = modern
-        self.needs = requiring(graph, flags, trust_types)
-        self.df = Graph(graph.dialect)
-        self.facts: dict[Value, Type] = {}
-        self.build = Builder(self.df)
+        super().__init__(graph, requiring(graph, flags, trust_types), modern, dtypes)
         self.reverse = Inliner(self.df, self.build, self.facts, self.take)
         self.forward = Inliner(graph, Builder(graph), self.facts)
         self.forward.sizes = {}
-        self.captures: dict[Value, Value] = {}
-        """Value of f -> the value of df that stands for it."""
-        self.inner_captures: dict[Value, Value] = {}
-        """The same for values computed in branches of f."""
         self.block = self.df.block
         """Where nodes of df go."""
-        self.gradients: dict[Value, Item] = {}
-        self.vjps: list[tuple[int, Value]] = []
-        self.tensor = spell(types.TENSOR, graph.dialect)
 
     # -- the whole
     def run(self) -> Reverse:
@@ -162,47 +93,6 @@ class Differentiator:
         df = self.in_order([*[value for _, value in self.vjps], *[self.captures[f.inputs[i]] for i in captured_inputs],
                             *[self.captures[f.outputs[i]] for i in captured_outputs]])
         return Reverse(f, df, real_outputs, ([index for index, _ in self.vjps], captured_inputs, captured_outputs, output_vjps))
-
-    def new_input(self, value: Value) -> Value:
-        """An input of df for the gradient of a value of f."""
-        given = self.source(self.type_like(value.type))
-        self.note(given, value)
-        return given
-
-    def source(self, type: Type) -> Value:
-        """What will be an input of df: for now the result of a node on top, which stands above everything that may read it."""
-        return self.df.block.prepend(Node(SOURCE)).add_output(self.df.fresh_id(), type)
-
-    def take(self, value: Value) -> Value:
-        """The value of df for one of f: itself where it is one of df already, else a capture."""
-        if value.node.graph is self.df:
-            return value
-        found = self.captures.get(value) or self.inner_captures.get(value)
-        if found is None and value.node.owner is not self.f.block:
-            found = self.inner_captures[value] = self.take(self.exported(value))
-            self.note(found, value)
-        if found is None:
-            found = self.captures[value] = self.source(self.type_like(value.type))
-            self.note(found, value)
-        return found
-
-    def note(self, own: Value, value: Value) -> None:
-        """A value of df has the shape of a value of f."""
-        if value in self.dtypes:
-            self.dtypes[own] = self.dtypes[value]
-        type = self.facts.get(value, value.type)
-        if isinstance(type, TensorType) and type.shape is not None and self.has_exact_types(type):
-            self.facts[own] = type
-
-    def has_exact_types(self, type: TensorType) -> bool:
-        """Is the shape one that a tensor of floats really has?"""
-        return type.shape is not None
-
-    def type_like(self, type: Type) -> Type:
-        """The type of a gradient of, or of a copy of, a value: in the form of 2018 the same, later without flag and strides."""
-        if not self.modern or not isinstance(type, TensorType) or type.undefined:
-            return type
-        return spell(tensor_type(type.dtype, type.sizes, None, None, type.device), self.df.dialect)
 
     # -- gradients of values
     def gradient(self, value: Value) -> Item:
@@ -301,23 +191,6 @@ class Differentiator:
             self.add_gradient(value, output)
         if not reached:
             made.remove()
-
-    def exported(self, value: Value) -> Value:
-        """A value computed in a branch of f as a result of the `If` around it (and of those around that)."""
-        block = value.node.owner_block
-        while block is not self.f.block:
-            owner = block.owning_node
-            if owner is None or owner.kind not in IF_KINDS:
-                raise UnsupportedError(f"a gradient needs %{value.name}, which is computed in a block of {owner.kind if owner else '?'}")
-            for inner in owner.blocks:
-                if inner is block:
-                    inner.add_output(value)
-                else:
-                    kind = self.f.dialect.undefined_kind if isinstance(value.type, TensorType) else "prim::Uninitialized"
-                    inner.add_output(Builder(self.f).at_end(inner).node(kind, output_types=(value.type,)).output)
-            value = owner.add_output(self.f.fresh_id(), value.type)
-            block = owner.owner_block
-        return value
 
     def hand_on(self, node: Node) -> None:
         """Gradients through lists and tuples."""
@@ -542,67 +415,6 @@ class Differentiator:
             error.diagnostics = [Diagnostic("error", message, self.f.source, node.line, column, len(line.rstrip()) + 1)]
         return error
 
-    # -- two closed graphs
-    def recompute_sizes(self) -> None:
-        """The size of a value that is captured anyway is asked for in df rather than captured too."""
-        outputs = set(self.f.outputs)
-        for value, own in list(self.captures.items()):
-            node = value.node
-            if node.kind == "aten::size" and len(node.inputs) == 1 and own.has_uses:
-                whole = self.captures.get(node.inputs[0])
-                if whole is not None and whole.has_uses and value not in outputs:
-                    own.replace_all_uses_with(self.build.after(whole.node).node("aten::size", (whole,), output_types=(own.type,)).output)
-
-    def lift(self, real_outputs: int) -> tuple[list[int], list[int]]:
-        """Say where each captured value comes from; what is neither input nor output of f becomes a temporary. (inputs, outputs) of f."""
-        f = self.f
-        captured_inputs: list[int] = []
-        captured_outputs: list[int] = []
-        positions = {value: i for i, value in reversed(list(enumerate(f.outputs)))}
-        places = {value: i for i, value in enumerate(f.inputs)}
-        temporaries: list[Value] = []
-        ordered = [value for value in (*f.inputs, *[value for node in f.block for value in node.outputs]) if value in self.captures]
-        for value in ordered:
-            if not self.captures[value].has_uses:
-                continue
-            if value in positions:
-                captured_outputs.append(positions[value])
-            elif value in places:
-                captured_inputs.append(places[value])
-            else:
-                positions[value] = len(f.outputs) + len(temporaries)
-                captured_outputs.append(positions[value])
-                temporaries.append(value)
-        f.block.set_outputs((*f.outputs, *temporaries))
-        for value in temporaries:
-            self.give_vjp(value, positions[value])
-        return captured_inputs, captured_outputs
-
-    def give_vjp(self, value: Value, index: int) -> None:
-        """A temporary is an output of f like any other: whoever differentiates df hands in its gradient."""
-        old = self.gradients.get(value)
-        if value not in self.needs or not isinstance(old, Value) or not isinstance(value.type, TensorType):
-            return
-        if old.node.owner is None or not old.has_uses and old not in self.df.outputs:
-            return
-        given = self.new_input(value)
-        self.vjps.append((index, given))
-        total = self.build.after(old.node).node("prim::AutogradAdd", (given, given), output_types=(self.tensor,)).output
-        old.replace_all_uses_with(total)
-        total.node.replace_input(1, old)
-
-    def in_order(self, inputs: Sequence[Value]) -> Graph:
-        """A copy of df that takes `inputs` in this order, its names counted anew."""
-        ordered = Graph(self.df.dialect)
-        taken = ordered.block.add_inputs((ordered.fresh_id(), value.type) for value in inputs)
-        mapping = dict(zip(inputs, taken, strict=True))
-        for node in self.df.block:
-            if node.kind != SOURCE:
-                clone_node(node, mapping, ordered.block, ordered)
-        ordered.block.set_outputs([mapping[value] for value in self.df.outputs])
-        return ordered
-
-
 def _values(item: Item) -> list[Value]:
     if isinstance(item, Value):
         return [item]
@@ -631,3 +443,6 @@ def _schema(node: Node) -> Schema:
     if found is None:
         raise PassError(f"{node.kind} fits no declaration")
     return found
+
+
+__all__ = ["FLOATING", "Differentiator", "Reverse", "differentiate_graph", "holds_tensors", "requiring"]

@@ -1,0 +1,69 @@
+"""Which values a gradient can reach."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irtool.ir import types
+from irtool.ir.effects import IF_KINDS
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.schema import schema_of
+from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
+from irtool.script.gradients import has_gradient
+
+FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
+
+
+def holds_tensors(type: Type) -> bool:
+    """May it hold a tensor with a gradient? Tensors of floating or unknown dtype, and containers of them."""
+    if isinstance(type, TensorType):
+        return type.dtype is None or type.dtype in FLOATING
+    if isinstance(type, (ListType, OptionalType, TupleType)):
+        return any(holds_tensors(element) for element in type.elements)
+    return type.key == "Any"
+
+
+def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:
+    """The values at top level that a gradient can reach, from the inputs whose flag is set."""
+    found = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
+    _reach(graph.block, found, trust_types)
+    return found
+
+
+def _reach(block: Block, found: set[Value], trust_types: bool) -> None:
+    """Add the values of a block, and of the branches in it, that a gradient can reach."""
+    for node in block:
+        reached: Sequence[Value] = ()
+        if node.kind in IF_KINDS:
+            for inner in node.blocks:
+                _reach(inner, found, trust_types)
+            reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
+        elif not found.isdisjoint(_read_by(node)) and _passes_gradients(node, found):
+            reached = node.outputs
+        for value in reached:
+            if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):
+                found.add(value)
+
+
+def _read_by(node: Node) -> Sequence[Value]:
+    if not node.blocks:
+        return node.inputs
+    inner = [each for block in node.blocks for each in block.walk()]
+    return [*node.inputs, *[value for each in inner for value in each.inputs], *[value for block in node.blocks for value in block.outputs]]
+
+
+def _passes_gradients(node: Node, found: set[Value]) -> bool:
+    """May a result depend on an operand in a way that has a gradient?"""
+    if node.kind == "aten::type_as":
+        return node.inputs[0] in found
+    if node.kind in ("prim::AnyDefined", "aten::detach"):
+        return False
+    schema = schema_of(node)
+    if schema is None:
+        return True
+    if schema.returns and not any(holds_tensors(result.type) or _is_variable(result.type) for result in schema.returns):
+        return False
+    return has_gradient(schema) is not False
+
+
+def _is_variable(type: Type) -> bool:
+    return isinstance(type, types.TypeVar) or any(_is_variable(element) for element in type.elements)
