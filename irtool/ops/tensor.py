@@ -20,7 +20,7 @@ import numpy as np
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import CODES, code_of
 
-number = int | float | complex
+number = Any
 """TorchScript's name for a number of any kind, in annotations of formulas."""
 Device = str
 """TorchScript's name for a device, in annotations of formulas."""
