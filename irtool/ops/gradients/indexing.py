@@ -32,7 +32,7 @@ def index_put_gradient(self: Tensor, indices: list[Tensor | None], values: Tenso
     def backward(grad: Tensor):
         self_grad = grad
         if not accumulate:
-            self_grad = torch.index_put(grad, indices, grad.new_zeros([]), False)
+            self_grad = torch.index_put(grad, indices, torch.scalar_tensor(0, dtype=grad.dtype, device=grad.device), False)
         return self_grad, None, torch.index(grad, indices).sum_to_size(values_size), None
 
     return torch.index_put(self, indices, values, accumulate), backward
@@ -45,7 +45,7 @@ def index_put_all_gradient(self: Tensor, indices: list[Tensor], values: Tensor, 
     def backward(grad: Tensor):
         self_grad = grad
         if not accumulate:
-            self_grad = torch.index_put(grad, indices, grad.new_zeros([]), False)
+            self_grad = torch.index_put(grad, indices, torch.scalar_tensor(0, dtype=grad.dtype, device=grad.device), False)
         return self_grad, None, torch.index(grad, indices).sum_to_size(values_size), None
 
     return torch.index_put(self, indices, values, accumulate), backward
@@ -58,7 +58,7 @@ def index_put_impl_gradient(self: Tensor, indices: list[Tensor | None], values: 
     def backward(grad: Tensor):
         self_grad = grad
         if not accumulate:
-            self_grad = torch.index_put(grad, indices, grad.new_zeros([]), False)
+            self_grad = torch.index_put(grad, indices, torch.scalar_tensor(0, dtype=grad.dtype, device=grad.device), False)
         return self_grad, None, torch.index(grad, indices).sum_to_size(values_size), None, None
 
     return torch.index_put(self, indices, values, accumulate), backward

@@ -1,0 +1,224 @@
+"""Gradient formulas of single operators, run as Python: against torch's recorded gradients, central differences, their compiled form."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import formula_samples as samples
+import numpy as np
+import pytest
+
+import irtool
+from irtool.ir.schema import parse_schema, schema_named, schema_of
+from irtool.ops import OPS
+from irtool.ops.call import call_op
+from irtool.ops.formula import formula_of, run_formula, why_no_gradient
+from irtool.ops.tensor import Tensor, calling, torch
+from irtool.script.gradients import compiled
+
+NUMBERED = list(enumerate(samples.SAMPLES))
+IDS = [f"{number}-{name}" for number, (name, _) in NUMBERED]
+
+
+def gradients(number: int, name: str, args: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """(results, cotangents, gradients of the drawn arguments one by one) of a sample."""
+    given = samples.drawn(number, args)
+    outputs, backward = run_formula(f"aten::{name}", given)
+    seeds = samples.cotangents(number, outputs)
+    found = backward(*seeds)
+    wanted = []
+    for place in samples.gradients_wanted(name, args):
+        wanted += found[place] if isinstance(found[place], list) else [found[place]] * (len(given[place]) if isinstance(given[place], list) else 1)
+    return outputs, seeds, wanted
+
+
+@pytest.fixture(scope="module")
+def by_torch() -> list[list[Any]]:
+    return json.loads(samples.RECORDED.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("number", "sample"), NUMBERED, ids=IDS)
+def test_torch_has_the_same_gradients(number: int, sample: tuple[str, list[Any]], by_torch: list[list[Any]]) -> None:
+    name, args = sample
+    outputs, _, found = gradients(number, name, args)
+    arrays = samples.flat([samples.drawn(number, args)[place] for place in samples.gradients_wanted(name, args)])
+    assert len(found) == len(by_torch[number])
+    for got, want, array in zip(found, by_torch[number], arrays, strict=True):
+        if want is None or got is None:
+            assert not np.any(got if want is None else want), "a gradient that one has and the other has not is zero"
+            continue
+        assert got.shape == array.shape and got.dtype == array.dtype
+        np.testing.assert_allclose(got.reshape(-1), want, rtol=1e-7, atol=1e-9)
+    plain = call_op(f"aten::{name}", samples.drawn(number, args))       # the formula's first half is the operator
+    for one, other in zip(outputs, plain if isinstance(plain, tuple) else (plain,), strict=False):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("number", "sample"), NUMBERED, ids=IDS)
+def test_central_differences_agree(number: int, sample: tuple[str, list[Any]]) -> None:
+    name, args = sample
+    outputs, seeds, found = gradients(number, name, args)
+    given = samples.drawn(number, args)
+    arrays = samples.flat([given[place] for place in samples.gradients_wanted(name, args)])
+    if name == "embedding":
+        pytest.skip("padding and scaling by frequency make it no derivative, by design")
+    if name == "ldexp.Tensor":
+        arrays, found = arrays[:1], found[:1]       # the exponent's gradient is torch's: as if it were not truncated
+
+    def value() -> float:
+        got = call_op(f"aten::{name}", given)
+        pairs = zip(got if isinstance(got, tuple) else (got,), seeds, strict=False)
+        return float(sum((c * np.asarray(out)).sum() for out, c in pairs if c is not None))
+
+    for array, gradient in zip(arrays, found, strict=True):
+        step = 1e-6
+        direction = np.random.default_rng(number).uniform(-1, 1, array.shape)
+        start = array.copy()
+        array[...] = start + step * direction
+        above = value()
+        array[...] = start - step * direction
+        below = value()
+        array[...] = start
+        expected = 0.0 if gradient is None else float((gradient * direction).sum())
+        assert abs((above - below) / (2 * step) - expected) <= 1e-5 * max(1.0, abs(expected)), name
+
+
+@pytest.mark.parametrize(("number", "sample"), NUMBERED, ids=IDS)
+def test_the_compiled_formula_gives_the_same_bits(number: int, sample: tuple[str, list[Any]]) -> None:
+    name, args = sample
+    formula = formula_of(f"aten::{name}")
+    assert formula is not None
+    forward, backward = compiled(formula, f"aten::{name}").split()
+    *results, context = irtool.run(forward, samples.drawn(number, args))[0]
+    outputs, eager = run_formula(f"aten::{name}", samples.drawn(number, args))
+    for one, other in zip(results, outputs, strict=True):
+        assert_same_bits(one, other)
+    seeds = samples.cotangents(number, outputs)[:len(backward.inputs) - 1]
+    found = irtool.run(backward, [context, *seeds])
+    gradients = found[0] if len(args) > 1 else found
+    for one, other in zip(gradients, eager(*seeds), strict=True):
+        assert_same_bits(one, other)
+
+
+def assert_same_bits(one: Any, other: Any) -> None:
+    if isinstance(one, list | tuple):
+        for a, b in zip(one, other, strict=True):
+            assert_same_bits(a, b)
+    elif one is None or other is None:
+        assert one is other
+    else:
+        a, b = np.asarray(one), np.asarray(other)
+        assert a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+# -- what eager torch does at kinks, ties and edges
+KINKS: list[tuple[str, list[Any], list[Any]]] = [
+    ("relu", [[0.0]], [0.0]), ("abs", [[0.0]], [0.0]), ("maximum", [[1.0], [1.0]], [0.5]), ("max", [[1.0, 1.0]], [0.5, 0.5]),
+    ("amax", [[1.0, 1.0], [0], False], [0.5, 0.5]), ("max.dim", [[1.0, 1.0], 0, False], [1.0, 0.0]), ("clamp", [[1.0], 1.0, 2.0], [1.0]),
+    ("hardtanh", [[1.0], -1.0, 1.0], [0.0]), ("relu6", [[6.0]], [0.0]), ("hardswish", [[3.0]], [1.0]), ("hardswish", [[-3.0]], [0.0]),
+    ("threshold", [[1.0], 1.0, 0.0], [0.0]), ("hardshrink", [[0.5], 0.5], [0.0]), ("leaky_relu", [[0.0], 0.1], [0.1]),
+    ("elu", [[0.0], 2.0, 1.0, 1.0], [2.0]), ("fmax", [[1.0], [1.0]], [1.0]), ("sqrt", [[0.0]], [np.inf]),
+    ("pow.Tensor_Scalar", [[2.0], 0], [0.0]), ("linalg_vector_norm", [[0.0, 0.0], 2, None, False, None], [0.0, 0.0]),
+    ("std.correction", [[1.0, 1.0], None, 1, False], [0.0, 0.0]), ("prod", [[0.0, 3.0], None], [3.0, 0.0]),
+    ("hypot", [[0.0], [0.0]], [np.nan]), ("atan2", [[0.0], [0.0]], [0.0]), ("cumprod", [[2.0, 0.0, 3.0], 0, None], [1.0, 8.0, 0.0]),
+    ("clamp.Tensor", [[1.0], [3.0], [2.0]], [0.0]), ("sinc", [[0.0]], [0.0]), ("floor", [[0.5]], [0.0]), ("median", [[1.0, 1.0]], [0.5, 0.5]),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "expected"), KINKS, ids=[name for name, _, _ in KINKS])
+def test_kinks_are_torchs(name: str, args: list[Any], expected: list[float]) -> None:
+    floats = [np.array(arg) if isinstance(arg, list) and isinstance(arg[0], float) else arg for arg in args]
+    (output, *_), backward = run_formula(f"aten::{name}", floats)
+    np.testing.assert_allclose(backward(np.ones(np.shape(output)))[0], expected)
+
+
+@pytest.mark.parametrize("defined", [(True, False), (False, True)])
+def test_a_formula_copes_with_results_that_take_no_part(defined: tuple[bool, bool]) -> None:
+    (var, mean), backward = run_formula("aten::var_mean.correction", [np.arange(4.0), None, 1, False])
+    found = backward(np.ones(()) if defined[0] else None, np.ones(()) if defined[1] else None)[0]
+    expected = 2 * (np.arange(4.0) - 1.5) / 3 if defined[0] else np.full(4, 0.25)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_gradients_come_back_in_the_dtype_of_the_argument() -> None:
+    _, backward = run_formula("aten::mul.Tensor", [np.ones(3, np.float32), np.ones((2, 3))])
+    first, second = backward(np.ones((2, 3)))
+    assert (first.dtype, first.shape, second.dtype) == (np.float32, (3,), np.float64)
+
+
+def test_complex_gradients_are_torchs() -> None:
+    _, backward = run_formula("aten::mul.Tensor", [np.array([1 + 2j]), np.array([3 - 1j])])
+    np.testing.assert_allclose(backward(np.array([1 + 0j]))[0], [3 + 1j])
+
+
+# -- what is stated
+def test_every_formula_takes_the_arguments_of_its_schemas() -> None:
+    for name, op in OPS.items():
+        formula = op.formulas.get(name)
+        if formula is not None:
+            schema = parse_schema(next(text for text, own in zip(op.schemas, op.names, strict=True) if own == name))
+            assert formula.__code__.co_argcount == len(schema.arguments), name
+
+
+def test_nothing_has_a_formula_and_none() -> None:
+    both = [name for name, op in OPS.items() if name in op.formulas and name in op.no_gradient]
+    assert both == []
+
+
+def test_forms_of_an_operator_share_its_formula() -> None:
+    assert formula_of("aten::add_.Tensor") is formula_of("aten::add.Tensor") is formula_of("aten::add.out")
+    assert formula_of("aten::relu_") is formula_of("aten::relu")
+    assert why_no_gradient("aten::eq.Tensor") and formula_of("aten::eq.Tensor") is None
+    assert schema_named("aten::add_.Tensor") is not None
+
+
+def test_every_formula_compiles() -> None:
+    for formula in {formula for op in OPS.values() for formula in op.formulas.values()}:
+        compiled(formula, formula.__name__)
+
+
+# -- the handle
+@pytest.mark.parametrize(("run", "expected"), [
+    (lambda x: 1 - x, [1, 0, -1]), (lambda x: 2 / (x + 1), [2, 1, 2 / 3]), (lambda x: 2 ** x, [1, 2, 4]), (lambda x: x[1:], [1, 2]),
+    (lambda x: x[..., None].size(), [3, 1]), (lambda x: torch.where(x > 0, x, -1), [-1, 1, 2]), (lambda x: x.view(3, 1).t()[0], [0, 1, 2]),
+    (lambda x: x.sum_to_size([1]), [3]), (lambda x: x[x > 0], [1, 2]), (lambda x: x.to(torch.float32).dtype, 6),
+])
+def test_a_tensor_has_torchs_operators_and_methods(run: Callable[[Tensor], Any], expected: Any) -> None:
+    found = run(Tensor(np.arange(3.0)))
+    np.testing.assert_allclose(found.array if isinstance(found, Tensor) else found, expected)
+
+
+def test_calls_go_through_the_layer_on_top() -> None:
+    seen: list[str] = []
+
+    def layer(kind: str, args: Any, named: Any) -> Any:
+        seen.append(kind)
+        return below(kind, args, named)
+
+    with calling(layer) as below:
+        run_formula("aten::div.Tensor", [np.ones(2), np.ones(2)])[1](np.ones(2))
+    assert seen == ["aten::div", "aten::size", "aten::size", "aten::div", "aten::sum_to_size", "aten::neg", "aten::mul", "aten::sum_to_size"]
+
+
+def test_an_unknown_method_is_named() -> None:
+    with pytest.raises(AttributeError, match="no method 'frobnicate'"):
+        Tensor(np.ones(1)).frobnicate()
+    with pytest.raises(irtool.UnsupportedError, match="aten::mm on"):
+        Tensor(np.ones((1, 1))).mm("x")
+
+
+def test_what_formulas_use_has_a_gradient_or_says_why_not() -> None:
+    """The closure: df is made of the nodes of backward graphs, and differentiating it again meets only these."""
+    silent: dict[str, str] = {}
+    for name, op in OPS.items():
+        formula = op.formulas.get(name)
+        if formula is None:
+            continue
+        for node in compiled(formula, name).backward.walk():
+            schema = schema_of(node) if node.kind.startswith("aten::") else None
+            if schema is None or not any("Tensor" in result.type.text for result in schema.returns):
+                continue
+            if formula_of(schema.name) is None and why_no_gradient(schema.name) is None:
+                silent.setdefault(schema.name, name)
+    assert silent == {}
