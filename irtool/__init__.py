@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from irtool.passmanager import PassManager
     from irtool.script import from_script
     from irtool.script.to_python import to_script
+    from irtool.testing.gradcheck import gradcheck
     from irtool.text.parser import parse
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "parse": "irtool.text.parser",
     "run": "irtool.interpret", "vjp": "irtool.execute.gradients", "register_python_op": "irtool.interpret",
+    "gradcheck": "irtool.testing.gradcheck",
     "to_script": "irtool.script.to_python",
     "from_script": "irtool.script",
     "PassManager": "irtool.passmanager",
@@ -46,7 +48,7 @@ _HOMES = {
 
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager", "PipelineError",
-    "RunError", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "from_script", "parse", "register_python_op",
+    "RunError", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "from_script", "gradcheck", "parse", "register_python_op",
     "run", "to_script", "verify", "vjp",
 ]
 

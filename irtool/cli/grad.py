@@ -48,10 +48,11 @@ def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments:
     from irtool.interpret import run as run_graph
 
     wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if arguments.wrt is None else arguments.wrt
+    differentiated = Differentiated(graph, wrt)
     outputs = run_graph(graph, values, seed=arguments.seed)
     fitted = seeds(outputs, cotangents)
     listed = [each for i, output in enumerate(outputs) for each in leaves(fitted.get(i), output)]
-    found = Differentiated(graph, wrt).gradients(values, listed, arguments.seed)
+    found = differentiated.gradients(values, listed, arguments.seed)
     return dict(zip(wrt, found, strict=True))
 
 

@@ -20,6 +20,7 @@ COMMANDS = {    # name: (group of the help text, module, one line)
     "opt": ("Work on a graph", "irtool.cli.opt", "run passes on IR text"),
     "run": ("Work on a graph", "irtool.cli.run", "run a graph on arrays"),
     "grad": ("Work on a graph", "irtool.cli.grad", "gradients of a graph's inputs"),
+    "gradcheck": ("Work on a graph", "irtool.cli.gradcheck", "compare gradients with differences of the outputs"),
     "fmt": ("Work on a graph", "irtool.cli.fmt", "print IR text canonically, or in another dialect"),
     "decompile": ("Work on a graph", "irtool.cli.decompile", "print a graph as TorchScript source"),
     "compile": ("To and from Python", "irtool.cli.compile", "compile TorchScript source to IR, without executing it"),

@@ -1,0 +1,72 @@
+"""`irtool gradcheck`: are a graph's gradients right?"""
+from __future__ import annotations
+
+from irtool.cli import inputs as given
+from irtool.cli.command import Arguments, Command, Option, UsageError, at_least
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from irtool.cli.console import Console
+    from irtool.testing.gradcheck import Report
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """Compare gradients with differences; 1 where they differ, or where an order could not be checked."""
+    import gc
+
+    from irtool.interop.binding import bind
+    from irtool.ops.arrays import seeded
+    from irtool.testing.gradcheck import gradcheck
+
+    gc.enable()
+    module = given.read_module(arguments, console)
+    graph = module.graph(arguments.graph)
+    wrong = [index for index in arguments.wrt or () if index >= len(graph.inputs)]
+    if wrong:
+        raise UsageError(f"--wrt: there is no input {wrong[0]}, the graph has {len(graph.inputs)}")
+    archive, literals = given.read_values(arguments, console)
+    with seeded(arguments.seed):
+        values = bind(graph, archive, literals, arguments.cast)
+    report = gradcheck(graph, values, arguments.wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
+                       rtol=arguments.rtol)
+    if arguments.json:
+        import json
+
+        console.out(json.dumps(as_json(report)) + "\n")
+    else:
+        console.out(f"{report}\n")
+    return 0 if report.is_right else 1
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as JSON data; numbers that are not finite as strings."""
+    from irtool.cli.values import as_json as data
+
+    rows = [{"order": row.order, "input": row.input, "name": row.name.removeprefix("%"), "outputs": row.outputs, "state": row.state,
+             "gradient": data(row.gradient), "difference": data(row.difference), "allowed": data(row.allowed)} for row in report.rows]
+    worst = report.worst
+    return {"schema": 1, "is_right": report.is_right, "worst": None if worst is None else report.rows.index(worst), "rows": rows,
+            "unsupported": {str(order): text for order, text in report.unsupported.items()},
+            "eager": [{"op": name, "is_equal": not text, "reason": text or None} for name, text in report.eager.items()]}
+
+
+COMMAND = Command(
+    run, usage="GRAPH.ir [INPUTS.npz]",
+    positionals=given.POSITIONALS,
+    options=[
+        *given.OPTIONS,
+        Option("--wrt", "positions of the inputs to check (default: all floating-point tensors)", value="0,2", convert=given.positions,
+               group=given.INPUTS),
+        Option("--order", "up to which derivative (2)", value="N", convert=at_least(1), default=2, group="Checking"),
+        Option("--directions", "random directions of each input (2)", value="N", convert=at_least(1), default=2, group="Checking"),
+        Option("--rtol", "relative tolerance (1e-6)", value="X", convert=given.tolerance, default=1e-6, group="Checking"),
+        Option("--json", "as JSON: every comparison", group="Checking"),
+    ],
+    details="""
+Everything is computed in double precision, whatever the types say. A comparison at a kink, where the graph is not smooth, is left out.
+
+  irtool gradcheck graph.ir inputs.npz
+  irtool gradcheck graph.ir --input x=2x3xf64=randn --seed 7 --order 1
+""")

@@ -1,0 +1,347 @@
+"""Are gradients right? They are compared with differences of the outputs, in double precision, along random directions.
+
+    report = gradcheck(graph, inputs)           # first and second order
+    report.is_right, str(report), report.worst
+
+Order 2 differentiates the graph of gradients again. Where the graph is a single operator, its compiled gradient formula must give the
+same bits as the formula run as Python.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.gradients import Differentiated, prepared
+from irtool.interpret import Observer, run
+from irtool.ir.constants import is_constant
+from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
+from irtool.ir.types import TensorType
+from irtool.ops.formula import run_formula
+from irtool.testing.derivatives import derivative, widened
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+STEP = 1e-4
+"""Differences are taken over this step and over half of it, relative to the size of the input; the two together give a third."""
+RTOL = 1e-6
+AGREES, DIFFERS, KINK, NOT_FINITE = "agrees", "differs", "kink", "not finite"
+
+
+class Row:
+    """One comparison: the derivative of a random combination of the outputs, along a random direction of one input."""
+
+    __slots__ = ("order", "input", "name", "outputs", "gradient", "difference", "allowed", "state")
+
+    def __init__(self, order: int, input: int, name: str, outputs: str, gradient: float, difference: float, allowed: float,
+                 state: str) -> None:
+        self.order = order
+        self.input = input
+        self.name = name            # of the input
+        self.outputs = outputs      # which outputs take part: "all", or the number of one
+        self.gradient = gradient    # what the gradient says
+        self.difference = difference
+        self.allowed = allowed
+        """How far the two may be apart: the tolerance, rounding, and what the differences themselves are unsure of."""
+        self.state = state
+
+    @property
+    def off(self) -> float:
+        """How far they are apart."""
+        return abs(self.gradient - self.difference)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.gradient:.8g} by the gradient, {self.difference:.8g} by differences, off by {self.off:.2g}" \
+               f" (allowed {self.allowed:.2g})"
+
+
+class Report:
+    """What a check found."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.unsupported: dict[int, str] = {}
+        """By order, why it could not be checked."""
+        self.eager: dict[str, str] = {}
+        """By operator, what the comparison with its eager formula gave: "" when all bits are equal."""
+
+    @property
+    def is_right(self) -> bool:
+        """Was everything checked and found right?"""
+        return not self.unsupported and not any(self.eager.values()) and not any(row.state == DIFFERS for row in self.rows)
+
+    @property
+    def worst(self) -> Row | None:
+        """The comparison that comes nearest to, or goes furthest beyond, what is allowed."""
+        return max(self.compared(), key=lambda row: row.off / row.allowed if row.off == row.off else np.inf, default=None)
+
+    def compared(self, order: int = 0) -> list[Row]:
+        """The comparisons that say something, of one order or of all."""
+        return [row for row in self.rows if row.state in (AGREES, DIFFERS) and order in (0, row.order)]
+
+    def lines(self) -> list[str]:
+        """The report for people."""
+        out = []
+        for order in sorted({row.order for row in self.rows} | self.unsupported.keys()):
+            if order in self.unsupported:
+                out.append(f"order {order}: {self.unsupported[order]}")
+                continue
+            rows = self.compared(order)
+            left = [f", {count} at a {KINK}" for count in [sum(r.state == KINK and r.order == order for r in self.rows)] if count]
+            left += [f", {count} not finite" for count in [sum(r.state == NOT_FINITE and r.order == order for r in self.rows)] if count]
+            good = sum(row.state == AGREES for row in rows)
+            out.append(f"order {order}: {good} of {len(rows)} derivatives agree{''.join(left)}")
+            if rows:
+                out.append(f"  worst: {max(rows, key=lambda row: row.off / row.allowed if row.off == row.off else np.inf)}")
+        out += [f"{name}: the formula as Python {'gives the same bits' if not text else text}" for name, text in self.eager.items()]
+        return out
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] | None = None, *, seed: int = 0, order: int = 2,
+              directions: int = 2, rtol: float = RTOL) -> Report:
+    """Compare the gradients of a graph with differences of its outputs around `inputs`, up to `order`.
+
+    wrt: positions of inputs, by default of all that hold floating-point tensors; they are converted to double precision, and so is what
+    the graph says of dtypes. `seed` is that of directions and of random operators. Points where a graph is not smooth are told apart
+    (`Row.state`). An order that has an operator without a gradient is in `Report.unsupported`.
+    Raises RunError when there is nothing to differentiate, or the graph does not run.
+    """
+    if isinstance(graph, Module):
+        graph = graph.graph()
+    values = [wide(value) for value in inputs]
+    if len(values) != len(graph.inputs):
+        raise RunError(f"expected {len(graph.inputs)} inputs, got {len(values)}")
+    chosen = tuple(i for i, value in enumerate(values) if next(floating(value), None) is not None) if wrt is None else tuple(wrt)
+    if not chosen:
+        raise RunError("no input holds a floating-point tensor: there is nothing to differentiate")
+    names = [f"%{value.name}" for value in graph.inputs]
+    report = Report()
+    graph = widened(graph)
+    random = np.random.default_rng(seed)
+    for n in range(1, order + 1):
+        try:
+            check = Check(graph, values, chosen, names, n, seed, rtol)
+            report.rows += check.rows(random, directions)
+            if n == 1:
+                report.eager = compare_eager(graph, values, dict(zip(chosen, check.found[0], strict=True)), check.cotangents[0])
+            if n < order:
+                outputs = run(prepared(graph), values, seed=seed)
+                graph, taken = derivative(graph, chosen)
+                values = [*values, *[drawn(outputs[i], random) for i in taken]]
+        except UnsupportedError as error:
+            report.unsupported[n if n not in {row.order for row in report.rows} else n + 1] = error.message
+            break
+        count = len(values) - len(names)
+        names += [f"the gradient of output {i}" if n == 1 else f"gradient {i} of order {n}" for i in range(count)]
+        chosen = (*chosen, *range(len(values) - count, len(values)))
+    return report
+
+
+class Check:
+    """The first order of one graph."""
+
+    def __init__(self, graph: Graph, inputs: list[Any], wrt: tuple[int, ...], names: list[str], order: int, seed: int, rtol: float) -> None:
+        self.graph = graph
+        self.inputs = inputs
+        self.wrt = wrt
+        self.names = names
+        self.order = order
+        self.seed = seed
+        self.rtol = rtol
+        self.differentiated = Differentiated(graph, wrt)
+        self.outputs = run(graph, inputs, seed=seed)
+        self.cotangents: list[list[Any]] = []
+        """Gradients of the leaves of the outputs: of all that can have one, then, where they are few, of each alone."""
+        self.labels: list[str] = []
+        self.found: list[list[Any]] = []
+        """The gradients for each of the lists above."""
+
+    def rows(self, random: np.random.Generator, directions: int) -> list[Row]:
+        """Compare along `directions` directions of each input."""
+        self.seed_outputs(random)
+        self.found = [self.differentiated.gradients(self.inputs, each, self.seed) for each in self.cotangents]
+        out: list[Row] = []
+        for at, index in enumerate(self.wrt):
+            for _ in range(directions):
+                direction = drawn(self.inputs[index], random)
+                if direction is not None:
+                    out += self.along(at, index, direction)
+        return out
+
+    def seed_outputs(self, random: np.random.Generator) -> None:
+        """Draw cotangents."""
+        flat = [leaf for output in self.outputs for leaf in flattened(output)]
+        whole = [drawn(leaf, random) for leaf in flat]
+        self.cotangents, self.labels = [whole], ["all"]
+        places = [i for i, each in enumerate(whole) if each is not None]
+        if not places:
+            raise RunError("no output is a floating-point tensor: there is nothing to differentiate")
+        if 1 < len(places) <= 4:
+            for place in places:
+                self.cotangents.append([each if i == place else None for i, each in enumerate(whole)])
+                self.labels.append(str(place))
+
+    def along(self, at: int, index: int, direction: Any) -> list[Row]:
+        """The comparisons along one direction of one input."""
+        size = max((float(np.max(np.abs(leaf), initial=0.0)) for leaf in floating(self.inputs[index])), default=1.0)
+        step = STEP * max(1.0, size)
+        moved = {t: self.losses(index, direction, t * step) for t in (1.0, -1.0, 0.5, -0.5)}
+        here = self.losses(index, direction, 0.0)
+        out = []
+        for n, label in enumerate(self.labels):
+            gradient = inner(self.found[n][at], direction)
+            values = {t: moved[t][n][0] for t in moved}
+            coarse, fine = (values[1.0] - values[-1.0]) / (2 * step), (values[0.5] - values[-0.5]) / step
+            rounding = 32 * np.finfo(np.float64).eps * max(here[n][1], abs(here[n][0])) / step
+            bend, half_bend = [abs(values[t] - 2 * here[n][0] + values[-t]) / (t * step) for t in (1.0, 0.5)]
+            difference = (4 * fine - coarse) / 3
+            allowed = self.rtol * max(abs(gradient), abs(difference), 1e-3) + rounding + abs(fine - coarse)
+            if not np.isfinite([difference, bend, half_bend]).all():
+                state = NOT_FINITE
+            elif half_bend > 0.75 * bend and half_bend > 100 * rounding and half_bend > 1e-6 * abs(difference):
+                state = KINK        # the second difference does not shrink with the step
+            else:
+                state = AGREES if abs(gradient - difference) <= allowed else DIFFERS
+            out.append(Row(self.order, index, self.names[index], label, gradient, difference, allowed, state))
+        return out
+
+    def losses(self, index: int, direction: Any, step: float) -> list[tuple[float, float]]:
+        """For each list of cotangents the combination of the outputs, and the sum of the sizes of its terms."""
+        inputs = list(self.inputs)
+        inputs[index] = shifted(inputs[index], direction, step)
+        flat = [leaf for output in run(self.graph, inputs, seed=self.seed) for leaf in flattened(output)]
+        out = []
+        for cotangents in self.cotangents:
+            terms = [(inner(leaf, each), sizes(leaf, each)) for leaf, each in zip(flat, cotangents, strict=True)
+                     if each is not None and leaf is not None]
+            out.append((sum(term for term, _ in terms), sum(size for _, size in terms)))
+        return out
+
+
+# -- values
+def wide(value: Any) -> Any:
+    """A value with its floating-point arrays in double precision."""
+    if isinstance(value, list | tuple):
+        return type(value)(wide(each) for each in value)
+    if isinstance(value, np.ndarray | np.generic) and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16"):
+        return np.asarray(value).astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+    return value
+
+
+def flattened(value: Any) -> list[Any]:
+    """The leaves of lists and tuples."""
+    return [leaf for each in value for leaf in flattened(each)] if isinstance(value, list | tuple) else [value]
+
+
+def floating(value: Any) -> Iterator[Array]:
+    """The floating-point arrays in a value."""
+    for leaf in flattened(value):
+        if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "fc":
+            yield np.asarray(leaf)
+
+
+def drawn(value: Any, random: np.random.Generator) -> Any:
+    """Random numbers of the structure, shapes and dtypes of a value; None for what is no floating-point tensor."""
+    if isinstance(value, list | tuple):
+        found = [drawn(each, random) for each in value]
+        return found if any(each is not None for each in found) else None
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
+        return None
+    made = np.asarray(random.standard_normal(value.shape))
+    return made + 1j * random.standard_normal(value.shape) if value.dtype.kind == "c" else made.astype(value.dtype)
+
+
+def shifted(value: Any, direction: Any, step: float) -> Any:
+    """value + step * direction."""
+    if direction is None:
+        return value
+    if isinstance(value, list | tuple):
+        return type(value)(shifted(each, one, step) for each, one in zip(value, direction, strict=True))
+    return value + step * direction
+
+
+def inner(a: Any, b: Any) -> float:
+    """The real inner product; 0 where one of the two is None."""
+    if isinstance(a, list | tuple) or isinstance(b, list | tuple):
+        return 0.0 if a is None or b is None else sum(inner(x, y) for x, y in zip(a, b, strict=True))
+    return 0.0 if a is None or b is None else float(np.sum(np.conj(a) * b).real)
+
+
+def sizes(a: Any, b: Any) -> float:
+    """The sum of the sizes of the terms of the inner product."""
+    return float(np.sum(np.abs(a) * np.abs(b)))
+
+
+# -- the formula as Python
+class Operands(Observer):
+    """Remembers what one node was given."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.values: dict[Value, Any] = {}
+
+    def before(self, node: Node, operands: Sequence[Any]) -> None:
+        if node is self.node:
+            self.values = dict(zip(node.inputs, operands, strict=True))
+
+
+def compare_eager(graph: Graph, inputs: list[Any], found: dict[int, Any], cotangents: list[Any]) -> dict[str, str]:
+    """Of a graph that is a single operator on its inputs: by operator, how its formula as Python differs. Empty for other graphs."""
+    nodes = [node for node in graph.walk() if not is_constant_node(node) and node.kind != "prim::ListConstruct"]
+    schema = schema_of(nodes[0]) if len(nodes) == 1 else None
+    if schema is None or tuple(graph.outputs) != tuple(nodes[0].outputs):
+        return {}
+    if not all(isinstance(value.type, TensorType) for value in graph.outputs):
+        return {}
+    watcher = Operands(nodes[0])
+    run(graph, inputs, observer=watcher)
+    arguments = node_arguments(nodes[0], schema)
+    args = [argument_value(each, watcher.values) for each in arguments]
+    try:
+        _, backward = run_formula(schema.name, args)
+        expected = backward(*cotangents)
+    except UnsupportedError:
+        return {}
+    except Error as error:
+        return {schema.name: f"fails: {error.message}"}
+    return {schema.name: difference_of(graph, schema, arguments, expected, found)}
+
+
+def is_constant_node(node: Node) -> bool:
+    """Does it make a constant?"""
+    return len(node.outputs) == 1 and is_constant(node.output)
+
+
+def argument_value(argument: Value | Literal | list[Value], values: dict[Value, Any]) -> Any:
+    """What an argument of the node was."""
+    if isinstance(argument, list):
+        return [values[each] for each in argument]
+    return values[argument] if isinstance(argument, Value) else argument.value
+
+
+def difference_of(graph: Graph, schema: Schema, arguments: Sequence[Value | Literal | list[Value]], expected: list[Any],
+                  found: dict[int, Any]) -> str:
+    """The first argument whose two gradients are not equal, as text; "" when all are."""
+    by_value: dict[Value, Any] = {}
+    for argument, gradient in zip(arguments, expected, strict=True):
+        if not isinstance(argument, Value):
+            continue
+        if argument.node.kind == "prim::ListConstruct" and isinstance(gradient, list):
+            for element, piece in zip(argument.node.inputs, gradient, strict=True):
+                by_value[element] = None if element in by_value else piece
+        else:
+            by_value[argument] = None if argument in by_value else gradient
+    for index, gradient in found.items():
+        value = graph.inputs[index]
+        eager = by_value.get(value)
+        if eager is not None and isinstance(gradient, np.ndarray) and not np.array_equal(eager, gradient, equal_nan=True):
+            off = float(np.nanmax(np.abs(eager - gradient), initial=0.0)) if eager.shape == gradient.shape else np.inf
+            return f"differs from the compiled one by {off:.2g} for %{value.name}"
+    return ""
