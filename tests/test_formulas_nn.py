@@ -113,6 +113,13 @@ CASES: list[tuple[str, tuple[Any, ...]]] = [
     ("linalg_matrix_norm.str_ord", (r(3, 4), "nuc", [-2, -1], False, None)), ("linalg_norm", (r(3, 4), 3, [1], False, None)),
     ("scaled_dot_product_attention", (r(1, 2, 3, 4), r(1, 2, 5, 4), r(1, 2, 5, 2), r(3, 5), 0.0, False, None, False)),
     ("scaled_dot_product_attention", (r(4, 3, 4), r(2, 3, 4), r(2, 3, 4), None, 0.0, True, 0.7, True)),
+    ("grid_sampler", (r(1, 2, 4, 5), r(1, 2, 3, 2), 0, 0, False)), ("grid_sampler", (r(1, 2, 4, 5), r(1, 2, 3, 2), 0, 2, True)),
+    ("grid_sampler", (r(1, 2, 4, 5), r(1, 2, 3, 2), 2, 1, False)), ("grid_sampler", (r(1, 1, 3, 4, 2), r(1, 2, 1, 2, 3), 0, 1, False)),
+    ("affine_grid_generator", (r(2, 2, 3), [2, 1, 3, 4], True)),
+    ("lstm_cell", (r(2, 3), [r(2, 4), r(2, 4)], r(16, 3), r(16, 4), r(16), r(16))),
+    ("_thnn_fused_lstm_cell", (r(2, 12), r(2, 12), r(2, 3), r(12), None)),
+    ("gru_cell", (r(2, 3), r(2, 4), r(12, 3), r(12, 4), r(12), r(12))),
+    ("rnn_tanh_cell", (r(2, 3), r(2, 4), r(4, 3), r(4, 4), None, None)), ("rnn_relu_cell", (r(3), r(4), r(4, 3), r(4, 4), r(4), r(4))),
     ("fft_rfft", (r(2, 5), 6, 1, None)), ("fft_fftn", (r(3, 4), None, None, "ortho")), ("fft_ihfft", (r(6), 5, 0, "forward")),
     ("fft_rfft2", (r(3, 4), None, [0, 1], None)),
 ]

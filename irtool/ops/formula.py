@@ -88,7 +88,7 @@ def _back(grad: Any, arg: Any, turned: Callable[[Any], Any]) -> Any:
         grad = grad.array
     if isinstance(grad, list | tuple):
         return [_back(each, one, turned) for each, one in zip(grad, arg, strict=True)]
-    return grad if grad is None else astype(turned(grad), arg.dtype)
+    return None if grad is None or arg is None else astype(turned(grad), arg.dtype)
 
 
 def _same(grad: Any) -> Any:
