@@ -6,7 +6,7 @@ known: constants, complete types, arguments that are None. So its graph is not c
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
@@ -295,7 +295,9 @@ class Inliner:
                 and isinstance(operands[0], Value):
             shape = self.shape_after(node, operands)
             first = operands[0].type
-            if shape is not None and isinstance(first, TensorType) and first.shape == shape:
+            others = [item.type for item in operands[1:] if isinstance(item, Value) and isinstance(item.type, TensorType)]
+            others += [types.tensor_type("complex128") for item in operands if isinstance(item, Known) and isinstance(item.value, complex)]
+            if shape is not None and isinstance(first, TensorType) and first.shape == shape and _keeps_dtype(node, first, others):
                 return contiguous(first, self.graph.dialect)
         return self.spelled(output.type)
 
@@ -321,6 +323,15 @@ class Inliner:
             sizes = next((int_list(operand) for operand in operands if isinstance(operand, (Known, Items))), None)
             return tuple(sizes) if sizes is not None and all(size >= 0 for size in sizes) else None
         return None
+
+
+def _keeps_dtype(node: Node, first: TensorType, others: Sequence[TensorType]) -> bool:
+    """Has the result the dtype of the first operand? Not where another operand may have a wider one, or what is complex becomes real."""
+    is_complex = first.dtype is not None and first.dtype.startswith("complex")
+    if node.kind == "aten::abs" and is_complex or first.dtype is not None and not is_complex and "float" not in first.dtype:
+        return False
+    return all(other.dtype in (None, first.dtype, "bool") or other.rank == 0 and (is_complex or not other.dtype.startswith("complex"))
+               for other in others)
 
 
 _NOT_FIRST = frozenset(("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::where", "aten::logical_and",

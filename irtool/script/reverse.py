@@ -253,10 +253,19 @@ class Differentiator(Captures):
             del self.facts[given[0]]
         else:
             (answer,) = self.reverse.run(formula.backward.block, env)
-        slots = elements(answer) if isinstance(formula.backward.outputs[0].type, TupleType) else [answer]
+        slots: Sequence[Item] | None = [answer]
+        if isinstance(formula.backward.outputs[0].type, TupleType):
+            slots = elements(answer) or self.unpacked(answer)
         if slots is None or len(slots) != len(arguments):
             raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments")
         self.collect(region, arguments, [self.conjugate(slot, True) for slot in slots] if turned else slots)
+
+    def unpacked(self, answer: Item) -> list[Item] | None:
+        """The elements of a tuple that comes out of branches."""
+        if not isinstance(answer, Value) or not isinstance(answer.type, TupleType):
+            return None
+        made = self.build.node("prim::TupleUnpack", (answer,), output_types=answer.type.elements)
+        return [NONE if value.type.key == types.NONE.key else value for value in made.outputs]
 
     def conjugate(self, item: Item, is_defined: bool) -> Item:
         """A gradient, or a list of them, conjugated; one that may turn out to be undefined only where it is not."""

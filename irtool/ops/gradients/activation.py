@@ -73,10 +73,10 @@ def leaky_relu_backward_gradient(grad_output: Tensor, self: Tensor, negative_slo
 
 def beside(self: Tensor, weight: Tensor) -> Tensor:
     """A weight per channel, in a shape that broadcasts along dimension 1."""
-    if weight.dim() == self.dim() or self.dim() == 0:
+    if weight.dim() == self.dim():
         return weight
     shape = [1 for size in self.size()]
-    if weight.dim() > 0:
+    if weight.dim() > 0 and self.dim() > 0:
         at = 1 if self.dim() > 1 else 0
         shape[at] = weight.size(0)
     return weight.reshape(shape)

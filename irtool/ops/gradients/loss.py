@@ -41,7 +41,7 @@ def l1_loss_gradient(self: Tensor, target: Tensor, reduction: int):
 
     def backward(grad: Tensor):
         difference = self - target
-        slope = each(grad, difference.numel(), reduction) * difference.sgn()
+        slope = each(torch.real(grad), difference.numel(), reduction) * difference.conj().sgn()
         return slope.sum_to_size(self_size), (-slope).sum_to_size(target_size), None
 
     return torch.l1_loss(self, target, reduction), backward
@@ -292,9 +292,9 @@ def triplet_margin_loss_gradient(anchor: Tensor, positive: Tensor, negative: Ten
         first = torch.ones_like(far)
         if swap:
             first = (far < other) + (far == other) * 0.5
-        for_positive = slope * norm_slope(to_positive, near, p)
-        for_negative = slope * first * norm_slope(to_negative, far, p)
-        for_other = slope * (1 - first) * norm_slope(between, other, p)
+        for_positive = slope * norm_slope(to_positive.conj(), near, p)
+        for_negative = slope * first * norm_slope(to_negative.conj(), far, p)
+        for_other = slope * (1 - first) * norm_slope(between.conj(), other, p)
         return ((for_positive - for_negative).sum_to_size(anchor.size()), (-for_positive - for_other).sum_to_size(positive.size()),
                 (for_negative + for_other).sum_to_size(negative.size()), None, None, None, None, None)
 

@@ -611,7 +611,8 @@ def nextafter_gradient(self: Tensor, other: Tensor):
     self_size, other_size = self.size(), other.size()
 
     def backward(grad: Tensor):
-        return grad.sum_to_size(self_size), torch.zeros_like(grad).sum_to_size(other_size)
+        none = torch.zeros_like(grad)
+        return torch.where(self == other, none, grad).sum_to_size(self_size), none.sum_to_size(other_size)
 
     return torch.nextafter(self, other), backward
 

@@ -9,14 +9,14 @@ from irtool.ops.tensor import Tensor, number, torch
 def var_slope(self: Tensor, grad: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
     """The gradient of a variance."""
     size = self.size()
-    spread = kept(grad, dim, keepdim, size)
+    spread = torch.real(kept(grad, dim, keepdim, size))
     count = self.numel() // max(grad.numel(), 1)
     return spread * (self - self.mean(dim, True)).conj() * 2 / torch.scalar_tensor(count - correction, dtype=self.dtype)
 
 
 def std_slope(self: Tensor, grad: Tensor, result: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
     """The gradient of a standard deviation."""
-    scaled = torch.where(result == 0, torch.zeros_like(grad), grad / (result * 2))
+    scaled = torch.where(result == 0, torch.zeros_like(result), torch.real(grad) / (result * 2))
     return var_slope(self, scaled, dim, correction, keepdim)
 
 
@@ -182,7 +182,8 @@ def std_mean_correction_gradient(self: Tensor, dim: list[int] | None, correction
 def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int] | None, keepdim: bool) -> Tensor:
     """The gradient of the p-norm along dimensions."""
     size = self.size()
-    spread, length = kept(grad, dim, keepdim, size), kept(norm, dim, keepdim, size)
+    spread, length = torch.real(kept(grad, dim, keepdim, size)), kept(norm, dim, keepdim, size)
+    self = self.conj()
     nothing = torch.zeros_like(self)
     if p == 0.0:
         found = nothing
