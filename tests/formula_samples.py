@@ -15,7 +15,7 @@ RECORDED = Path(__file__).parent / "data" / "formula_gradients.json"
 
 
 class Draw:
-    """A float64 array to be drawn: its shape, and between which bounds. `keep`: it takes part but gets no gradient."""
+    """A float64 array to be drawn, which gets a gradient: its shape, and between which bounds. Arrays given as such get none."""
 
     def __init__(self, *shape: int, low: float = -2.0, high: float = 2.0) -> None:
         self.shape, self.low, self.high = shape, low, high
@@ -26,6 +26,7 @@ class Draw:
 
 
 def T(*shape: int) -> Draw:
+    """Any numbers."""
     return Draw(*shape)
 
 
@@ -108,7 +109,8 @@ SAMPLES += [
     ("cat", [[T(2, 3), T(1, 3)], 0]), ("stack", [[T(3), T(3)], 1]), ("hstack", [[T(2), T(3)]]), ("vstack", [[T(3), T(2, 3)]]),
     ("repeat", [T(2, 3), [2, 1, 2]]), ("flip", [T(2, 3), [1]]), ("roll", [T(2, 3), [1], [1]]), ("tril", [T(3, 3), 0]),
     ("triu", [T(3, 3), 1]), ("diag_embed", [T(2, 3), 0, -2, -1]), ("diag", [T(3), 0]), ("diag", [T(3, 3), 1]), ("trace", [T(3, 3)]),
-    ("constant_pad_nd", [T(2, 3), [1, -1], 0.5]), ("reflection_pad1d", [T(2, 5), [2, 1]]), ("replication_pad2d", [T(1, 2, 3), [1, 1, 2, 0]]),
+    ("constant_pad_nd", [T(2, 3), [1, -1], 0.5]), ("reflection_pad1d", [T(2, 5), [2, 1]]),
+    ("replication_pad2d", [T(1, 2, 3), [1, 1, 2, 0]]),
     ("index_select", [T(3, 4), 1, I(0, 2, 2)]), ("gather", [T(3, 4), 1, I([[0, 0], [1, 2], [3, 3]]), False]),
     ("index.Tensor", [T(3, 4), [None, I(1, 1, 3)]]), ("index_put", [T(3, 4), [I(0, 2)], T(2, 4), False]),
     ("index_put", [T(3, 4), [I(0, 0)], T(4), True]), ("index_add", [T(3, 4), 0, I(0, 2), T(2, 4), 2]),
@@ -121,14 +123,18 @@ SAMPLES += [
     *[("matmul", [T(*a), T(*b)]) for a, b in (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 2)), ((2, 2, 3), (3, 2)),
                                              ((2, 3), (4, 3, 2)), ((2, 1, 2, 3), (3, 3, 2)))],
     ("linear", [T(2, 2, 3), T(4, 3), T(4)]), ("linear", [T(2, 3), T(4, 3), None]), ("addmm", [T(4), T(2, 3), T(3, 4), 0.5, 2]),
-    ("baddbmm", [T(2, 1, 4), T(2, 2, 3), T(2, 3, 4), 0.5, 2]), ("addmv", [T(2), T(2, 3), T(3), 1, 1]), ("addr", [T(2, 3), T(2), T(3), 2, 1]),
-    ("tensordot", [T(2, 3, 4), T(4, 3, 2), [1, 2], [1, 0]]), ("bilinear", [T(3, 2), T(3, 4), T(5, 2, 4), T(5)]), ("kron", [T(2, 2), T(2, 3)]),
+    ("baddbmm", [T(2, 1, 4), T(2, 2, 3), T(2, 3, 4), 0.5, 2]), ("addmv", [T(2), T(2, 3), T(3), 1, 1]),
+    ("addr", [T(2, 3), T(2), T(3), 2, 1]),
+    ("tensordot", [T(2, 3, 4), T(4, 3, 2), [1, 2], [1, 0]]), ("bilinear", [T(3, 2), T(3, 4), T(5, 2, 4), T(5)]),
+    ("kron", [T(2, 2), T(2, 3)]),
     # layers
     ("batch_norm", [T(3, 2, 2), T(2), T(2), np.zeros(2), np.ones(2), True, 0.1, 1e-5, False]),
     ("batch_norm", [T(3, 2), None, None, np.zeros(2), np.full(2, 1.5), False, 0.1, 1e-5, False]),
     ("layer_norm", [T(2, 3, 4), [3, 4], T(3, 4), T(3, 4), 1e-5, False]), ("layer_norm", [T(2, 4), [4], None, None, 1e-5, False]),
-    ("group_norm", [T(2, 4, 3), 2, T(4), T(4), 1e-5, False]), ("instance_norm", [T(2, 3, 4), T(3), T(3), None, None, True, 0.1, 1e-5, False]),
-    ("conv1d", [T(2, 2, 6), T(3, 2, 3), T(3), [2], [1], [1], 1]), ("conv2d", [T(1, 4, 5, 4), T(4, 2, 2, 3), None, [1, 2], [1, 0], [2, 1], 2]),
+    ("group_norm", [T(2, 4, 3), 2, T(4), T(4), 1e-5, False]),
+    ("instance_norm", [T(2, 3, 4), T(3), T(3), None, None, True, 0.1, 1e-5, False]),
+    ("conv1d", [T(2, 2, 6), T(3, 2, 3), T(3), [2], [1], [1], 1]),
+    ("conv2d", [T(1, 4, 5, 4), T(4, 2, 2, 3), None, [1, 2], [1, 0], [2, 1], 2]),
     ("conv_transpose2d.input", [T(1, 2, 3, 3), T(2, 2, 2, 2), T(2), [2, 1], [0, 1], [1, 0], 1, [1, 1]]),
     ("max_pool2d", [T(1, 2, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False]), ("max_pool1d", [T(1, 2, 6), [3], [2], [1], [1], False]),
     ("avg_pool2d", [T(1, 2, 5, 5), [3, 3], [2, 2], [1, 1], True, False, None]), ("adaptive_avg_pool2d", [T(1, 2, 5, 4), [2, 3]]),
@@ -140,15 +146,18 @@ SAMPLES += [
     *[(name, [T(2, 3), T(2, 3), reduction]) for name in ("mse_loss", "l1_loss") for reduction in (0, 1, 2)],
     ("soft_margin_loss", [T(2, 3), np.sign(np.arange(6.0).reshape(2, 3) - 2.5), 1]),
     ("smooth_l1_loss", [T(2, 3), T(2, 3), 1, 0.5]), ("huber_loss", [T(2, 3), T(2, 3), 2, 0.5]), ("kl_div", [T(2, 3), P(2, 3), 1, False]),
-    ("binary_cross_entropy", [C(2, 3), C(2, 3), None, 1]), ("binary_cross_entropy_with_logits", [T(2, 3), C(2, 3), None, np.array([0.5, 1.0, 2.0]), 1]),
-    ("nll_loss_nd", [T(3, 4), I(0, 3, 1), np.array([0.5, 1.0, 2.0, 1.5]), 1, 3]), ("cross_entropy_loss", [T(3, 4), I(0, 3, 1), None, 1, -100, 0.1]),
+    ("binary_cross_entropy", [C(2, 3), C(2, 3), None, 1]),
+    ("binary_cross_entropy_with_logits", [T(2, 3), C(2, 3), None, np.array([0.5, 1.0, 2.0]), 1]),
+    ("nll_loss_nd", [T(3, 4), I(0, 3, 1), np.array([0.5, 1.0, 2.0, 1.5]), 1, 3]),
+    ("cross_entropy_loss", [T(3, 4), I(0, 3, 1), None, 1, -100, 0.1]),
     ("cross_entropy_loss", [T(3, 4), C(3, 4), None, 2, -100, 0.0]),
 ]
 
 
 def gradients_wanted(name: str, args: list[Any]) -> list[int]:
     """Arguments that get a gradient: those drawn."""
-    return [place for place, arg in enumerate(args) if isinstance(arg, Draw) or isinstance(arg, list) and any(isinstance(x, Draw) for x in arg)]
+    return [place for place, arg in enumerate(args)
+            if isinstance(arg, Draw) or isinstance(arg, list) and any(isinstance(one, Draw) for one in arg)]
 
 
 def drawn(number: int, args: list[Any]) -> list[Any]:
@@ -160,8 +169,8 @@ def drawn(number: int, args: list[Any]) -> list[Any]:
 
 def cotangents(number: int, outputs: list[Any]) -> list[Any]:
     """One for each result that is a float array, None for others."""
-    return [np.random.default_rng(7000 + number + place).uniform(-1, 1, np.shape(out)) if isinstance(out, np.ndarray) and out.dtype.kind == "f"
-            else None for place, out in enumerate(outputs)]
+    return [np.random.default_rng(7000 + number + place).uniform(-1, 1, out.shape)
+            if isinstance(out, np.ndarray) and out.dtype.kind == "f" else None for place, out in enumerate(outputs)]
 
 
 def flat(values: Any) -> list[Any]:
@@ -193,7 +202,9 @@ def recorded_by_torch() -> list[list[Any]]:
         given_back = cotangents(number, [out.detach().numpy() for out in outputs])
         pairs = [(out, torch.tensor(c)) for out, c in zip(outputs, given_back, strict=True) if c is not None and out.requires_grad]
         leaves = flat([given[place] for place in wanted])
-        grads = torch.autograd.grad([out for out, _ in pairs], leaves, [c for _, c in pairs], allow_unused=True) if pairs else [None] * len(leaves)
+        grads = [None] * len(leaves)
+        if pairs:
+            grads = torch.autograd.grad([out for out, _ in pairs], leaves, [c for _, c in pairs], allow_unused=True)
         found.append([None if g is None else [float(f"{x:.12g}") for x in torch.empty_like(g).copy_(g).reshape(-1).tolist()]
                       for g in grads])
     return found

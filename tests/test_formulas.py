@@ -29,7 +29,8 @@ def gradients(number: int, name: str, args: list[Any]) -> tuple[list[Any], list[
     found = backward(*seeds)
     wanted = []
     for place in samples.gradients_wanted(name, args):
-        wanted += found[place] if isinstance(found[place], list) else [found[place]] * (len(given[place]) if isinstance(given[place], list) else 1)
+        count = len(given[place]) if isinstance(given[place], list) else 1
+        wanted += found[place] if isinstance(found[place], list) else [found[place]] * count
     return outputs, seeds, wanted
 
 
@@ -122,7 +123,8 @@ KINKS: list[tuple[str, list[Any], list[Any]]] = [
     ("pow.Tensor_Scalar", [[2.0], 0], [0.0]), ("linalg_vector_norm", [[0.0, 0.0], 2, None, False, None], [0.0, 0.0]),
     ("std.correction", [[1.0, 1.0], None, 1, False], [0.0, 0.0]), ("prod", [[0.0, 3.0], None], [3.0, 0.0]),
     ("hypot", [[0.0], [0.0]], [np.nan]), ("atan2", [[0.0], [0.0]], [0.0]), ("cumprod", [[2.0, 0.0, 3.0], 0, None], [1.0, 8.0, 0.0]),
-    ("clamp.Tensor", [[1.0], [3.0], [2.0]], [0.0]), ("sinc", [[0.0]], [0.0]), ("floor", [[0.5]], [0.0]), ("median", [[1.0, 1.0]], [0.5, 0.5]),
+    ("clamp.Tensor", [[1.0], [3.0], [2.0]], [0.0]), ("sinc", [[0.0]], [0.0]), ("floor", [[0.5]], [0.0]),
+    ("median", [[1.0, 1.0]], [0.5, 0.5]),
 ]
 
 
@@ -198,7 +200,7 @@ def test_calls_go_through_the_layer_on_top() -> None:
 
     with calling(layer) as below:
         run_formula("aten::div.Tensor", [np.ones(2), np.ones(2)])[1](np.ones(2))
-    assert seen == ["aten::div", "aten::size", "aten::size", "aten::div", "aten::sum_to_size", "aten::neg", "aten::mul", "aten::sum_to_size"]
+    assert " ".join(seen).replace("aten::", "") == "div size size div sum_to_size neg mul sum_to_size"
 
 
 def test_an_unknown_method_is_named() -> None:

@@ -145,7 +145,8 @@ class OpTable:
         found: list[tuple[str, Op]] = []
         for word in names.split():
             name = word if "::" in word else f"aten::{word}"
-            own = [each for each in owner if each == name and not whole_kind] or [each for each in owner if each == name and "." in name] or [each for each in owner if each.partition(".")[0] == name]
+            exact = name in owner and ("." in name or not whole_kind)
+            own = [name] if exact else [each for each in owner if each.partition(".")[0] == name]
             if not own:
                 raise KeyError(f"{name} is not in the family {self.family}")
             found += [(each, owner[each]) for each in own]

@@ -161,7 +161,8 @@ class Tensor:
 def subscript(self: Tensor, key: Any) -> Any:
     """`x[1, 2:, None, ..., mask]` as the compiler spells it: select, slice, unsqueeze, index."""
     keys = key if isinstance(key, tuple) else (key,)
-    dim, indices = 0, []
+    dim = 0
+    indices: list[Any] = []
     for place, item in enumerate(keys):
         if isinstance(item, slice):
             self = call("aten::slice", (self, dim, item.start, item.stop, 1 if item.step is None else item.step), {})

@@ -89,7 +89,7 @@ def matmul_gradient(self: Tensor, other: Tensor):
 
 @table.gradient("linear")
 def linear_gradient(input: Tensor, weight: Tensor, bias: Tensor | None):
-    input_size, weight_size = input.size(), weight.size()
+    weight_size = weight.size()
     bias_size: list[int] | None = None
     if bias is not None:
         bias_size = bias.size()

@@ -315,7 +315,8 @@ def logaddexp2_gradient(self: Tensor, other: Tensor):
     self_size, other_size = self.size(), other.size()
 
     def backward(grad: Tensor):
-        return (grad / (torch.exp2(other - self) + 1)).sum_to_size(self_size), (grad / (torch.exp2(self - other) + 1)).sum_to_size(other_size)
+        self_grad, other_grad = grad / (torch.exp2(other - self) + 1), grad / (torch.exp2(self - other) + 1)
+        return self_grad.sum_to_size(self_size), other_grad.sum_to_size(other_size)
 
     return torch.logaddexp2(self, other), backward
 
@@ -389,7 +390,8 @@ def maximum_gradient(self: Tensor, other: Tensor):
     def backward(grad: Tensor):
         shared = torch.where(self == other, grad / 2, grad)
         none = torch.zeros_like(grad)
-        return torch.where(self < other, none, shared).sum_to_size(self_size), torch.where(self > other, none, shared).sum_to_size(other_size)
+        self_grad, other_grad = torch.where(self < other, none, shared), torch.where(self > other, none, shared)
+        return self_grad.sum_to_size(self_size), other_grad.sum_to_size(other_size)
 
     return torch.maximum(self, other), backward
 
@@ -401,7 +403,8 @@ def minimum_gradient(self: Tensor, other: Tensor):
     def backward(grad: Tensor):
         shared = torch.where(self == other, grad / 2, grad)
         none = torch.zeros_like(grad)
-        return torch.where(self > other, none, shared).sum_to_size(self_size), torch.where(self < other, none, shared).sum_to_size(other_size)
+        self_grad, other_grad = torch.where(self > other, none, shared), torch.where(self < other, none, shared)
+        return self_grad.sum_to_size(self_size), other_grad.sum_to_size(other_size)
 
     return torch.minimum(self, other), backward
 
