@@ -235,6 +235,8 @@ def _enter_if(walk: Walk, step: Step) -> None:
 def _leave_block(walk: Walk, frame: Frame, results: list[Any]) -> None:
     step = frame.step
     assert step is not None
+    if len(results) < len(step.results):
+        raise _located(RunError(f"{step.node.kind} has {len(step.results)} results, what it runs gives {len(results)}"), step.node)
     walk.finish(step, results[:len(step.results)])
 
 

@@ -451,3 +451,10 @@ def test_a_graph_that_is_none_is_refused_by_the_verifier() -> None:
             "    block1():\n      %2 : int = prim::Constant[value=2]()\n      -> (%2)\n  return (%2)\n")
     with pytest.raises(irtool.VerifyError, match="%2, which is defined in a block that does not enclose it"):
         irtool.run(irtool.parse(text), [True])
+
+
+def test_a_subgraph_gives_what_its_node_promises() -> None:
+    text = ("graph(%0 : Tensor):\n  %1 : Tensor = prim::DifferentiableGraph_0(%0)\n  return (%1)\n"
+            "with prim::DifferentiableGraph_0 = graph(%0 : Tensor):\n  return ()\n")
+    with pytest.raises(irtool.Error, match=r"<string>:2:3: error: prim::DifferentiableGraph has 1 results, what it runs gives 0"):
+        irtool.run(irtool.parse(text), [np.ones(2)])

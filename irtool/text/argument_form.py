@@ -146,7 +146,9 @@ def _reads_alike(other: Argument, argument: Argument) -> bool:
 def _drop_unused(value: Value) -> None:
     """Remove a constant, or a list of them, that lost its last user."""
     node = value.node
-    if value.has_uses or node.owner is None or node.kind not in CONSTANT_KINDS and node.kind != "prim::ListConstruct":
+    if node.kind not in CONSTANT_KINDS and node.kind != "prim::ListConstruct":
+        return
+    if node.owner is None or any(each.has_uses for each in node.outputs):
         return
     parts = node.inputs
     node.destroy()
