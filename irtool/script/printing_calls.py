@@ -123,6 +123,10 @@ def as_number(argument: Argument, given: Given) -> Given:
         found = constant(given)
         if isinstance(found, TensorLiteral) and found.has_data and len(found.numbers()) == 1:
             return _number(_AS[formal.key](found.item()))
+    elif isinstance(given, Value) and is_constant(given) and is_tensor_like(given.type) and isinstance(formal, ListType):
+        found = constant(given)
+        if formal.element.key in _AS and isinstance(found, TensorLiteral) and found.has_data:
+            return _number([_AS[formal.element.key](each) for each in found.numbers()])
     return given
 
 
@@ -314,6 +318,10 @@ def _old_number(printer: Printer, node: Node) -> str:
     return f"annotate(number, {text})" if wanted == "Scalar" else text
 
 
+def _tolist(printer: Printer, node: Node) -> str:
+    return f"annotate({annotation(node.outputs[0].type)}, {atom(printer.take(node.inputs[:1])[0])}.tolist())"
+
+
 def _call_function(printer: Printer, node: Node) -> str:
     name = node.inputs[0].node.attributes.get("name") if node.inputs else None
     if name is None or not str(name.value).isidentifier():
@@ -341,7 +349,7 @@ FORMS: dict[str, Form] = {
     "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice, "aten::__getitem__": _get_item,
     "prim::unchecked_cast": _unchecked_cast, "prim::isinstance": _is_instance, "prim::ConstantChunk": _chunk, "prim::FusedChunk": _chunk,
     "prim::FusedConcat": _concat, "prim::TensorToNum": _old_number, "prim::ImplicitTensorToNum": _old_number,
-    "prim::CallFunction": _call_function, "prim::Print": _as_call("print"),
+    "prim::CallFunction": _call_function, "prim::tolist": _tolist, "prim::Print": _as_call("print"),
     "aten::Int": _as_call("int"), "aten::Float": _as_call("float"), "aten::Bool": _as_call("bool"), "aten::Complex": _as_call("complex"),
     "aten::str": _as_call("str"), "aten::len": _as_call("len"),
     "prim::Int": _as_call("int"), "prim::FloatToInt": _as_call("int"), "prim::Float": _as_call("float"),

@@ -28,8 +28,12 @@ MAX_INLINE = 60
 """An expression longer than this gets a line of its own."""
 MAX_BLOCKS = 90
 """Python reads no source of more than 100 levels of indentation."""
+CONTEXT_KINDS = frozenset(("prim::CreateObject", "prim::SetAttr", "prim::Enter", "prim::Exit"))
+CONTEXTS = frozenset(f"__torch__.torch.autograd.grad_mode.{name}" for name in ("no_grad", "enable_grad", "set_grad_enabled"))
 UNPACKS = frozenset(("prim::TupleUnpack", "prim::ListUnpack", "TupleUnpack", "ListUnpack"))
 CHUNKS = frozenset(("prim::ConstantChunk", "prim::FusedChunk", "ConstantChunk", "FusedChunk"))
+APART = CHUNKS | {"prim::isinstance"}
+"""Kinds that have a line of their own: an `if isinstance(...)` would be decided while compiling."""
 
 
 def to_script(graph: Graph | Module, name: str | None = None) -> str:
@@ -64,9 +68,20 @@ class Source:
     def function(self, graph: Graph, wanted: str) -> str:
         """Print a graph as a function, after those it calls; gives its name."""
         name = self.names.fresh(identifier(wanted, "graph"))
+        self.prepare(graph)
         printer = Printer(self, graph)
         self.functions.append(printer.function(name))
         return name
+
+    def prepare(self, graph: Graph) -> None:
+        """Print what the graph calls, so that no value gets the name of a function."""
+        for node in graph.walk():
+            held = node.attributes.get("Subgraph")
+            if held is not None and isinstance(held.value, Graph):
+                if node.kind == "prim::Closure":
+                    self.prepare(held.value)
+                else:
+                    self.helper(node, held.value)
 
     def library(self, name: str) -> None:
         """Add one of the functions that torch's gradients call, and those it calls, unless they are there."""
@@ -104,6 +119,8 @@ class Printer:
         self.waits: set[Value] = set()
         self.lines: list[str] = []
         self.depth = 1
+        self.contexts: list[tuple[Value, int]] = []
+        """Objects of the `with` around, and the first line in each."""
 
     # -- lines
     def line(self, text: str) -> None:
@@ -183,22 +200,22 @@ class Printer:
         self.source.library(name)
 
     # -- the function
-    def function(self, name: str) -> str:
-        """The whole definition."""
+    def function(self, name: str, skip: int = 0) -> str:
+        """The whole definition, without its first `skip` parameters."""
         parameters = []
-        for i, value in enumerate(self.graph.inputs):
+        for i, value in enumerate(self.graph.inputs[skip:]):
             parameters.append(f"{self.name(value, f'argument_{i}')}: {annotation(value.type)}")
         outputs = self.graph.outputs
-        result = annotation(outputs[0].type) if len(outputs) == 1 else f"Tuple[{', '.join([annotation(v.type) for v in outputs])}]"
-        if not outputs:
-            result = "None"
+        result = " -> " + returned(outputs)
+        if any(is_closure(node) for node in self.graph.block):      # a closure's type has no spelling
+            result = ""
         self.block(self.graph.block)
         texts = self.take(outputs)
         self.settle()
         self.line("return " + (texts[0] if len(texts) == 1 else f"({', '.join(texts)})" if texts else "None"))
-        head = f"def {name}({', '.join(parameters)}) -> {result}:"
+        head = f"def {name}({', '.join(parameters)}){result}:"
         if len(head) > 100:
-            head = f"def {name}(" + ",\n    ".join(parameters) + f") -> {result}:"
+            head = f"def {name}(" + (",\n  " + "  " * self.depth).join(parameters) + f"){result}:"
         return "\n".join([head, *self.lines, ""])
 
     def block(self, block: Block) -> None:
@@ -216,21 +233,29 @@ class Printer:
             self.loop(node)
         elif node.kind in ("prim::GradOf", "GradOf"):
             self.region(node)
-        elif is_free(node):
+        elif node.kind in CONTEXT_KINDS and is_context(node):
+            self.context(node)
+        elif is_free(node) or is_part_of_closure(node):
             return
+        elif is_closure(node):
+            self.closure(node)
         elif node.kind in UNPACKS:
-            if node.outputs:
+            if node.outputs and node.outputs[0] not in self.texts:
                 self.statement(node, joined(self.take(node.inputs)), True)
         elif node.kind == "aten::_set_item" and not any(value.has_uses for value in node.outputs):
             self.set_item(node)
         else:
             text = expression(self, node)
-            if len(node.outputs) == 1 and len(text) <= MAX_INLINE and may_wait(node.outputs[0]) and node.kind != "prim::isinstance" and (
-                    node.kind not in CHUNKS):
+            if node.kind not in APART and len(node.outputs) == 1 and len(text) <= self.room(node) and may_wait(node.outputs[0]):
                 self.waiting.append((node.outputs[0], text))
                 self.waits.add(node.outputs[0])
             else:
                 self.statement(node, text, node.kind in CHUNKS)
+
+    def room(self, node: Node) -> int:
+        """The longest text of a node that may still go into another expression."""
+        uses = node.outputs[0].uses
+        return 2 * MAX_INLINE if len(uses) == 1 and uses[0].user is self.graph.block.return_node else MAX_INLINE
 
     def statement(self, node: Node, text: str, unpacks: bool = False) -> None:
         """A line for a node, after all that waits."""
@@ -253,6 +278,8 @@ class Printer:
     # -- control flow
     def branch(self, node: Node) -> None:
         """`if`; its results are assigned at the end of both branches."""
+        if len(node.blocks) != 2 or any(len(block.outputs) != len(node.outputs) for block in node.blocks):
+            raise UnsupportedError(f"{node.kind} whose blocks do not fit cannot be written as TorchScript")
         condition = self.take(node.inputs)[0]
         self.settle()
         names = [self.name(value) for value in node.outputs]
@@ -276,6 +303,46 @@ class Printer:
         if len(self.lines) == start:
             self.line("pass")
         self.depth -= 1
+
+    def context(self, node: Node) -> None:
+        """`with torch.no_grad():` from `prim::Enter` to `prim::Exit`; what makes the object is not printed."""
+        if node.kind == "prim::Enter":
+            made = node.inputs[0]
+            mode = next((use.user.inputs[1] for use in made.uses if use.user.kind == "prim::SetAttr" and
+                         use.user.attributes["name"].value == "mode"), None)
+            self.settle()
+            self.line(f"with torch.{made.type.text.rpartition('.')[2]}({self.text(mode) if mode is not None else ''}):")
+            self.contexts.append((made, len(self.lines)))
+            self.depth += 1
+        elif node.kind == "prim::Exit":
+            if not self.contexts or self.contexts[-1][0] is not node.inputs[0]:
+                raise UnsupportedError(f"{node.kind} of a context that is not the innermost one cannot be written as TorchScript")
+            _, start = self.contexts.pop()
+            self.settle()
+            if len(self.lines) == start:
+                self.line("pass")
+            self.depth -= 1
+
+    def closure(self, pair: Node) -> None:
+        """A nested function: its value is the pair of a `prim::Closure` and the tuple of what it captures."""
+        closure, context = (value.node for value in pair.inputs)
+        held = closure.attributes.get("Subgraph")
+        graph = held.value if held is not None else None
+        if not isinstance(graph, Graph) or not graph.inputs or context.kind != "prim::TupleConstruct":
+            raise UnsupportedError(f"{closure.kind} whose context is not made beside it cannot be written as TorchScript")
+        self.settle()
+        captured = [self.text(value) for value in context.inputs]
+        inner = Printer(self.source, graph)
+        inner.names.used |= self.names.used
+        inner.depth = self.depth + 1
+        for use in graph.inputs[0].uses:
+            if use.user.kind != "prim::TupleUnpack" or len(use.user.outputs) != len(captured):
+                raise UnsupportedError(f"{closure.kind} that does not take its context apart cannot be written as TorchScript")
+            inner.texts.update(zip(use.user.outputs, captured, strict=True))
+        name = self.names.of(pair.outputs[0], "closure")
+        text = inner.function(name, skip=1)
+        self.lines.append("  " * self.depth + text.rstrip("\n"))
+        self.texts[pair.outputs[0]] = name
 
     def region(self, node: Node) -> None:
         """`prim::GradOf`: computed where one of its gradients is defined, else its results are undefined."""
@@ -332,6 +399,35 @@ class Printer:
         self.depth += 1
         self.line(f"{counter} = torch.add({counter}, 1)")
         self.depth -= 1
+
+
+def is_context(node: Node) -> bool:
+    """Has it to do with an object that switches gradients on or off, entered and left in the block that makes it?"""
+    made = node.outputs[0] if node.kind == "prim::CreateObject" else node.inputs[0]
+    if made.node.kind != "prim::CreateObject" or made.type.text not in CONTEXTS:
+        return False
+    return all(use.user.owner is made.node.owner and use.user.kind in CONTEXT_KINDS for use in made.uses)
+
+
+def returned(outputs: Sequence[Value]) -> str:
+    """The annotation of a function's result."""
+    if len(outputs) == 1:
+        return annotation(outputs[0].type)
+    return f"Tuple[{', '.join([annotation(value.type) for value in outputs])}]" if outputs else "None"
+
+
+def is_closure(node: Node) -> bool:
+    """Is it the pair of a closure and its context?"""
+    return node.kind == "prim::TupleConstruct" and len(node.inputs) == 2 and node.inputs[0].node.kind == "prim::Closure"
+
+
+def is_part_of_closure(node: Node) -> bool:
+    """Is it printed with the closure it belongs to: the closure itself, its context, or the taking apart of the context inside?"""
+    if node.kind == "prim::Closure":
+        return all(is_closure(use.user) for use in node.outputs[0].uses)
+    if node.kind == "prim::TupleConstruct":
+        return bool(node.outputs[0].uses) and all(is_closure(use.user) and use.slot == 1 for use in node.outputs[0].uses)
+    return False
 
 
 def is_true(value: Value) -> bool:

@@ -1,0 +1,302 @@
+"""Laws of the code view: what `to_script` prints reads again, computes the same, and prints the same."""
+from __future__ import annotations
+
+import ast
+import io
+import keyword
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.script import compile_source
+from irtool.script.printing_functions import FUNCTIONS, USES, function_source
+from irtool.script.printing_literals import MAX_ELEMENTS, annotation, literal
+from irtool.script.printing_names import Names, identifier
+from irtool.script.to_python import MAX_BLOCKS
+
+DATA = Path(__file__).parent / "data"
+CORPUS = sorted((DATA / "corpus").glob("*.txt"))
+SOURCES = sorted((DATA / "script").glob("*.py"))
+A = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
+B = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+GRAPHS: dict[str, tuple[str, tuple[object, ...]]] = {
+    "written after it was read": ("""graph(%x : Tensor, %y : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %2 : Tensor = aten::mul(%x, %y)
+  %3 : Tensor = aten::add_(%x, %y, %1)
+  %4 : Tensor = aten::mul(%x, %y)
+  %5 : Tensor = aten::sub(%2, %4, %1)
+  return (%5, %3)
+""", (A, B)),
+    "two writes in the order of the graph, read in the other": ("""graph(%x : Tensor, %y : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %3 : Tensor = aten::add_(%x, %y, %1)
+  %4 : Tensor = aten::mul_(%x, %2)
+  %5 : Tensor = aten::clone(%4, %n)
+  %6 : Tensor = aten::sub(%5, %3, %1)
+  return (%6)
+""".replace("  %5", "  %n : NoneType = prim::Constant()\n  %5"), (A, B)),
+    "carried values change places": ("""graph(%a : int, %b : int, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %a2 : int, %b2 : int = prim::Loop(%n, %t, %a, %b)
+    block0(%i : int, %p : int, %q : int):
+      %r : int = aten::add(%p, %i)
+      -> (%t, %q, %r)
+  return (%a2, %b2)
+""", (3, 4, 5)),
+    "a loop that counts and waits": ("""graph(%x : int, %n : int):
+  %limit : int = prim::Constant[value=20]()
+  %c : bool = aten::lt(%x, %limit)
+  %y : int, %k : int = prim::Loop(%n, %c, %x, %x)
+    block0(%i : int, %y.5 : int, %k.5 : int):
+      %y.9 : int = aten::add(%y.5, %i)
+      %c.9 : bool = aten::lt(%y.9, %limit)
+      -> (%c.9, %y.9, %i)
+  return (%y, %k)
+""", (1, 100)),
+    "None, then a tensor": ("""graph(%x : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %y : Tensor? = prim::Loop(%n, %t, %none)
+    block0(%i : int, %y.5 : Tensor?):
+      -> (%t, %x)
+  %there : bool = aten::__isnot__(%y, %none)
+  return (%y, %there)
+""", (A, 2)),
+    "a constant in both branches": ("""graph(%x : Tensor, %c : bool):
+  %1 : float = prim::Constant[value=0.5]()
+  %2 : float = prim::If(%c)
+    block0():
+      -> (%1)
+    block1():
+      -> (%1)
+  %3 : Tensor = aten::mul(%x, %2)
+  return (%3)
+""", (A, True)),
+    "floats to the last bit": ("""graph(%x : Tensor):
+  %1 : float = prim::Constant[value=0.10000000000000001]()
+  %2 : float = prim::Constant[value=-inf]()
+  %3 : float = prim::Constant[value=1.0000000000000002]()
+  %4 : float = prim::Constant[value=4.9406564584124654e-324]()
+  %5 : float = prim::Constant[value=-0.]()
+  return (%1, %2, %3, %4, %5)
+""", (A,)),
+    "a list that two nodes read": ("""graph(%x : Tensor):
+  %1 : int = prim::Constant[value=3]()
+  %2 : int = prim::Constant[value=2]()
+  %3 : int[] = prim::ListConstruct(%1, %2)
+  %4 : int[] = aten::append(%3, %2)
+  %5 : int = aten::len(%3)
+  return (%3, %5)
+""", (A,)),
+    "a trace's number": ("""graph(%x : Float(2, 3)):
+  %1 : Double() = prim::Constant[value={2.5}]()
+  %2 : Long() = prim::Constant[value={3}]()
+  %3 : int = prim::Constant[value=1]()
+  %4 : Float(2, 3) = aten::mul(%x, %1)
+  %5 : Float(2, 3) = aten::add(%4, %2, %3)
+  %6 : Tensor = aten::sub(%2, %5, %3)
+  return (%6)
+""", (A,)),
+}
+
+
+def source_of(graph: irtool.Graph) -> str:
+    """The source; parsed by Python, so that no test passes with what is no Python."""
+    text = irtool.to_script(graph)
+    ast.parse(text)
+    return text
+
+
+def equal(x: object, y: object) -> bool:
+    if isinstance(x, np.ndarray):
+        return isinstance(y, np.ndarray) and x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+    if isinstance(x, list | tuple):
+        return type(x) is type(y) and len(x) == len(y) and all(map(equal, x, y))     # type: ignore[arg-type]
+    return type(x) is type(y) and repr(x) == repr(y)
+
+
+def results(graph: irtool.Graph, inputs: tuple[object, ...]) -> list[object]:
+    found = irtool.run(graph, inputs)
+    return list(found[0]) if len(graph.outputs) == 1 and isinstance(found[0], tuple) else found
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_source_computes_the_same(name: str) -> None:
+    text, inputs = GRAPHS[name]
+    graph = irtool.parse(text).graph()
+    again = compile_source(source_of(graph), "graph").graph()
+    assert equal(results(graph, inputs), results(again, inputs))
+
+
+def as_archive(torch: Any, source: str) -> Any:
+    """The function as torch's reader of archives understands it: the method of a module whose archive has this code."""
+    class Model(torch.nn.Module):       # type: ignore[misc, name-defined]
+        def forward(self, x: torch.Tensor) -> torch.Tensor:     # type: ignore[name-defined]
+            return x
+
+    buffer, out = io.BytesIO(), io.BytesIO()
+    torch.jit.save(torch.jit.script(Model()), buffer)
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name.endswith("/version"):
+                data = b"10\n"
+            elif name.endswith(".py"):
+                head = data.decode().partition("  def forward(")[0]
+                owner = data.decode().partition("self: ")[2].partition(",")[0]
+                body = source.replace("def graph(", f"def forward(me__: {owner}, ", 1)
+                data = (head + "".join(f"  {line}\n" for line in body.split("\n"))).encode()
+            if not name.endswith(".debug_pkl"):
+                new.writestr(name, data)
+    return torch.jit.load(io.BytesIO(out.getvalue()))
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", GRAPHS)
+def test_torch_reads_it_as_an_archive_and_computes_the_same(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    text, inputs = GRAPHS[name]
+    graph = irtool.parse(text).graph()
+    given = [torch.from_numpy(each.copy()) if isinstance(each, np.ndarray) else each for each in inputs]
+    found = as_archive(torch, source_of(graph))(*given)
+    found = list(found) if isinstance(found, tuple) else [found]
+    assert equal(results(graph, inputs), [each.numpy() if isinstance(each, torch.Tensor) else each for each in found])
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_printing_what_was_compiled_is_a_fixed_point(path: Path) -> None:
+    """source -> graph -> source -> graph -> source: the last two sources are one, and nothing is lost on the way."""
+    for graph in compile_source(path.read_text(encoding="utf-8"), filename=path.name).graphs:
+        first = irtool.to_script(graph)
+        try:
+            again = compile_source(first, graph.name or "graph").graph()
+        except irtool.Error as error:
+            raise AssertionError(f"{graph.name}: {error}\n{first}") from error
+        assert len(again.inputs) == len(graph.inputs)
+        second = irtool.to_script(again, graph.name or "graph")
+        third = irtool.to_script(compile_source(second, graph.name or "graph").graph(), graph.name or "graph")
+        assert third == second, graph.name
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_texts_of_all_times_print_as_python_or_say_why_not(path: Path) -> None:
+    for graph in irtool.parse(path.read_text(encoding="utf-8")).graphs:
+        try:
+            first = source_of(graph)
+        except irtool.UnsupportedError as error:
+            assert "cannot be written" in str(error) or "nested" in str(error)
+        else:
+            assert first == irtool.to_script(graph), "the same graph prints the same"
+
+
+# -- names
+@pytest.mark.parametrize("name, expected", [("x", "x"), ("x.1", "x"), ("a/b", "a_b"), ("3d", "_3d"), ("_1", "_"), ("é", "_"), ("", "_")])
+def test_identifiers(name: str, expected: str) -> None:
+    assert identifier(name) == expected
+
+
+def test_names_are_legal_and_given_once() -> None:
+    names = Names()
+    given = [names.fresh(base) for base in ("x", "x", "x", "lambda", "match", "int", "torch", "_", "_", "x0", "ops", "Tensor", "inf")]
+    assert given[:5] == ["x", "x0", "x1", "lambda0", "match0"]
+    assert len(set(given)) == len(given)
+    assert all(each.isidentifier() and not keyword.iskeyword(each) for each in given)
+
+
+def test_a_value_is_not_called_like_a_function_of_the_file() -> None:
+    graph = irtool.parse("""graph(%Part : Tensor):
+  %1 : Tensor = prim::Part_0(%Part)
+  return (%1)
+with prim::Part_0 = graph(%x : Tensor):
+  %1 : Tensor = aten::neg(%x)
+  return (%1)
+""").graph()
+    assert "return Part(Part0)" in source_of(graph)
+
+
+# -- constants and types
+@pytest.mark.parametrize("text", ["Tensor", "int[]", "Tensor?[]", "Dict(str, int[])", "(int, Tensor?)", "()", "Union(int, str, Tensor)",
+                                  "Float(2, 3)", "Device", "Scalar", "Future(Tensor)", "(Tensor, (int, float[]))"])
+def test_annotations_read_back(text: str) -> None:
+    from irtool.ir.types import TensorType, parse_type, same
+
+    type = parse_type(text)
+    graph = compile_source(f"def f(x: {annotation(type)}) -> {annotation(type)}:\n  return x\n").graph()
+    assert same(graph.inputs[0].type, type) or isinstance(type, TensorType)
+
+
+@pytest.mark.parametrize("value", ["", "a\"b", "\\", "\n\t\r\0\x7f", "äöü ∀", "%s {}", "'"])
+def test_strings_read_back(value: str) -> None:
+    assert ast.literal_eval(literal(value)) == value
+    assert irtool.run(compile_source(f"def f() -> str:\n  return {literal(value)}\n").graph(), []) == [value]
+
+
+@pytest.mark.parametrize("value", [0, -1, 2 ** 63 - 1, -2 ** 63, 0.1, 1e300, 5e-324, -0.0, 1e16, float("inf"), float("-inf"),
+                                   1 + 2j, -1j, True])
+def test_numbers_read_back(value: object) -> None:
+    (found,) = irtool.run(compile_source(f"def f():\n  return {literal(value)}\n").graph(), [])
+    assert type(found) is type(value) and repr(found) == repr(value)
+
+
+@pytest.mark.parametrize("make", [lambda: literal(2 ** 63), lambda: literal(object())])
+def test_what_source_cannot_say_is_refused(make: Callable[[], str]) -> None:
+    with pytest.raises(irtool.UnsupportedError):
+        make()
+
+
+def test_large_tensors_stay_out_of_the_source() -> None:
+    from irtool.ir.attribute import TensorLiteral
+
+    with pytest.raises(irtool.UnsupportedError, match="too large"):
+        literal(TensorLiteral("<Tensor>", "float32", (MAX_ELEMENTS + 1,), np.zeros(MAX_ELEMENTS + 1, np.float32)))
+    graph = irtool.parse("graph():\n  %0 : Tensor = prim::Constant[value=<Tensor>]()\n  return (%0)\n").graph()
+    assert "return CONSTANTS.c0" in source_of(graph)
+
+
+# -- size
+def nested(depth: int) -> str:
+    lines = ["graph(%x : Tensor, %c : bool):"]
+    for i in range(depth):
+        lines += ["  " * (2 * i + 1) + f"%y{i} : Tensor = prim::If(%c)", "  " * (2 * i + 2) + "block0():"]
+    lines.append("  " * (2 * depth + 1) + "-> (%x)")
+    for i in reversed(range(depth)):
+        lines += ["  " * (2 * i + 2) + "block1():", "  " * (2 * i + 3) + "-> (%x)"]
+        lines.append("  " * (2 * i + 1) + (f"-> (%y{i})" if i else f"return (%y{i})"))
+    return "\n".join(lines) + "\n"
+
+
+def test_deep_nesting_prints_or_is_refused() -> None:
+    source_of(irtool.parse(nested(MAX_BLOCKS - 2)).graph())
+    with pytest.raises(irtool.UnsupportedError, match="nested more than"):
+        irtool.to_script(irtool.parse(nested(MAX_BLOCKS + 2)).graph())
+
+
+def test_expressions_are_short_however_long_the_chain() -> None:
+    lines = ["graph(%0 : Tensor):", *[f"  %{i + 1} : Tensor = aten::neg(%{i})" for i in range(3000)], "  return (%3000)", ""]
+    source = source_of(irtool.parse("\n".join(lines)).graph())
+    assert max(map(len, source.split("\n"))) < 160
+
+
+# -- functions that torch's gradients call
+def test_every_function_that_runs_has_a_source() -> None:
+    from irtool.ops.autodiff_functions import FUNCTIONS as RUN
+
+    function_source("")
+    assert set(FUNCTIONS) == set(RUN)
+
+
+@pytest.mark.parametrize("name", ["AD_permute_backward", "AD_sum_backward", "AD_var_backward_2", "AD_matmul_bw_size",
+                                  "AD_logsumexp_backward", "AD_adaptive_avg_pool1d_backward", "AD_index_select_backward",
+                                  "AD_sizes_if_not_equal_multi_0"])
+def test_sources_of_functions_compile(name: str) -> None:
+    text = "\n".join([function_source(each) or "" for each in (*USES.get(name, ()), name)])
+    assert compile_source(text, name).graph()
