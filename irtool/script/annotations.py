@@ -157,7 +157,22 @@ def signature(function: Function) -> Signature:
         declared = _parameter_type(argument, commented[i] if commented else None, place)
         found.types.append(declared or types.TENSOR)
         found.inferred.append(declared is None)
+        default = found.defaults[i]
+        if isinstance(default, ast.Constant) and declared is not None and not _takes_default(declared, default.value):
+            fail(place, definition, f'Expected a default value of type {type_name(declared)} on parameter "{argument.arg}".', 3)
     return found
+
+
+DEFAULTS: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (int, float), "bool": (bool,), "str": (str,), "complex": (int, float, complex), "Scalar": (int, float, complex)}
+
+
+def _takes_default(type: Type, value: object) -> bool:
+    """May a literal be the default of a parameter?"""
+    if isinstance(type, OptionalType):
+        return value is None or _takes_default(type.element, value)
+    wanted = DEFAULTS.get(type.key)
+    return wanted is None or isinstance(value, wanted) and (not isinstance(value, bool) or bool in wanted)
 
 
 def _parameter_type(argument: ast.arg, commented: Type | None, place: Place) -> Type | None:

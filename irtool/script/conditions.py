@@ -64,13 +64,8 @@ def as_bool(e: Emitter, node: ast.expr) -> tuple[Value, bool | None]:
             e.fail(node, f"Could not cast value of type {e.type_name(value)} to bool")
         e.at(node)
         return e.operator(node, "aten::Bool", [value]), None
-    known = constant(value) if is_constant(value) and _is_scripting(node) else None
+    known = constant(value) if is_constant(value) and isinstance(node, ast.Constant | ast.Call) else None
     return value, known if isinstance(known, bool) else None
-
-
-def _is_scripting(node: ast.expr) -> bool:
-    """Is it a question whose answer is part of the program (`torch.jit.is_scripting()`)?"""
-    return isinstance(node, ast.Call)
 
 
 def negated(e: Emitter, node: ast.UnaryOp) -> Condition:

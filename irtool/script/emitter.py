@@ -226,6 +226,8 @@ class Emitter:
                  is_method: bool = False) -> Value:
         """Call an operator: the overload torch would choose, all arguments explicit. Raises ParseError listing the variants."""
         candidates = schemas(kind)
+        if not candidates and not kind.startswith(("aten::", "prim::")) and not named:      # of a library nobody declares here
+            return self.one(kind, given, types.TENSOR)
         match, reasons = self.resolver.choose(candidates, given, named or {}, is_method)
         if match is None:
             self.refuse_call(node, kind, candidates, reasons)

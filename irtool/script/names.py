@@ -88,7 +88,7 @@ def member(module: str, name: str) -> Meaning | None:
         return Namespace(path)
     if module.startswith("torch.ops."):
         kind = f"{module.removeprefix('torch.ops.')}::{name}"
-        return Builtin(kind) if schemas(kind) else None
+        return Builtin(kind) if schemas(kind) or module not in ("torch.ops.aten", "torch.ops.prim") else None
     if module == "typing":
         return Python("type")
     kind = f"aten::{PREFIXES.get(module, '')}{name}"

@@ -140,8 +140,6 @@ def join(e: Emitter, at: ast.AST, node: Node, first: Branch, second: Branch) -> 
         return THROWS
     parts = [join_flag(e, node, a, b) for a, b in (
         (first.flow.skip, second.flow.skip), (first.flow.go, second.flow.go), (first.flow.returned, second.flow.returned))]
-    if first.flow.throws or second.flow.throws:     # raising is no way to go on
-        return second.flow if first.flow.throws else first.flow
     return Flow(*parts)
 
 

@@ -866,3 +866,43 @@ def with_no_grad(x, flag: bool):
     with torch.no_grad(), torch.no_grad():
         y = y + 1
     return y
+
+
+# run: 12, True
+# run: 12, False
+def break_or_raise_in_a_branch(n: int, flag: bool):
+    k = 0
+    for i in range(n):
+        if flag:
+            if i * i > 20:
+                break
+        else:
+            raise ValueError("flag")
+        k += i
+    return k
+
+
+# run: T(2)
+def literal_condition(x):
+    if True:
+        y = x + 1
+    if 1 > 0 and True:
+        z = y
+    else:
+        z = x
+    return y, z
+
+
+# run: 5
+def continue_or_return_in_a_branch(n: int):
+    out: List[int] = []
+    for i in range(n):
+        if i % 2 == 0:
+            if i == 4:
+                return out
+            elif i == 2:
+                continue
+        else:
+            i = i + 10
+        out.append(i)
+    return out
