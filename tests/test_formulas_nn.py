@@ -115,6 +115,7 @@ CASES: list[tuple[str, tuple[Any, ...]]] = [
     ("scaled_dot_product_attention", (r(4, 3, 4), r(2, 3, 4), r(2, 3, 4), None, 0.0, True, 0.7, True)),
     ("grid_sampler", (r(1, 2, 4, 5), r(1, 2, 3, 2), 0, 0, False)), ("grid_sampler", (r(1, 2, 4, 5), r(1, 2, 3, 2), 0, 2, True)),
     ("grid_sampler", (r(1, 2, 4, 5), r(1, 2, 3, 2), 2, 1, False)), ("grid_sampler", (r(1, 1, 3, 4, 2), r(1, 2, 1, 2, 3), 0, 1, False)),
+    ("stft", (r(9), 4, 2, 4, p(4), False, True, True, None)), ("stft.center", (r(2, 8), 4, 1, 3, p(3), True, "reflect", True, True, True, None)),
     ("affine_grid_generator", (r(2, 2, 3), [2, 1, 3, 4], True)),
     ("lstm_cell", (r(2, 3), [r(2, 4), r(2, 4)], r(16, 3), r(16, 4), r(16), r(16))),
     ("_thnn_fused_lstm_cell", (r(2, 12), r(2, 12), r(2, 3), r(12), None)),
