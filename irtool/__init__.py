@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from irtool.ir.module import Module
     from irtool.ir.verify import verify
     from irtool.ops import OPS
+    from irtool.ops.tensor import Tensor
     from irtool.passes import PASSES
     from irtool.passmanager import PassManager
     from irtool.script import from_script
@@ -38,6 +39,7 @@ _HOMES = {
     "PassManager": "irtool.passmanager",
     "PASSES": "irtool.passes",
     "OPS": "irtool.ops",
+    "Tensor": "irtool.ops.tensor",
     "Module": "irtool.ir.module",
     "Graph": "irtool.ir.graph", "Block": "irtool.ir.graph", "Node": "irtool.ir.graph", "Value": "irtool.ir.graph", "Use": "irtool.ir.graph",
     "Builder": "irtool.ir.builder",
@@ -48,8 +50,8 @@ _HOMES = {
 
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager", "PipelineError",
-    "RunError", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "from_script", "gradcheck", "parse", "register_python_op",
-    "run", "to_script", "verify", "vjp",
+    "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "from_script", "gradcheck", "parse",
+    "register_python_op", "run", "to_script", "verify", "vjp",
 ]
 
 

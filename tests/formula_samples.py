@@ -127,6 +127,9 @@ SAMPLES += [
     ("addr", [T(2, 3), T(2), T(3), 2, 1]),
     ("tensordot", [T(2, 3, 4), T(4, 3, 2), [1, 2], [1, 0]]), ("bilinear", [T(3, 2), T(3, 4), T(5, 2, 4), T(5)]),
     ("kron", [T(2, 2), T(2, 3)]),
+    *[("einsum", [equation, [T(*shape) for shape in shapes], None]) for equation, *shapes in (
+        ("ij,jk->ik", (2, 3), (3, 4)), ("bij, bkj", (2, 3, 4), (2, 2, 4)), ("...ij,jk->...k", (2, 3, 4), (4, 2)), ("ij->j", (2, 3)),
+        ("i,j,ij->", (2,), (3,), (2, 3)), ("ii->i", (3, 3)), ("...ii,i->...", (2, 3, 3), (3,)), ("bqd,bkd->bqk", (1, 2, 3), (2, 4, 3)))],
     # layers
     ("batch_norm", [T(3, 2, 2), T(2), T(2), np.zeros(2), np.ones(2), True, 0.1, 1e-5, False]),
     ("batch_norm", [T(3, 2), None, None, np.zeros(2), np.full(2, 1.5), False, 0.1, 1e-5, False]),

@@ -225,6 +225,76 @@ def tensordot_gradient(self: Tensor, other: Tensor, dims_self: list[int], dims_o
     return torch.tensordot(self, other, dims_self, dims_other), backward
 
 
+def result_term(plain: str) -> str:
+    """What an einsum equation without spaces gives; without an arrow, the letters that come up once, in order."""
+    if plain.find("->") >= 0:
+        return plain.split("->")[1]
+    found = ""
+    if plain.find("...") >= 0:
+        found = "..."
+    for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
+        if plain.count(letter) == 1:
+            found = found + letter
+    return found
+
+
+@table.gradient("einsum")
+def einsum_gradient(equation: str, tensors: list[Tensor], path: list[int] | None):
+    def backward(grad: Tensor):
+        plain = equation.replace(" ", "")
+        given = result_term(plain)
+        terms = plain.split("->")[0].split(",")
+        found: list[Tensor] = []
+        for place in range(len(terms)):
+            own = terms[place]
+            names = given
+            operands = [grad]
+            for other in range(len(terms)):
+                if other != place:
+                    names = names + "," + terms[other]
+                    operands.append(tensors[other])
+            kept = ""
+            for letter in own:
+                if names.find(letter) >= 0 and (letter == "." or kept.find(letter) < 0):
+                    kept = kept + letter
+            part = torch.einsum(names + "->" + kept, operands)
+            size = tensors[place].size()
+            inner = len(size) - len(own.replace(".", ""))       # dimensions behind the dots
+            target = tensors[place].size()
+            at = 0
+            dots = 0
+            seen = ""
+            mask: Tensor | None = None
+            for letter in own:
+                if letter == ".":
+                    dots = dots + 1
+                    if dots == 3:
+                        at = at + inner
+                else:
+                    first = seen.find(letter)
+                    if kept.find(letter) < 0 or first >= 0:
+                        target[at] = 1
+                        part = part.unsqueeze(at if dots == 0 else at - len(size))
+                    if first >= 0:      # a diagonal: zeros beside it
+                        shape = [1 for length in size]
+                        shape[first], shape[at] = size[at], size[at]
+                        diagonal = torch.eye(size[at], dtype=grad.dtype, device=grad.device).reshape(shape)
+                        mask = diagonal if mask is None else mask * diagonal
+                    at = at + 1
+                seen = seen + letter
+                if dots == 3 and letter == ".":
+                    seen = seen.replace(".", "")
+                    for _length in range(inner):
+                        seen = seen + "."
+            whole = part.sum_to_size(target).expand(size)
+            if mask is not None:
+                whole = whole * mask
+            found.append(whole)
+        return None, found, None
+
+    return torch.einsum(equation, tensors, path=path), backward
+
+
 @table.gradient("bilinear")
 def bilinear_gradient(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None):
     size1, size2, weight_size = input1.size(), input2.size(), weight.size()
