@@ -323,11 +323,6 @@ def test_a_function_known_by_name_only_is_named() -> None:
         run(text, np.ones(1))
 
 
-def test_vjp_is_announced() -> None:
-    with pytest.raises(irtool.UnsupportedError, match="vjp"):
-        irtool.vjp(irtool.parse(LOOP), [], [], [])
-
-
 # -- Python operators, subgraphs, randomness
 def test_python_operators_run_what_is_registered() -> None:
     text = """graph(%x : Tensor):
