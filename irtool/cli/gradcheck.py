@@ -26,8 +26,8 @@ def run(arguments: Arguments, console: Console) -> int:
     wrong = [index for index in arguments.wrt or () if index >= len(graph.inputs)]
     if wrong:
         raise UsageError(f"--wrt: there is no input {wrong[0]}, the graph has {len(graph.inputs)}")
-    archive, literals = given.read_values(arguments, console)
     with seeded(arguments.seed):
+        archive, literals = given.read_values(arguments, console)
         values = bind(graph, archive, literals, arguments.cast)
     report = gradcheck(graph, values, arguments.wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
                        rtol=arguments.rtol)

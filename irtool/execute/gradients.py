@@ -17,6 +17,7 @@ from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.types import TensorType
 from irtool.passes import BY_NAME
+from irtool.script.inlining import MUTATORS
 from irtool.script.reverse import Reverse, differentiate_graph
 
 CONSTRUCTS = ("prim::TupleConstruct", "prim::ListConstruct")
@@ -65,13 +66,18 @@ def prepared(graph: Graph) -> Graph:
     f = clone_graph(graph)
     BY_NAME["lower-tuples"](f)
     outputs = list(f.outputs)
-    while any(value.node.kind in CONSTRUCTS for value in outputs):
-        outputs = [each for value in outputs for each in (value.node.inputs if value.node.kind in CONSTRUCTS else (value,))]
+    while any(map(is_construct, outputs)):
+        outputs = [each for value in outputs for each in (value.node.inputs if is_construct(value) else (value,))]
     f.block.set_outputs(outputs)
     for node in f.block:
         without_write(f, node)
     remove_dead_nodes(f)
     return f
+
+
+def is_construct(value: Value) -> bool:
+    """Is it a tuple or list put together by one node, to which nothing is added afterwards?"""
+    return value.node.kind in CONSTRUCTS and not any(user.kind in MUTATORS for user, _ in value.uses)
 
 
 def without_write(graph: Graph, node: Node) -> None:

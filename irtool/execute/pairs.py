@@ -11,7 +11,7 @@ from irtool.interpret import run
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.pair import DEFINED, GradientPair
-from irtool.script.reverse import holds_tensors, requiring
+from irtool.script.reach import holds_tensors, requiring
 
 Runner = Callable[[Graph, Sequence[Any]], list[Any]]
 

@@ -11,13 +11,15 @@ from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.effects import IF_KINDS
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node
-from irtool.ir.types import TensorType, Type, spell, tensor_type
+from irtool.ir.types import ListType, TensorType, Type, spell, tensor_type
 from irtool.script.items import Item
 
 SOURCE = "prim::Uninitialized"
 """The kind of the nodes that stand for inputs while df is being made."""
+NOTHING: dict[str, object] = {"bool": False, "int": 0, "float": 0.0, "str": ""}
+"""By type, what a branch gives for a value that only the other one computes."""
 
 
 class Captures:
@@ -90,11 +92,20 @@ class Captures:
                 if inner is block:
                     inner.add_output(value)
                 else:
-                    kind = self.f.dialect.undefined_kind if isinstance(value.type, TensorType) else "prim::Uninitialized"
-                    inner.add_output(Builder(self.f).at_end(inner).node(kind, output_types=(value.type,)).output)
+                    inner.add_output(self.nothing(value.type, inner))
             value = owner.add_output(self.f.fresh_id(), value.type)
             block = owner.owner_block
         return value
+
+    def nothing(self, type: Type, block: Block) -> Value:
+        """A value that is never looked at, at the end of a block of f: of its type all the same, since it is handed from graph to graph."""
+        build = Builder(self.f).at_end(block)
+        if type.key in NOTHING:
+            return build.constant(NOTHING[type.key])
+        if isinstance(type, ListType):
+            return build.node("prim::ListConstruct", output_types=(type,)).output
+        kind = self.f.dialect.undefined_kind if isinstance(type, TensorType) else "prim::Uninitialized"
+        return build.node(kind, output_types=(type,)).output
 
     def recompute_sizes(self) -> None:
         """The size of a value that is captured anyway is asked for in df rather than captured too."""

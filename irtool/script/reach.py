@@ -9,6 +9,7 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.script.gradients import has_gradient
+from irtool.script.inlining import MUTATORS
 
 FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
 
@@ -38,10 +39,16 @@ def _reach(block: Block, found: set[Value], trust_types: bool) -> None:
                 _reach(inner, found, trust_types)
             reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
         elif not found.isdisjoint(_read_by(node)) and _passes_gradients(node, found):
-            reached = node.outputs
+            reached = [*node.outputs, *changed_lists(node)]
         for value in reached:
             if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):
                 found.add(value)
+
+
+def changed_lists(node: Node) -> list[Value]:
+    """The lists that a node, or one in its blocks, changes: what it reads may be in them afterwards."""
+    nodes = [node, *[each for block in node.blocks for each in block.walk()]]
+    return [each.inputs[0] for each in nodes if each.kind in MUTATORS and isinstance(each.inputs[0].type, ListType)]
 
 
 def _read_by(node: Node) -> Sequence[Value]:
