@@ -5,7 +5,8 @@ The reverse graph is built apart from f; the values of f that it reads are captu
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
@@ -273,11 +274,16 @@ class Differentiator(Captures):
             return Items([self.conjugate(each, is_defined) for each in item.items], item.is_tuple, item.type)
         if not isinstance(item, Value) or item.node.kind == self.df.dialect.undefined_kind or not holds_tensors(item.type):
             return item
-        if is_defined and _is_tensor(item):
-            found = self.build.call("aten::conj", item, type=self.tensor)
-            if item in self.facts:
-                self.facts[found] = self.facts[item]
-            return found
+        conj = partial(self.build.call, "aten::conj", type=self.tensor)
+        found = self.where_defined(item, is_defined and _is_tensor(item), conj)
+        if item in self.facts:
+            self.facts[found] = self.facts[item]
+        return found
+
+    def where_defined(self, item: Value, is_defined: bool, make: Callable[[Value], Value]) -> Value:
+        """What `make` makes of a gradient; nothing of one that turns out to be undefined."""
+        if is_defined:
+            return make(item)
         there = self.build.node(self.df.dialect.any_defined_kind, (item,), output_types=(types.BOOL,)).output
         made = self.build.node("prim::If", (there,))
         after = made.next
@@ -285,22 +291,28 @@ class Differentiator(Captures):
         self.build.at_end(block)
         if not _is_tensor(item):
             item = self.build.node("prim::unchecked_unwrap_optional", (item,), output_types=(self.tensor,)).output
-        block.add_output(self.build.call("aten::conj", item, type=self.tensor))
+        block.add_output(make(item))
         other = made.add_block()
         other.add_output(self.build.at_end(other).node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output)
         self.build.before(after)
         return made.add_output(self.df.fresh_id(), self.tensor)
 
-    def converted(self, gradient: Value, target: Value, region: Node) -> Value:
-        """A gradient in the dtype of the value it belongs to, where the gradients that come in are known to have another."""
+    def conversion(self, target: Value, region: Node, mixed: bool) -> tuple[bool, str | None]:
+        """Is only the real part of a gradient wanted? And its dtype, where the gradients that come in are known to have another."""
+        is_real = mixed and _is_complex(target.type) is False       # what is real has a real gradient
         wanted = self.dtypes.get(target)
         given = {self.dtypes.get(value) for value in region.inputs} - {None, wanted}
         if wanted is None or wanted not in FLOATING or not given:
-            return gradient
-        was_complex = any(str(name).startswith("complex") for name in given) and gradient.node.kind != "aten::real"
-        if was_complex and not wanted.startswith("complex"):
-            gradient = self.build.call("aten::real", gradient, type=self.tensor)
-        return self.build.call("aten::to", gradient, dtype_code(wanted), False, False, None, type=self.tensor)
+            return is_real, None
+        return is_real or not wanted.startswith("complex") and any(str(name).startswith("complex") for name in given), wanted
+
+    def converted(self, gradient: Value, is_real: bool, wanted: str | None) -> Value:
+        """A gradient's real part, in a dtype."""
+        if is_real:
+            gradient = self.build.call("aten::real", gradient, type=gradient.type)
+        if wanted is not None:
+            gradient = self.build.call("aten::to", gradient, dtype_code(wanted), False, False, None, type=self.tensor)
+        return gradient
 
     def collect(self, region: Node, arguments: Sequence[Item], slots: Sequence[Item]) -> None:
         """The region's results, and whom they go to."""
@@ -312,9 +324,9 @@ class Differentiator(Captures):
             for target, piece in self.pieces(argument, slot):
                 if isinstance(target, Value) and piece != NONE and (self.wants(target) or not self.modern and _is_tensor(target)):
                     value = self.reverse.value(piece, target.type)
-                    if mixed and _is_complex(target.type) is False:      # what is real has a real gradient
-                        value = self.build.call("aten::real", value, type=value.type)
-                    value = self.converted(value, target, region)
+                    is_real, wanted = self.conversion(target, region, mixed)
+                    if is_real or wanted is not None:
+                        value = self.where_defined(value, _is_tensor(value), partial(self.converted, is_real=is_real, wanted=wanted))
                     body.add_output(value)
                     output = region.add_output(self.df.fresh_id(), value.type)
                     self.note(output, target)
