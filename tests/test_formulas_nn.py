@@ -107,6 +107,7 @@ CASES: list[tuple[str, tuple[Any, ...]]] = [
     ("linalg_lu", (r(2, 4), True)), ("linalg_qr", (r(4, 3), "reduced")), ("linalg_qr", (r(2, 4), "reduced")),
     ("linalg_svdvals", (r(3, 4), None)),
     ("linalg_pinv", (r(4, 3), 1e-15, False)), ("linalg_matrix_power", (spd(3), 3)), ("linalg_matrix_power", (spd(3), -2)),
+    ("linalg_householder_product", (r(4, 3), r(2))),
     ("linalg_matrix_exp", (r(3, 3),)), ("linalg_cross", (r(2, 3), r(2, 3), 1)), ("linalg_vander", (r(3), None)),
     ("linalg_eigvals", (np.diag([1.0, 2, 3]) + 0.1 * r(3, 3),)),
     ("linalg_matrix_norm", (r(3, 4), -2, [-2, -1], False, None)), ("linalg_matrix_norm", (r(2, 3, 4), 1, [0, 2], True, None)),

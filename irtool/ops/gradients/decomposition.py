@@ -299,4 +299,48 @@ def svdvals_gradient(A: Tensor, driver: str | None):
     return s, backward
 
 
+# ---- reflections
+
+def reflector(input: Tensor, place: int) -> Tensor:
+    """The vector of one reflection as a column: zeros, 1, and what stands below the diagonal."""
+    rows = torch.arange(input.size(-2))
+    column = input.select(-1, place)
+    return torch.where(rows > place, column, (rows == place).to(input.dtype)).unsqueeze(-1)
+
+
+@table.gradient("linalg_householder_product orgqr")
+def householder_product_gradient(input: Tensor, tau: Tensor):
+    result = torch.linalg_householder_product(input, tau)
+
+    def backward(grad: Tensor):
+        count = tau.size(-1)
+        product = torch.eye(input.size(-2), dtype=input.dtype).narrow(-1, 0, input.size(-1)).expand_as(input)
+        products: list[Tensor] = []     # behind each reflection, from the last to the first
+        for back in range(count):
+            products.append(product)
+            place = count - 1 - back
+            vector = reflector(input, place)
+            product = product - tau.narrow(-1, place, 1).unsqueeze(-1) * (vector @ (vector.mH @ product))
+        slope = grad
+        for_input = torch.zeros_like(input)
+        columns: list[Tensor] = []
+        factors: list[Tensor] = []
+        for place in range(count):
+            vector = reflector(input, place)
+            behind = products[count - 1 - place]
+            factor = tau.narrow(-1, place, 1).unsqueeze(-1)
+            along = vector.mH @ slope
+            across = vector.mH @ behind
+            factors.append(-(along @ across.mH).squeeze(-1))
+            columns.append(-(factor.conj() * (slope @ across.mH)) - factor * (behind @ along.mH))
+            slope = slope - factor.conj() * (vector @ along)
+        if count > 0:
+            width = input.size(-1) - count
+            for_input = torch.constant_pad_nd(torch.cat(columns, -1), [0, width], 0).tril(-1)
+            return for_input, torch.cat(factors, -1)
+        return for_input, torch.zeros_like(tau)
+
+    return result, backward
+
+
 table.no_gradient("torch has none either", "geqrf linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve")
