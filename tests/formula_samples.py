@@ -154,6 +154,9 @@ SAMPLES += [
     ("nll_loss_nd", [T(3, 4), I(0, 3, 1), np.array([0.5, 1.0, 2.0, 1.5]), 1, 3]),
     ("cross_entropy_loss", [T(3, 4), I(0, 3, 1), None, 1, -100, 0.1]),
     ("cross_entropy_loss", [T(3, 4), C(3, 4), None, 2, -100, 0.0]),
+    # -- covariances
+    ("cov", [T(3, 5), 1, None, P(5)]), ("cov", [T(3, 5), 0, np.array([1, 2, 1, 3, 1]), P(5)]), ("cov", [T(5), 1, None, None]),
+    ("corrcoef", [T(3, 5)]),
 ]
 
 

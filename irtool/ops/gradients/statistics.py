@@ -177,6 +177,71 @@ def std_mean_correction_gradient(self: Tensor, dim: list[int] | None, correction
     return std, mean, backward
 
 
+# ---- covariances
+
+def as_rows(self: Tensor) -> Tensor:
+    """A variable per row."""
+    return self.reshape([1, -1]) if self.dim() < 2 else self
+
+
+def covariance_slope(whole: Tensor, centred: Tensor) -> Tensor:
+    """The gradient of centred @ centred^H for the centred rows."""
+    return whole @ centred.conj() + (whole.mT @ centred).conj()
+
+
+@table.gradient("cov")
+def cov_gradient(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor | None):
+    def backward(grad: Tensor):
+        rows = as_rows(self)
+        weights = torch.real(rows.new_ones([rows.size(1)]))
+        if fweights is not None:
+            weights = weights * fweights
+        counts = weights
+        if aweights is not None:
+            weights = weights * aweights
+        total = weights.sum()
+        factor = total - correction
+        share = torch.zeros_like(total)     # of the total that the weights' unevenness takes
+        if aweights is not None and correction != 0:
+            share = (weights * aweights).sum() / total
+            factor = total - share * correction
+        factor = factor.clamp_min(0)
+        centred = rows - (rows * weights).sum([1], True) / total
+        whole = grad.reshape([rows.size(0), rows.size(0)]) / factor
+        slope = covariance_slope(whole, centred) * weights
+        for_aweights: Tensor | None = None
+        if aweights is not None:
+            each = torch.real(centred.conj() * (whole.mT @ centred)).sum([0])
+            for_factor = -(each * weights).sum() / factor
+            moved = for_factor.expand(weights.size())
+            direct = torch.zeros_like(weights)
+            if correction != 0:
+                moved = for_factor * (1 - (aweights - share) / total * correction)
+                direct = -for_factor * weights / total * correction
+            for_aweights = (each + moved) * counts + direct
+        return slope.reshape(self.size()), None, None, for_aweights
+
+    return torch.cov(self, correction=correction, fweights=fweights, aweights=aweights), backward
+
+
+@table.gradient("corrcoef")
+def corrcoef_gradient(self: Tensor):
+    def backward(grad: Tensor):
+        rows = as_rows(self)
+        count = rows.size(0)
+        centred = rows - rows.mean([1], True)
+        covariance = centred @ centred.mH
+        spread = torch.real(covariance.diagonal()).sqrt()
+        product = spread.unsqueeze(1) * spread.unsqueeze(0)
+        ratio = covariance / product
+        whole = grad.reshape([count, count])
+        for_spread = -torch.real(whole * ratio)
+        for_spread = (for_spread.sum([0]) + for_spread.sum([1])) / (spread * spread * 2)
+        return covariance_slope(whole / product + torch.diag_embed(for_spread), centred).reshape(self.size())
+
+    return torch.corrcoef(self), backward
+
+
 # ---- norms
 
 def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int] | None, keepdim: bool) -> Tensor:
