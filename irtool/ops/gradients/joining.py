@@ -498,3 +498,24 @@ def unfold_backward_gradient(grad_in: Tensor, input_sizes: list[int], dim: int, 
 
 
 table.no_gradient("shapes and places", "broadcast_shapes repeat_interleave.Tensor")
+
+
+@table.gradient("tensor_split.indices")
+def tensor_split_at_gradient(self: Tensor, indices: list[int], dim: int):
+    size = self.size()
+
+    def backward(grad: list[Tensor]):
+        whole = size[dim]
+        found = grad[0].new_zeros(size)
+        for place in range(len(grad)):      # parts may overlap, when the indices go down
+            begin = 0
+            if place > 0:
+                begin = indices[place - 1]
+            if begin < 0:
+                begin = max(begin + whole, 0)
+            length = grad[place].size(dim)
+            if length > 0:
+                found = found + torch.slice_backward(grad[place], size, dim, begin, begin + length, 1)
+        return found, None, None
+
+    return torch.tensor_split(self, indices, dim), backward
