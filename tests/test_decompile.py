@@ -199,6 +199,14 @@ def test_texts_of_all_times_print_as_python_or_say_why_not(path: Path) -> None:
             assert first == irtool.to_script(graph), "the same graph prints the same"
 
 
+def test_a_python_operator_on_values_has_a_source() -> None:
+    graph = irtool.parse("graph(%x : Tensor):\n  %1 : Tensor = ^Twice()(%x)\n  return (%1)\n").graph()
+    source = source_of(graph)
+    assert "return ops.python.Twice(x)" in source
+    assert [node.kind for node in compile_source(source).graph().walk()] == ["^Twice"]
+    assert str(compile_source(source).graph()).count("= ^Twice()(%x.1)") == 1
+
+
 # -- names
 @pytest.mark.parametrize("name, expected", [("x", "x"), ("x.1", "x"), ("a/b", "a_b"), ("3d", "_3d"), ("_1", "_"), ("é", "_"), ("", "_")])
 def test_identifiers(name: str, expected: str) -> None:

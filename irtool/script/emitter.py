@@ -227,7 +227,7 @@ class Emitter:
         """Call an operator: the overload torch would choose, all arguments explicit. Raises ParseError listing the variants."""
         candidates = schemas(kind)
         if not candidates and not kind.startswith(("aten::", "prim::")) and not named:      # of a library nobody declares here
-            return self.one(kind, given, types.TENSOR)
+            return self.one(kind, given, types.TENSOR, {"scalars": Attribute("")} if kind[:1] == "^" else NO_ATTRIBUTES)
         match, reasons = self.resolver.choose(candidates, given, named or {}, is_method)
         if match is None:
             self.refuse_call(node, kind, candidates, reasons)

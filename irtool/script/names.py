@@ -87,6 +87,8 @@ def member(module: str, name: str) -> Meaning | None:
     if module == "torch.ops":
         return Namespace(path)
     if module.startswith("torch.ops."):
+        if module == "torch.ops.python":        # `^name` of the text
+            return Builtin("^" + name)
         kind = f"{module.removeprefix('torch.ops.')}::{name}"
         return Builtin(kind) if schemas(kind) or module not in ("torch.ops.aten", "torch.ops.prim") else None
     if module == "typing":

@@ -70,6 +70,8 @@ def function_text(kind: str) -> str:
 
 def call(printer: Printer, node: Node) -> str:
     """`torch.add(x, y, alpha=2)`: what equals the schema's defaults is left out, if that means the same overload."""
+    if node.kind[:1] == "^" and is_plain_python(node):
+        return f"ops.python.{node.kind[1:]}({', '.join(printer.take(node.inputs))})"
     function = function_text(node.kind)
     schema = schema_of(node)
     if schema is not None and (schema.is_varret or not NOTES.issuperset(set(node.attributes).difference(schema.positions))):
@@ -90,6 +92,16 @@ def call(printer: Printer, node: Node) -> str:
     texts = iter(printer.take([value for each in (*[pair[1] for pair in kept], *extra) for value in _values(each)]))
     parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(argument, each, texts) for argument, each in kept]
     return typed(f"{function}({', '.join([*parts, *texts])})", schema, node)
+
+
+def is_plain_python(node: Node) -> bool:
+    """Is it a Python operator on values alone that gives a tensor? Other ones have no source."""
+    scalars = node.attributes.get("scalars")
+    if len(node.attributes) > 1 or scalars is not None and scalars.text:
+        return False
+    if len(node.outputs) != 1 or not is_tensor_like(node.outputs[0].type):
+        return False
+    return node.kind[1:].isidentifier() and not keyword.iskeyword(node.kind[1:])
 
 
 def typed(text: str, schema: Schema, node: Node) -> str:
