@@ -19,12 +19,12 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import ListType, TensorType, TupleType, Type
+from irtool.ir.types import ListType, NamedTupleType, TensorType, TupleType, Type
 from irtool.script.captures import Captures
 from irtool.script.gradients import Formula, formula_of, has_own_formula
 from irtool.script.inlining import MUTATORS, Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
-from irtool.script.reach import FLOATING, holds_tensors, requiring
+from irtool.script.reach import FLOATING, changed_lists, holds_tensors, requiring
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
@@ -135,8 +135,17 @@ class Differentiator(Captures):
     def sweep(self, block: Block) -> None:
         """The nodes of a block of f, last one first."""
         for node in reversed(block):
+            self.refuse_changes(node)
             if any(value in self.needs for value in node.outputs):
                 self.visit(node)
+
+    def refuse_changes(self, node: Node) -> None:
+        """Raises UnsupportedError where a gradient would have to go through a list that changes after it was made."""
+        for value in changed_lists(node):
+            if value in self.needs and any(user.kind == "prim::Return" or any(each in self.gradients for each in user.outputs)
+                                           for user, _ in value.uses if user.kind not in MUTATORS):
+                error = UnsupportedError(f"the gradient of %{value.name}, a list that changes after it was made, is not supported yet")
+                raise self.located(error, node)
 
     def visit(self, node: Node) -> None:
         """Hand the gradients of a node's results to its operands."""
@@ -211,7 +220,9 @@ class Differentiator(Captures):
         found = elements(item)
         if found is None:
             assert isinstance(item, Value)
-            found = list(self.build.node("prim::ListUnpack", (item,), output_types=[self.tensor for _ in values]).outputs)
+            is_tuple = isinstance(item.type, TupleType | NamedTupleType)
+            kind, types = ("prim::TupleUnpack", item.type.elements) if is_tuple else ("prim::ListUnpack", [self.tensor] * len(values))
+            found = list(self.build.node(kind, (item,), output_types=types).outputs)
         for value, each in zip(values, found, strict=True):
             if value in self.needs:
                 self.add_gradient(value, each)
