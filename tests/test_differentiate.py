@@ -209,3 +209,13 @@ def test_an_operator_without_a_gradient_is_an_error_at_its_line() -> None:
     with pytest.raises(irtool.UnsupportedError) as caught:
         PassManager("differentiate").run(irtool.parse("graph(%x : Tensor):\n  %1 : Tensor = my::op(%x)\n  return (%1)\n", "f.ir"))
     assert caught.value.diagnostics[0].line == 2
+
+
+def test_a_graph_that_returns_a_tuple_has_a_gradient() -> None:
+    module = irtool.parse("""graph(%x : Tensor, %y : Tensor):
+  %2 : Tensor = aten::mul(%x, %y)
+  %3 : (Tensor, Tensor) = prim::TupleConstruct(%2, %y)
+  return (%3)
+""")
+    pair = irtool.PassManager("differentiate", verify=True).run(module)
+    assert "prim::TupleUnpack(%0)" in str(pair)
