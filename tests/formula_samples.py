@@ -157,6 +157,8 @@ SAMPLES += [
     # -- covariances
     ("cov", [T(3, 5), 1, None, P(5)]), ("cov", [T(3, 5), 0, np.array([1, 2, 1, 3, 1]), P(5)]), ("cov", [T(5), 1, None, None]),
     ("corrcoef", [T(3, 5)]),
+    *[("scatter_reduce.two", [T(3, 4), 0, np.array([[0, 1, 2, 0], [1, 1, 0, 0]]), T(2, 4), reduce, include_self])
+      for reduce in ("sum", "mean", "prod", "amax", "amin") for include_self in (True, False)],
 ]
 
 

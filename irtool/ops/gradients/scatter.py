@@ -66,3 +66,39 @@ def scatter_add_gradient(self: Tensor, dim: int, index: Tensor, src: Tensor):
         return grad, None, None, filled(torch.gather(grad, dim, index), src_size)
 
     return torch.scatter_add(self, dim, index, src), backward
+
+
+@table.gradient("scatter_reduce.two")
+def scatter_reduce_two_gradient(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool):
+    result = torch.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
+
+    def backward(grad: Tensor):
+        for_self = grad
+        for_src = grad
+        if reduce == "sum":
+            for_src = grad.gather(dim, index)
+        elif reduce == "mean":
+            count = torch.ones_like(grad) if include_self else torch.zeros_like(grad)
+            count = count.scatter_add(dim, index, torch.ones_like(src))
+            for_self = grad / count.masked_fill(count == 0, 1)
+            for_src = for_self.gather(dim, index)
+        elif reduce == "prod":
+            of_others = self.masked_fill(self == 0, 1)
+            for_self = grad * torch.scatter_reduce(of_others, dim, index, src, reduce, include_self=include_self) / of_others
+            is_zero = src == 0
+            zeros = torch.zeros_like(self).scatter_add(dim, index, is_zero.to(self.dtype)).gather(dim, index)
+            is_only_zero = is_zero & (zeros == 1)
+            without = torch.scatter_reduce(self, dim, index, src.masked_fill(is_only_zero, 1), reduce, include_self=include_self)
+            others = (grad * result).gather(dim, index) / src.masked_fill(is_zero, 1)
+            for_src = torch.where(is_only_zero, (grad * without).gather(dim, index), others)
+        else:
+            is_self = (self == result).to(self.dtype)
+            is_src = (src == result.gather(dim, index)).to(src.dtype)
+            share = grad / is_self.scatter_add(dim, index, is_src)
+            for_self = is_self * share
+            for_src = is_src * share.gather(dim, index)
+        if not include_self:
+            for_self = for_self.scatter(dim, index, 0)
+        return for_self, None, None, for_src, None, None
+
+    return result, backward
