@@ -166,6 +166,15 @@ class TestPairs:
         assert irt("run", "-", given, "--save-intermediates", tmp_path / "all.npz", text=first).code == 2
         assert irt("run", "-", given, "--graph=f", text=two).out.count("output") == 2
 
+    def test_a_reverse_graph_by_itself_takes_and_gives_undefined_gradients(self) -> None:
+        text = "graph(%x : Float(2), %y : Float(2)):\n  %2 : Float(2) = aten::exp(%x)\n  %3 : Float(2) = aten::exp(%y)\n  return (%2, %3)\n"
+        given = ["--input", "0=none", "--input", "1=2xf32=1", "--input", "2=2xf32=3", "--input", "3=2xf32=5"]
+        done = irt("run", "-", "--graph=df", *given, text=pair("differentiate", text))
+        assert done.code == 0, done.err
+        assert done.out.startswith("output0 %") and done.out.count("None") == 1 and "[5. 5.]" in done.out
+        done = irt("run", "-", "--graph=df", *given[:-2], "--input", "3=none", text=pair("differentiate", text))
+        assert done.code == 1 and "got None" in done.err
+
     def test_watching(self, tmp_path: Path) -> None:
         done = irt("run", "-", npz(tmp_path / "in.npz", {**INPUTS, "vjp0": ONES}), "--trace", text=pair("differentiate,specialize-undef"))
         assert done.err.count("aten::mul") == 6

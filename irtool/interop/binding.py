@@ -9,6 +9,7 @@ import numpy as np
 from irtool.interop.npz import Archive
 from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Value
+from irtool.ir.pair import LISTS, OF, read_numbers
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import (
     ClassType,
@@ -54,7 +55,11 @@ def bind(graph: Graph, archive: Archive, literals: Mapping[str, Any], cast: bool
     parts = assign(graph, archive, literals)
     problems: list[Diagnostic] = []
     values: list[Any] = []
+    gradients = len(read_numbers(graph, LISTS[0])) if OF in graph.metadata and LISTS[0] in graph.metadata else 0
     for i, value in enumerate(graph.inputs):
+        if i < gradients and list(parts[i]) == [""] and parts[i][""] is None:
+            values.append(None)     # a reverse graph by itself takes undefined gradients too
+            continue
         try:
             values.append(fitted(parts[i], value.type, cast))
         except Misfit as misfit:
