@@ -238,6 +238,16 @@ def result_term(plain: str) -> str:
     return found
 
 
+def widened(part: Tensor, target: list[int], size: list[int], front: int) -> Tensor:
+    """A gradient summed to `target` and repeated to `size`; dots that stand for nothing elsewhere are put in at `front`."""
+    for _missing in range(len(size) - part.dim()):
+        part = part.unsqueeze(front)
+    for dim in range(len(size)):
+        if part.size(dim - len(size)) == 1:
+            target[dim] = 1
+    return part.sum_to_size(target).expand(size)
+
+
 @table.gradient("einsum")
 def einsum_gradient(equation: str, tensors: list[Tensor], path: list[int] | None):
     def backward(grad: Tensor):
@@ -263,12 +273,14 @@ def einsum_gradient(equation: str, tensors: list[Tensor], path: list[int] | None
             target = tensors[place].size()
             at = 0
             dots = 0
+            front = 0
             seen = ""
             mask: Tensor | None = None
             for letter in own:
                 if letter == ".":
                     dots = dots + 1
                     if dots == 3:
+                        front = at
                         at = at + inner
                 else:
                     first = seen.find(letter)
@@ -286,7 +298,7 @@ def einsum_gradient(equation: str, tensors: list[Tensor], path: list[int] | None
                     seen = seen.replace(".", "")
                     for _length in range(inner):
                         seen = seen + "."
-            whole = part.sum_to_size(target).expand(size)
+            whole = widened(part, target, size, front)
             if mask is not None:
                 whole = whole * mask
             found.append(whole)
