@@ -47,6 +47,7 @@ BAD = [
     ("%2 : Tensor = aten::neg(%s)", "operators: no overload of aten::neg takes (str)"),
     ("%2 : Tensor = aten::matmul(%x, %s)", "operators: no overload of aten::matmul takes (Tensor, str)"),
     ("%2 : Tensor, %3 : Tensor = aten::tanh(%x)", "operators: aten::tanh gives 1 results, found 2"),
+    ("%2 : int = prim::Constant[value=abc]()", "prims: a constant of type int needs a number, found 'abc'"),
     ("%2 : (Tensor, int) = prim::TupleConstruct(%x)", "prims: prim::TupleConstruct makes (Tensor, int) of 1 values"),
     ("%2 : (Tensor, int) = prim::TupleConstruct(%x, %s)", "prims: prim::TupleConstruct makes (Tensor, int) of %s : str"),
     ("%2 : int[] = prim::ListConstruct(%s)", "prims: prim::ListConstruct makes int[] of %s : str"),

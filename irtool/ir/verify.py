@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from irtool.ir import types
+from irtool.ir.attribute import Opaque
 from irtool.ir.effects import IF_KINDS, SPECIAL_PRIMS, is_known_prim
 from irtool.ir.errors import VerifyError, nearest
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
@@ -360,7 +361,16 @@ def _check_prims(graph: Graph) -> Iterator[Found]:
 def _constant_problem(node: Node, strict: bool) -> str:
     if node.inputs:
         return f"{node.kind} takes no operands, found {len(node.inputs)}"
-    return "" if len(node.outputs) == 1 else f"{node.kind} gives one result, found {len(node.outputs)}"
+    if len(node.outputs) != 1:
+        return f"{node.kind} gives one result, found {len(node.outputs)}"
+    attribute = node.attributes.get("value")
+    type = node.output.type
+    if strict and attribute is not None and type.key in _NUMBER_KEYS and isinstance(attribute.as_type(type), str | Opaque):
+        return f"a constant of type {type} needs a number, found '{attribute.text[:40]}'"
+    return ""
+
+
+_NUMBER_KEYS = ("int", "float", "bool", "complex")
 
 
 def _one_result(node: Node, what: str) -> str:
