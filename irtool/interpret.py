@@ -81,7 +81,7 @@ def plan_block(block: Block, plans: dict[Block, Plan]) -> dict[Value, None]:
         inner: dict[Value, None] = {}       # dicts, not sets: the order in which values are released is the same every time
         for nested in node.blocks:
             inner.update(plan_block(nested, plans))
-        subgraph = _subgraph(node)
+        subgraph = node.subgraph
         if subgraph is not None and subgraph.block not in plans:
             plan_block(subgraph.block, plans)
         read = {**dict.fromkeys(node.inputs), **inner}
@@ -198,13 +198,6 @@ def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None 
 
 
 # -- control flow
-def _subgraph(node: Node) -> Graph | None:
-    attribute = node.attributes.get("Subgraph")
-    if attribute is None:
-        return None
-    return attribute.value if isinstance(attribute.value, Graph) else None
-
-
 def _control(node: Node) -> Callable[[Walk, Step], None] | None:
     if node.kind in IF_KINDS and len(node.blocks) == 2:
         return _enter_if
@@ -214,7 +207,7 @@ def _control(node: Node) -> Callable[[Walk, Step], None] | None:
         return _enter_grad_of
     if node.blocks:
         return _refuse_blocks
-    return _enter_subgraph if _subgraph(node) is not None else None
+    return _enter_subgraph if node.subgraph is not None else None
 
 
 def _refuse_blocks(walk: Walk, step: Step) -> None:
@@ -281,7 +274,7 @@ def _enter_grad_of(walk: Walk, step: Step) -> None:
 
 
 def _enter_subgraph(walk: Walk, step: Step) -> None:
-    graph = _subgraph(step.node)
+    graph = step.node.subgraph
     assert graph is not None
     operands = [walk.env[value] for value in step.operands]
     if len(operands) != len(graph.inputs):
@@ -345,7 +338,7 @@ def _all_nodes(graph: Graph) -> list[Node]:
     while graphs:
         for node in graphs.pop().walk():
             found.append(node)
-            inner = _subgraph(node)
+            inner = node.subgraph
             if inner is not None:
                 graphs.append(inner)
     return found

@@ -165,6 +165,13 @@ class Node:
         """Source comment (`model.py:12:16`), empty when none."""
         return self.tail.partition(" # ")[2]
 
+    @property
+    def subgraph(self) -> Graph | None:
+        """The graph that the node owns (`prim::FusionGroup`, `prim::DifferentiableGraph`, ...); None for most nodes."""
+        attribute = self.attributes.get("Subgraph")
+        value = attribute.value if attribute is not None else None
+        return value if isinstance(value, Graph) else None
+
     def before_in_block(self, other: Node) -> bool:
         """Does this node stand before `other` of the same block? O(distance). Raises ValueError for nodes of different blocks."""
         block = self.owner_block

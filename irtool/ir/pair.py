@@ -154,11 +154,6 @@ def pairs(module: Module) -> Iterator[GradientPair]:
             yield GradientPair(f, graph)
 
 
-def pair_of(module: Module, graph: Graph) -> GradientPair | None:
-    """The pair that a graph is in, as f or as df."""
-    return next((pair for pair in pairs(module) if graph is pair.f or graph is pair.df), None)
-
-
 def pair_violations(module: Module) -> list[Diagnostic]:
     """What the verifier finds in the pairs of a module."""
     out = []

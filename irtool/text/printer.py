@@ -104,16 +104,9 @@ def _print_graph(graph: Graph, label: str, out: Text) -> None:
     printer = Printer(graph)
     printer.graph_into(label, out)
     for node, number in (printer.labels or {}).items():
-        subgraph = subgraph_of(node)
+        subgraph = node.subgraph
         if subgraph is not None:
             _print_graph(subgraph, f"with {node.kind}_{number} = ", out)
-
-
-def subgraph_of(node: Node) -> Graph | None:
-    """The graph that the node owns (`prim::FusionGroup`, `prim::DifferentiableGraph`, ...)."""
-    attribute = node.attributes.get("Subgraph")
-    value = attribute.value if attribute is not None else None
-    return value if isinstance(value, Graph) else None
 
 
 def attributes_text(attributes: Mapping[str, Attribute], has_scalars: bool = False) -> str:
@@ -328,7 +321,7 @@ class Printer:
             return node.kind
         text = node.kind
         scalars = attributes.get("scalars") if self.has_scalars(node) else None
-        if "Subgraph" in attributes and subgraph_of(node) is not None:
+        if "Subgraph" in attributes and node.subgraph is not None:
             if self.labels is None:
                 self.labels = number_subgraphs(self.graph)
             number = self.labels.get(node)
@@ -374,7 +367,7 @@ def number_subgraphs(graph: Graph) -> dict[Node, int]:
     blocks = [iter(graph.block)]
     while blocks:
         for node in blocks[-1]:
-            if node.attributes and "Subgraph" in node.attributes and subgraph_of(node) is not None:
+            if node.attributes and "Subgraph" in node.attributes and node.subgraph is not None:
                 numbers[node] = len(numbers)
             if node.blocks:
                 blocks.extend(iter(block) for block in reversed(node.blocks))
