@@ -111,6 +111,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("differentiate"),
     Pass("specialize-undef"),
     Pass("lower-grad-of"),
+    Pass("pack-gradient"),
+    Pass("unpack-gradient"),
 )
 """Every pass, by what it works on."""
 

@@ -34,9 +34,8 @@ def canonicalize(graph: Graph) -> bool:
             value.name = name
             changed = True
     for node in graph.walk():
-        subgraph = node.attributes.get("Subgraph")
-        if subgraph is not None and isinstance(subgraph.value, Graph):
-            changed = canonicalize(subgraph.value) or changed
+        for owned in node.graphs.values() if node.attributes else ():
+            changed = canonicalize(owned) or changed
     if changed:
         graph.forget_names()
     return changed

@@ -74,10 +74,10 @@ class Inliner:
             if callee in self.active:       # recursion
                 continue
             self.inline_into(callee)
-            if len(arguments) != len(callee.inputs) or len(node.outputs) != len(callee.outputs):
+            if len(arguments) != len(callee.inputs) or len(node.outputs) > len(callee.outputs):
                 continue
             function = node.inputs[0].node if node.kind == "prim::CallFunction" else None
-            replace_node(node, inline_graph(callee, node, arguments))
+            replace_node(node, inline_graph(callee, node, arguments)[:len(node.outputs)])
             if function is not None and function.owner is not None and not function.output.has_uses:
                 function.destroy()
             found = True
@@ -97,7 +97,6 @@ class Inliner:
             callee = self.by_name.get(node.kind[1:])
             return (callee, node.inputs) if callee is not None and (scalars is None or not scalars.text) else None
         if self.groups and node.kind in GROUPS:
-            subgraph = node.attributes.get("Subgraph")
-            if subgraph is not None and isinstance(subgraph.value, Graph):
-                return subgraph.value, node.inputs
+            if node.subgraph is not None:
+                return node.subgraph, node.inputs
         return None

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,6 +78,35 @@ def test_two_passes_are_two_processes(text: str) -> None:
     for a, b in itertools.product(names, names):
         if first[a][0]:
             assert outcome(f"{a},{b}", text) == outcome(b, first[a][1]), f"{a},{b}"
+
+
+PAIRS = sorted({part[part.index("# graph "):]
+                for path in Path(__file__).parent.glob("expect/**/*.ir")
+                for part in re.split(r"^# (?:=====*|----)[^\n]*\n", path.read_text("utf-8"), flags=re.MULTILINE)
+                if re.search(r"^# graph .* of=", part, re.MULTILINE) and "DifferentiableGraph" not in part
+                and "expected-error" not in part})
+
+
+@pytest.mark.parametrize("text", PAIRS, ids=range(len(PAIRS)))
+def test_packed_pairs_come_back_byte_for_byte(text: str) -> None:
+    module = irtool.parse(text)
+    if pair_violations(module):
+        pytest.skip("a case about a pair that does not fit")
+    text = str(module)
+    packed = str(PassManager("pack-gradient", verify=True).run(module))
+    assert "of=" not in packed and "ReverseSubgraph=<Graph>](" in packed
+    again = irtool.parse(packed)
+    assert str(again) == packed
+    assert str(PassManager("unpack-gradient", verify=True).run(again)) == text
+    assert str(PassManager("unpack-gradient", verify=True).run(module)) == text
+
+
+def test_a_packed_graph_runs_as_the_graph_before() -> None:
+    inputs = [np.arange(6.0).reshape(2, 3), np.ones(3)]
+    module = PassManager("differentiate,pack-gradient").run(irtool.parse(UNTYPED))
+    for text in (UNTYPED, str(module), str(PassManager("inline-autodiff-subgraphs{threshold=100}").run(irtool.parse(str(module))))):
+        (found,) = irtool.run(irtool.parse(text), inputs)
+        np.testing.assert_array_equal(found, inputs[0] * inputs[0] + 2)
 
 
 def test_blocks_of_june_2018() -> None:

@@ -42,6 +42,5 @@ def move_graph(graph: Graph, source: SourceFile, distance: int) -> None:
         for node in (block.param_node, *block, block.return_node):
             if node.line:
                 node.line += distance
-            subgraph = node.attributes.get("Subgraph")
-            if subgraph is not None and isinstance(subgraph.value, Graph):
-                move_graph(subgraph.value, source, distance)
+            for owned in node.graphs.values():
+                move_graph(owned, source, distance)

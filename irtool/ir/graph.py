@@ -172,6 +172,12 @@ class Node:
         value = attribute.value if attribute is not None else None
         return value if isinstance(value, Graph) else None
 
+    @property
+    def graphs(self) -> dict[str, Graph]:
+        """All graphs that the node owns, by attribute: `Subgraph`, and `ReverseSubgraph` where gradients are packed with it."""
+        return {name: attribute.value for name, attribute in self.attributes.items()
+                if attribute.text == "<Graph>" and isinstance(attribute.value, Graph)}
+
     def before_in_block(self, other: Node) -> bool:
         """Does this node stand before `other` of the same block? O(distance). Raises ValueError for nodes of different blocks."""
         block = self.owner_block

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irtool.ir.errors import Error
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType, same
@@ -21,6 +21,8 @@ from irtool.ir.types import TensorType, same
 LISTS = ("df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs", "df_output_vjps")
 """The index lists of a reverse graph, in the order in which they are written."""
 OF, REAL_OUTPUTS, DEFINED = "of", "f_real_outputs", "defined"
+REVERSE, PACKED_PREFIX = "ReverseSubgraph", "reverse-"
+"""Where a node that owns a pair keeps df, and how what else df's metadata says is called there in the metadata around it."""
 MEMBERS = frozenset((OF, REAL_OUTPUTS, DEFINED, *LISTS))
 """Metadata that belongs to pairs."""
 
@@ -164,6 +166,11 @@ def pair_violations(module: Module) -> list[Diagnostic]:
     except Error as error:
         out.append(Diagnostic("error", error.message, code="pairs"))
     return out
+
+
+def packed_nodes(graph: Graph) -> list[Node]:
+    """The nodes that own a gradient pair."""
+    return [node for node in graph.walk() if REVERSE in node.attributes and {"Subgraph", REVERSE} <= node.graphs.keys()]
 
 
 def read_numbers(graph: Graph, name: str) -> list[int]:

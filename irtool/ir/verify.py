@@ -266,15 +266,12 @@ def _is_number(type: Type) -> bool:
 def _check_subgraphs(graph: Graph) -> Iterator[Found]:
     """A node that owns a graph gives it as many operands as it takes, and the graph holds by itself."""
     for node in graph.walk():
-        subgraph = node.attributes.get("Subgraph")
-        inner = subgraph.value if subgraph is not None else None
-        if not isinstance(inner, Graph):
-            continue
-        called = node.kind not in ("prim::PythonOp", "prim::Closure") and not node.kind.startswith("^")
-        if len(inner.inputs) != len(node.inputs) and called:
-            yield node, f"the graph of {_show(node)} takes {len(inner.inputs)} values, it is given {len(node.inputs)}"
-        for diagnostic in violations(inner):
-            yield node, f"in the graph of {_show(node)}: {diagnostic.message}"
+        for name, inner in node.graphs.items() if node.attributes else ():
+            called = name == "Subgraph" and node.kind not in ("prim::PythonOp", "prim::Closure") and not node.kind.startswith("^")
+            if len(inner.inputs) != len(node.inputs) and called:
+                yield node, f"the graph of {_show(node)} takes {len(inner.inputs)} values, it is given {len(node.inputs)}"
+            for diagnostic in violations(inner):
+                yield node, f"in the graph of {_show(node)}: {diagnostic.message}"
 
 
 # ---------------------------------------------------------------- operators

@@ -69,8 +69,7 @@ def tidy(graph: Graph) -> None:
 
 def _owned_graphs(graph: Graph) -> list[Graph]:
     """The graphs that nodes of this graph own."""
-    values = [node.attributes["Subgraph"].value for node in graph.walk() if "Subgraph" in node.attributes]
-    return [value for value in values if isinstance(value, Graph)]
+    return [owned for node in graph.walk() if node.attributes for owned in node.graphs.values()]
 
 
 def renumber(graph: Graph) -> bool:

@@ -6,6 +6,7 @@ everything else through `Reader.statement`, which also finds every mistake, repo
 from __future__ import annotations
 
 import gc
+from collections import deque
 from collections.abc import Mapping
 
 from irtool.ir.attribute import Attribute
@@ -143,7 +144,7 @@ class GraphFile:
             self.dialect = dialect
             self.templates.clear()      # they and the types belong to one dialect
             self.types.clear()
-        reader = Reader(self, start, line, dialect, (start, None, None), "")
+        reader = Reader(self, start, line, dialect, (start, None, None, ""), "")
         reader.read()
         readers = [reader]
         end, line = self.read_subgraphs(readers)
@@ -172,11 +173,16 @@ class GraphFile:
                 self.report(Mistake(message, match.start("label"), match.end("label")), line)
                 return lexer.line_end(text, begin), line + 1
             owner = waits.popleft()
-            inner = Reader(self, match.start("graph"), line, around[0].graph.dialect, (begin, around[-1], owner), text[pos:begin])
+            name = "Subgraph" if owner.subgraph is None else label.rpartition(".")[2]
+            inner = Reader(self, match.start("graph"), line, around[0].graph.dialect, (begin, around[-1], owner, name), text[pos:begin])
             inner.read()
-            split = lexer.SUBGRAPH_KIND.match(label)
-            owner.kind = split[1] if split is not None else label
-            owner.attributes = {**owner.attributes, "Subgraph": Attribute("<Graph>", inner.graph)}
+            if name == "Subgraph":
+                split = lexer.SUBGRAPH_KIND.match(label)
+                owner.kind = split[1] if split is not None else label
+            owner.attributes = {**owner.attributes, name: Attribute("<Graph>", inner.graph)}
+            for other, attribute in owner.attributes.items():
+                if name == "Subgraph" and attribute.text == "<Graph>" and other != name:
+                    around[-1].waits.setdefault(f"{label}.{other}", deque()).append(owner)
             around[-1].owns_subgraphs = True
             around.append(inner)
             readers.append(inner)

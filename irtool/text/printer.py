@@ -104,9 +104,13 @@ def _print_graph(graph: Graph, label: str, out: Text) -> None:
     printer = Printer(graph)
     printer.graph_into(label, out)
     for node, number in (printer.labels or {}).items():
-        subgraph = node.subgraph
-        if subgraph is not None:
-            _print_graph(subgraph, f"with {node.kind}_{number} = ", out)
+        for name, subgraph in sorted(node.graphs.items(), key=lambda entry: entry[0] != "Subgraph"):
+            _print_graph(subgraph, section_label(node, number, name), out)
+
+
+def section_label(node: Node, number: int, name: str) -> str:
+    """`with prim::FusionGroup_0 = `, and for a graph besides the one that the node runs `with prim::FusionGroup_0.ReverseSubgraph = `."""
+    return f"with {node.kind}_{number}{'' if name == 'Subgraph' else f'.{name}'} = "
 
 
 def attributes_text(attributes: Mapping[str, Attribute], has_scalars: bool = False) -> str:

@@ -10,7 +10,7 @@ from irtool.text.fast import new_block, read_body
 from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
 from irtool.text.nodes import NodeReader
-from irtool.text.printer import STAGE, collect_uses, number_subgraphs
+from irtool.text.printer import STAGE, collect_uses, number_subgraphs, section_label
 
 if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
@@ -23,10 +23,10 @@ MOST_STAGES = 1000
 class Reader(NodeReader):
     """Reads one graph from `graph(` to its `return`."""
 
-    def __init__(self, file: GraphFile, pos: int, line: int, dialect: Dialect, label: tuple[int, Reader | None, Node | None],
+    def __init__(self, file: GraphFile, pos: int, line: int, dialect: Dialect, label: tuple[int, Reader | None, Node | None, str],
                  lead: str) -> None:
         self.label = label
-        """Where the header begins; for a subgraph also who reads the graph around it, and the node that owns it."""
+        """Where the header begins; for a subgraph also who reads the graph around it, the node that owns it, and as which attribute."""
         super().__init__(file, dialect)
         self.begin(pos, line, lead)
 
@@ -401,10 +401,10 @@ class Reader(NodeReader):
 
     def label_text(self) -> str:
         """What stands before `graph(`: `with prim::FusionGroup_0 = `."""
-        _, around, owner = self.label
+        _, around, owner, name = self.label
         if around is None or owner is None or around.printer.labels is None:
             return ""
-        return f"with {owner.kind}_{around.printer.labels.get(owner, 0)} = "
+        return section_label(owner, around.printer.labels.get(owner, 0), name)
 
     def mark_stages(self) -> None:
         """Say for each node behind the first stage marker which stage it belongs to."""

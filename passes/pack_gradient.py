@@ -1,0 +1,87 @@
+"""A gradient pair as one node."""
+from __future__ import annotations
+
+from irtool.ir.attribute import Attribute
+from irtool.ir.errors import PassError
+from irtool.ir.graph import Graph, Node
+from irtool.ir.module import Module
+from irtool.ir.pair import (
+    DEFINED,
+    LISTS,
+    MEMBERS,
+    PACKED_PREFIX,
+    REAL_OUTPUTS,
+    REVERSE,
+    GradientPair,
+    packed_nodes,
+    pairs,
+    read_numbers,
+)
+
+
+def pack_gradient(module: Module) -> bool:
+    """Make of each gradient pair one graph with a node that owns both: `Subgraph`, what it runs, and `ReverseSubgraph`, its gradients.
+
+    The node gives the real outputs; temporaries stay inside. The index lists, the name of the reverse graph and for which inputs it
+    was specialised are attributes of the node, so that `unpack-gradient` gives back the pair.
+
+    before:
+        # graph f: f_real_outputs=1
+        graph(%x : Tensor):
+          %1 : Tensor = aten::exp(%x)
+          return (%1)
+        # graph df: of=f df_input_vjps=[0] df_input_captured_inputs=[] df_input_captured_outputs=[0] df_output_vjps=[0]
+        graph(%g : Tensor, %y : Tensor):
+          %2 : Tensor = aten::mul(%g, %y)
+          return (%2)
+
+    after:
+        # graph f:
+        graph(%x : Tensor):
+          %0 : Tensor = prim::DifferentiableGraph_0[name="df", f_real_outputs=1, df_input_vjps=[0], df_input_captured_inputs=[], \
+df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
+          return (%0)
+        with prim::DifferentiableGraph_0 = graph(%x : Tensor):
+          %1 : Tensor = aten::exp(%x)
+          return (%1)
+        with prim::DifferentiableGraph_0.ReverseSubgraph = graph(%g : Tensor,
+              %y : Tensor):
+          %2 : Tensor = aten::mul(%g, %y)
+          return (%2)
+    """
+    found = list(pairs(module))
+    if not found and not any(packed_nodes(graph) for graph in module.graphs):
+        raise PassError(f"pack-gradient: {module.filename} holds no gradient pair; differentiate makes one")
+    seen: set[Graph] = set()
+    for pair in found:
+        pair.check()
+        for graph in (pair.f, pair.df):
+            if graph in seen:
+                raise PassError(f"pack-gradient: graph '{graph.name}' is in two pairs")
+            seen.add(graph)
+    for pair in found:
+        module.items[next(i for i, item in enumerate(module.items) if item is pair.f)] = _packed(pair)
+        del module.items[next(i for i, item in enumerate(module.items) if item is pair.df)]
+    return bool(found)
+
+
+def _packed(pair: GradientPair) -> Graph:
+    """A graph of one node that owns both graphs; they lose names and metadata to it."""
+    f, df, dialect = pair.f, pair.df, pair.f.dialect
+    real = pair.real_outputs
+    outer = Graph(dialect, f.name)
+    outer.source = f.source
+    outer.metadata = {key: value for key, value in f.metadata.items() if key not in MEMBERS}
+    outer.metadata.update((PACKED_PREFIX + key, value) for key, value in df.metadata.items() if key not in MEMBERS)
+    attributes = {"name": Attribute.of(df.name, dialect), REAL_OUTPUTS: Attribute.of(real, dialect)}
+    for name in (*LISTS, *((DEFINED,) if DEFINED in df.metadata else ())):
+        attributes[name] = Attribute.of(read_numbers(df, name), dialect)
+    attributes[REVERSE] = Attribute("<Graph>", df)
+    attributes["Subgraph"] = Attribute("<Graph>", f)
+    inputs = [outer.block.add_input(value.name, value.type) for value in f.inputs]
+    node = Node("prim::DifferentiableGraph", inputs, attributes)
+    outer.block.append(node)
+    outer.block.set_outputs([node.add_output(outer.fresh_id(), value.type) for value in f.outputs[:real]])
+    for graph in (f, df):
+        graph.name, graph.metadata = "", {}
+    return outer

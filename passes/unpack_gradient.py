@@ -1,0 +1,105 @@
+"""A gradient pair out of the node that owns it."""
+from __future__ import annotations
+
+from irtool.ir.errors import Error, PassError
+from irtool.ir.graph import Graph, Node
+from irtool.ir.module import Module
+from irtool.ir.pair import DEFINED, LISTS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, packed_nodes, pairs, set_defined
+from irtool.ir.source import Diagnostic
+
+
+def unpack_gradient(module: Module) -> bool:
+    """Make of each graph that is one node with a packed gradient the pair that `pack-gradient` made it of.
+
+    A packed gradient among other nodes is an error: a pair has a graph to itself.
+
+    before:
+        # graph f:
+        graph(%x : Tensor):
+          %0 : Tensor = prim::DifferentiableGraph_0[name="df", f_real_outputs=1, df_input_vjps=[0], df_input_captured_inputs=[], \
+df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
+          return (%0)
+        with prim::DifferentiableGraph_0 = graph(%x : Tensor):
+          %1 : Tensor = aten::exp(%x)
+          return (%1)
+        with prim::DifferentiableGraph_0.ReverseSubgraph = graph(%g : Tensor,
+              %y : Tensor):
+          %2 : Tensor = aten::mul(%g, %y)
+          return (%2)
+
+    after:
+        # graph f: f_real_outputs=1
+        graph(%x : Tensor):
+          %1 : Tensor = aten::exp(%x)
+          return (%1)
+        # graph df: of=f df_input_vjps=[0] df_input_captured_inputs=[] df_input_captured_outputs=[0] df_output_vjps=[0]
+        graph(%g : Tensor, %y : Tensor):
+          %2 : Tensor = aten::mul(%g, %y)
+          return (%2)
+    """
+    named = zip(module.graphs, module.names(), strict=True)
+    found = [(graph, name, node) for graph, name in named for node in packed_nodes(graph)]
+    if not found and not any(True for _ in pairs(module)):
+        raise PassError(f"unpack-gradient: {module.filename} holds no packed gradient; pack-gradient makes one of a pair")
+    taken = {graph.name for graph in module.graphs if graph.name}
+    for outer, name, node in found:
+        pair = _unpacked(outer, name, node)
+        if pair.df.name in taken:
+            raise _problem(node, f"the gradient of '{name}' would be called '{pair.df.name}', and there is a graph of that name")
+        taken.add(pair.df.name)
+        place = next(i for i, item in enumerate(module.items) if item is outer)
+        module.items[place: place + 1] = [pair.f, pair.df]
+    return bool(found)
+
+
+def _unpacked(outer: Graph, name: str, node: Node) -> GradientPair:
+    """The pair of a graph's only node. Raises PassError where there is more to the graph, or what the node says does not fit."""
+    if node.inputs != tuple(outer.inputs) or node.outputs != tuple(outer.outputs) or len(list(outer.block)) != 1:
+        raise _problem(node, f"graph '{name}' does more than run a packed gradient; only a graph that hands its inputs to the node, and "
+                             "the node's results out, is a pair")
+    f, df = node.graphs["Subgraph"], node.graphs[REVERSE]
+    real = _value(node, REAL_OUTPUTS)
+    if type(real) is not int or real != len(node.outputs):
+        raise _problem(node, f"{REAL_OUTPUTS}={real} does not fit a node with {len(node.outputs)} results")
+    lists = [_numbers(node, key) for key in LISTS]
+    spelled = node.attributes.get("name")
+    f.name, df.name = name, spelled.text.strip('"') if spelled is not None else f"d{name}"
+    f.metadata, df.metadata = {}, {}
+    for key, value in outer.metadata.items():
+        if key.startswith(PACKED_PREFIX):
+            df.metadata[key.removeprefix(PACKED_PREFIX)] = value
+        else:
+            f.metadata[key] = value
+    try:
+        pair = GradientPair.link(f, df, real, lists)
+        if DEFINED in node.attributes:
+            set_defined(df, [flag != 0 for flag in _numbers(node, DEFINED)])
+            pair.check()
+    except Error as error:
+        raise _problem(node, error.message) from None
+    return pair
+
+
+def _value(node: Node, name: str) -> object:
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        raise _problem(node, f"{node.kind} has no {name}")
+    return attribute.value
+
+
+def _numbers(node: Node, name: str) -> list[int]:
+    value = _value(node, name)
+    if not isinstance(value, list) or not all(type(each) is int and each >= 0 for each in value):
+        raise _problem(node, f"{name}={node.attributes[name].text[:60]} is no list of numbers")
+    return value
+
+
+def _problem(node: Node, message: str) -> PassError:
+    """An error at the node's line."""
+    message = f"unpack-gradient: {message}"
+    source = node.graph.source if node.graph is not None else None
+    if source is None or not node.line:
+        return PassError(message)
+    line = source.line(node.line)
+    column = len(line) - len(line.lstrip()) + 1
+    return PassError(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1)])
