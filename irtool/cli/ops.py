@@ -68,12 +68,14 @@ def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
 
 
 def mark(op: Op, attribute: str, name: str) -> str:
-    """`x` for what is stated, `-` for a gradient that is declared not to exist, `.` for nothing said."""
-    return "x" if is_stated(op, attribute, name) else "-" if attribute == "formulas" and name in op.no_gradient else "."
+    """`x` for what is stated, `-` for a gradient that is declared not to exist, `!` for one declared unsupported, `.` for nothing said."""
+    if attribute == "formulas" and name not in op.formulas:
+        return "-" if name in op.no_gradient else "!" if name in op.unsupported else "."
+    return "x" if is_stated(op, attribute, name) else "."
 
 
 def matrix(ops: dict[str, Op]) -> str:
-    """A row per operator, a column per facet (x stated, - declared to have none, . nothing said), and the sums."""
+    """A row per operator, a column per facet (x stated, - declared to have none, ! declared unsupported, . nothing said), and the sums."""
     width = max((len(name) for name in ops), default=0)
     rows = [f"{'operator':<{width}}  {'family':<16}" + "  ".join(heading for heading, _ in FACETS)]
     for name, op in ops.items():
@@ -90,6 +92,7 @@ def explained(op: Op) -> str:
     out = [*op.schemas, "", op.doc, "", f"family: {op.family}"]
     out += [f"{heading}: {'stated' if is_stated(op, attribute) else 'not stated'}" for heading, attribute in FACETS[1:]]
     out += [f"no gradient of {name}: {reason}" for name, reason in op.no_gradient.items()]
+    out += [f"gradient of {name} not supported: {reason}" for name, reason in op.unsupported.items()]
     return "\n".join(out) + "\n"
 
 

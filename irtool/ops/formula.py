@@ -55,6 +55,12 @@ def why_no_gradient(name: str) -> str | None:
     return found[0].no_gradient.get(found[1]) if found else None
 
 
+def why_unsupported(name: str) -> str | None:
+    """Why an overload has a gradient but no formula; None when it has one, has none to have, or nothing is said."""
+    found = _stanza(name)
+    return found[0].unsupported.get(found[1]) if found else None
+
+
 def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
     """Run the formula of an overload on one value per argument (arrays for tensors).
 

@@ -19,7 +19,7 @@ into an argument unless its schema says `(a!)`, and gives a NumPy *view* of its 
 Kernels raise `irtool.RunError` with torch's message when torch would raise.
 
 The gradient of each overload is stated too, in `irtool.ops.gradients`, a module per family that loads when the first gradient is
-asked for (running a graph needs none): a formula, or that there is none and why.
+asked for (running a graph needs none): a formula, or that there is none and why, or why one is missing.
 
     @table.gradient("div.Tensor divide.Tensor true_divide.Tensor")      # or @div.gradient: all overloads of the stanza
     def div_gradient(self: Tensor, other: Tensor):
@@ -33,6 +33,7 @@ asked for (running a graph needs none): a formula, or that there is none and why
         return quotient, backward
 
     table.no_gradient("indices are whole numbers", "argmax argmin")     # kinds, or overloads
+    table.unsupported("tensors are not followed into dicts", "dict.str")
 
 A formula is TorchScript source and also runs as it is on `irtool.Tensor`. Its parameters are the schema's arguments in order; it
 returns the results and, last, `backward`, which takes one gradient for each of the first results (those that can have one) and
@@ -54,7 +55,8 @@ Formula = Callable[..., Any]
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "types", "samples", "batch", "_formulas", "_no_gradient", "family", "doc")
+    __slots__ = ("schemas", "kernel", "promote", "types", "samples", "batch", "_formulas", "_no_gradient", "_unsupported", "family",
+                 "doc")
 
     def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, types: Any, samples: Any, batch: Any, family: str) -> None:
         self.schemas = schemas
@@ -65,6 +67,7 @@ class Op:
         self.batch = batch
         self._formulas: dict[str, Formula] = {}
         self._no_gradient: dict[str, str] = {}
+        self._unsupported: dict[str, str] = {}
         self.family = family
         self.doc = (kernel.__doc__ or "").strip()
 
@@ -89,6 +92,12 @@ class Op:
         """Why an overload is declared to have no gradient, by qualified name."""
         import_module("irtool.ops.gradients")
         return self._no_gradient
+
+    @property
+    def unsupported(self) -> dict[str, str]:
+        """Why the gradient that an overload has is not stated, by qualified name of the overload."""
+        import_module("irtool.ops.gradients")
+        return self._unsupported
 
     def gradient(self, formula: Formula) -> Formula:
         """Decorator: the gradient formula of all overloads of the stanza."""
@@ -138,6 +147,13 @@ class OpTable:
             found = [one for word in names.split() for one in self._named(word, whole_kind=True) if one[0] not in one[1]._formulas]
         for name, op in found:
             op._no_gradient.setdefault(name, reason)
+
+    def unsupported(self, reason: str, names: str) -> None:
+        """State why overloads, named without `aten::` or by kind, that do have a gradient get none: asking for it is an error saying so."""
+        for word in names.split():
+            for name, op in self._named(word, whole_kind=True):
+                if name not in op._formulas and name not in op._no_gradient:
+                    op._unsupported.setdefault(name, reason)
 
     def _named(self, names: str, whole_kind: bool = False) -> list[tuple[str, Op]]:
         """Overloads by name; a kind stands for its overload without a name, or for all when there is none or all are meant."""

@@ -190,9 +190,13 @@ table.define(["prim::AutogradZero() -> Tensor"], lambda xp: None, doc="The undef
 
 @table.op("prim::AutogradAdd(Any a, Any b) -> Any")
 def autograd_add(xp, a, b):
-    """Sum in which an undefined tensor counts as zero."""
+    """Sum in which an undefined tensor counts as zero; of lists of one length, element by element."""
     if a is None or b is None:
         return b if a is None else a
+    if isinstance(a, list):
+        if len(a) != len(b):
+            raise RunError(f"the gradients of a list have {len(a)} and {len(b)} elements")
+        return [autograd_add.kernel(xp, one, other) for one, other in zip(a, b, strict=True)]
     dtype = result_type([a, b])
     return as_array(a, dtype) + as_array(b, dtype)
 

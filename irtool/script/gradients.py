@@ -101,7 +101,8 @@ _compiled: dict[Callable[..., Any], Formula] = {}
 
 
 def formula_of(schema: Schema) -> Formula | None:
-    """The formula of an overload; None where it is stated that there is no gradient. Raises UnsupportedError where nothing is stated."""
+    """The formula of an overload; None where it is stated that there is no gradient. Raises UnsupportedError, with the
+    reason where one is stated, where there should be one."""
     from irtool.ops import formula
 
     function = formula.formula_of(schema.name)
@@ -109,7 +110,8 @@ def formula_of(schema: Schema) -> Formula | None:
         return compiled(function, schema.name)
     if formula.why_no_gradient(schema.name) is not None:
         return None
-    raise UnsupportedError(f"the gradient of {schema.name} is not supported yet")
+    reason = formula.why_unsupported(schema.name)
+    raise UnsupportedError(f"the gradient of {schema.name} is not supported{f': {reason}' if reason else ' yet'}")
 
 
 def compiled(function: Callable[..., Any], name: str) -> Formula:

@@ -1,9 +1,10 @@
-"""Operators on numbers, strings, lists and dicts have no gradient where they give no tensor. What moves tensors about unchanged
-(`prim::unchecked_cast`, list and tuple operators) belongs to differentiation itself."""
+"""Operators on numbers, strings, lists and dicts have no gradient where they give no tensor. What gives its operand unchanged hands the
+gradient on; containers other than lists keep it from going on."""
 from __future__ import annotations
 
 from irtool.ops import dict, list, prim, scalar, string
 from irtool.ops.op import OpTable
+from irtool.ops.tensor import Tensor
 
 
 def declare(table: OpTable) -> None:
@@ -17,4 +18,20 @@ def declare(table: OpTable) -> None:
 
 for _table in (prim.table, scalar.table, list.table, dict.table, string.table):
     declare(_table)
+@prim.table.gradient("prim::unchecked_cast prim::unchecked_unwrap_optional aten::_unwrap_optional prim::Guard aten::wait "
+                     "prim::awaitable_nowait prim::awaitable_wait")
+def unchanged_gradient(value: Tensor):
+    def backward(grad: Tensor):
+        return grad
+
+    return value, backward
+
+
+prim.table.no_gradient("cut off from its history", "prim::data")
+prim.table.no_gradient("no value", "prim::AutogradZero prim::Uninitialized")
+prim.table.unsupported("differentiation adds gradients itself", "prim::AutogradAdd")
+prim.table.unsupported("a choice between values of any kind", "prim::IfThenElse")
+prim.table.unsupported("fused form of operators that have one: differentiate before fusing",
+                       "prim::MMTreeReduce prim::VarConcat prim::VarStack")
+dict.table.unsupported("tensors are not followed into dicts", " ".join(name for op in dict.table for name in op.names))
 prim.table.no_gradient("a number made a tensor", "prim::NumToTensor")
