@@ -17,10 +17,13 @@ from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.errors import Error
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.schema import Argument, Schema, fits_value, is_tensor_like, match_types, schemas, substitute
-from irtool.ir.types import ListType, OptionalType, Type
+from irtool.ir.types import ListType, OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
+
+NOTHING: dict[str, object] = {"bool": False, "int": 0, "float": 0.0, "str": ""}
+"""By type, what stands where no value is."""
 
 
 class Builder:
@@ -36,6 +39,11 @@ class Builder:
         """Scope and source comment for the nodes made; empty unless set."""
 
     # -- where
+    @property
+    def block(self) -> Block:
+        """The block that nodes go to."""
+        return self._next.owner_block
+
     def at_end(self, block: Block) -> Builder:
         """Nodes go to the end of `block`."""
         self._next = block.return_node
@@ -82,6 +90,14 @@ class Builder:
         if dialect.attribute_arguments and isinstance(value, (bool, int, float, complex)):
             return self.node(kind, (), {"value": Attribute.argument(value, types.TENSOR, dialect)}, (self._spelled(types.TENSOR),)).output
         return self.node(kind, (), {"value": Attribute.of(value, dialect, type)}, (self._spelled(type),)).output
+
+    def nothing(self, type: Type) -> Value:
+        """A value that is never looked at, of its type all the same, since it is handed on: an undefined tensor, 0, an empty list."""
+        if type.key in NOTHING:
+            return self.constant(NOTHING[type.key])
+        if isinstance(type, ListType):
+            return self.node("prim::ListConstruct", output_types=(type,)).output
+        return self.node(self.dialect.undefined_kind if isinstance(type, TensorType) else "prim::Uninitialized", output_types=(type,)).output
 
     def call(self, kind: str, *given: object, type: Type | None = None, **named: object) -> Value:
         """A node of a declared operator with one result; see `call_node`."""

@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.effects import IF_KINDS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_node
-from irtool.ir.types import ListType, TensorType, Type, spell, tensor_type
+from irtool.ir.rewrite import clone_node, replace_node
+from irtool.ir.types import TensorType, Type, spell, tensor_type
 from irtool.script.items import Item
+from irtool.script.reach import CHOICE_KINDS
+from irtool.script.rounds import Round, gradient_in_df, hand_in, saved
 
+SAME = "prim::AutogradAdd"
+"""The kind of nodes of one operand that give a gradient a name of its own while df is being made."""
 SOURCE = "prim::Uninitialized"
 """The kind of the nodes that stand for inputs while df is being made."""
-NOTHING: dict[str, object] = {"bool": False, "int": 0, "float": 0.0, "str": ""}
-"""By type, what a branch gives for a value that only the other one computes."""
 
 
 class Captures:
@@ -38,8 +39,20 @@ class Captures:
         """Value of f -> the value of df that stands for it."""
         self.inner_captures: dict[Value, Value] = {}
         """The same for values computed in branches of f."""
+        self.exports: dict[Value, Value] = {}
+        """Result of an `If` of f that was added for df -> the value of a branch that it gives."""
         self.gradients: dict[Value, Item] = {}
         """Value of f -> its gradient so far."""
+        self.inner_gradients: dict[Value, Item] = {}
+        """Value computed in a branch of f -> its whole gradient, made in the branch of df for that."""
+        self.rounds: dict[Block, Round] = {}
+        """Body of a loop of f -> the block of df that goes back through it."""
+        self.kept: dict[Value, tuple[Value, Round]] = {}
+        """List of f in which the values of each round are kept -> the value, and whose rounds."""
+        self.counted: dict[Node, Value] = {}
+        """Loop of f -> the number of its rounds, where that had to be counted."""
+        self.same: list[Node] = []
+        """Nodes of df that only give a gradient another name."""
         self.vjps: list[tuple[int, Value]] = []
         """Output of f -> the value of df that stands for its gradient."""
         self.tensor = spell(types.TENSOR, f.dialect)
@@ -59,8 +72,10 @@ class Captures:
         if value.node.graph is self.df:
             return value
         found = self.captures.get(value) or self.inner_captures.get(value)
-        if found is None and value.node.owner is not self.f.block:
-            found = self.inner_captures[value] = self.take(self.exported(value))
+        block = value.node.owner_block
+        if found is None and block is not self.f.block:
+            round = self.rounds.get(block)
+            found = self.inner_captures[value] = self.take(self.exported(value)) if round is None else saved(self, value, round)
             self.note(found, value)
         if found is None:
             found = self.captures[value] = self.source(self.type_like(value.type))
@@ -82,40 +97,45 @@ class Captures:
         return spell(tensor_type(type.dtype, type.sizes, None, None, type.device), self.df.dialect)
 
     def exported(self, value: Value) -> Value:
-        """A value computed in a branch of f as a result of the `If` around it (and of those around that)."""
-        block = value.node.owner_block
-        while block is not self.f.block:
+        """A value computed in a branch of f as a result of the `If` around it (and of those around that, up to a loop)."""
+        inner_value, block = value, value.node.owner_block
+        while block is not self.f.block and block not in self.rounds:
             owner = block.owning_node
-            if owner is None or owner.kind not in IF_KINDS:
+            if owner is None or owner.kind not in CHOICE_KINDS:
                 raise UnsupportedError(f"a gradient needs %{value.name}, which is computed in a block of {owner.kind if owner else '?'}")
             for inner in owner.blocks:
                 if inner is block:
                     inner.add_output(value)
                 else:
-                    inner.add_output(self.nothing(value.type, inner))
+                    inner.add_output(Builder(self.f).at_end(inner).nothing(value.type))
             value = owner.add_output(self.f.fresh_id(), value.type)
             block = owner.owner_block
+        self.exports[value] = inner_value
         return value
-
-    def nothing(self, type: Type, block: Block) -> Value:
-        """A value that is never looked at, at the end of a block of f: of its type all the same, since it is handed from graph to graph."""
-        build = Builder(self.f).at_end(block)
-        if type.key in NOTHING:
-            return build.constant(NOTHING[type.key])
-        if isinstance(type, ListType):
-            return build.node("prim::ListConstruct", output_types=(type,)).output
-        kind = self.f.dialect.undefined_kind if isinstance(type, TensorType) else "prim::Uninitialized"
-        return build.node(kind, output_types=(type,)).output
 
     def recompute_sizes(self) -> None:
         """The size of a value that is captured anyway is asked for in df rather than captured too."""
         outputs = set(self.f.outputs)
         for value, own in list(self.captures.items()):
-            node = value.node
+            node = self.exports.get(value, value).node
             if node.kind == "aten::size" and len(node.inputs) == 1 and own.has_uses:
-                whole = self.captures.get(node.inputs[0])
+                whole = self.captures.get(node.inputs[0]) or self.inner_captures.get(node.inputs[0])
                 if whole is not None and whole.has_uses and value not in outputs:
-                    own.replace_all_uses_with(self.build.after(whole.node).node("aten::size", (whole,), output_types=(own.type,)).output)
+                    self.ask_size(own, whole, value in self.exports)
+
+    def ask_size(self, own: Value, whole: Value, is_inner: bool) -> None:
+        """A captured size is asked for in df: at the top, or in the branches that read it, where what was captured is there."""
+        if not is_inner:
+            own.replace_all_uses_with(self.build.after(whole.node).node("aten::size", (whole,), output_types=(own.type,)).output)
+            return
+        made: dict[Block, Value] = {}
+        for user, slot in own.uses:
+            block = user.owner_block
+            while (owner := block.owning_node) is not None and owner.owner is not self.df.block:
+                block = owner.owner_block
+            if block not in made:
+                made[block] = self.build.at_start(block).node("aten::size", (whole,), output_types=(own.type,)).output
+            user.replace_input(slot, made[block])
 
     def lift(self, real_outputs: int) -> tuple[list[int], list[int]]:
         """Say where each captured value comes from; what is neither input nor output of f becomes a temporary. (inputs, outputs) of f."""
@@ -140,20 +160,17 @@ class Captures:
         f.block.set_outputs((*f.outputs, *temporaries))
         for value in temporaries:
             self.give_vjp(value, positions[value])
+        for node in self.same:
+            if node.owner is not None:
+                replace_node(node, node.inputs)
         return captured_inputs, captured_outputs
 
     def give_vjp(self, value: Value, index: int) -> None:
         """A temporary is an output of f like any other: whoever differentiates df hands in its gradient."""
-        old = self.gradients.get(value)
-        if value not in self.needs or not isinstance(old, Value) or not isinstance(value.type, TensorType):
-            return
-        if old.node.owner is None or not old.has_uses and old not in self.df.outputs:
-            return
-        given = self.new_input(value)
-        self.vjps.append((index, given))
-        total = self.build.after(old.node).node("prim::AutogradAdd", (given, given), output_types=(self.tensor,)).output
-        old.replace_all_uses_with(total)
-        total.node.replace_input(1, old)
+        if gradient_in_df(self, value) is not None:
+            given = self.new_input(value)
+            self.vjps.append((index, given))
+            hand_in(self, value, given)
 
     def in_order(self, inputs: Sequence[Value]) -> Graph:
         """A copy of df that takes `inputs` in this order, its names counted anew."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irtool.ir import types
-from irtool.ir.effects import IF_KINDS
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.script.gradients import has_gradient
 from irtool.script.inlining import MUTATORS
 
+CHOICE_KINDS = IF_KINDS | {"prim::GradOf"}
+"""Kinds that run one block, or another, or (a `GradOf` without a gradient) none."""
 FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
 
 
@@ -34,15 +36,30 @@ def _reach(block: Block, found: set[Value], trust_types: bool) -> None:
     """Add the values of a block, and of the branches in it, that a gradient can reach."""
     for node in block:
         reached: Sequence[Value] = ()
-        if node.kind in IF_KINDS:
+        if node.kind in CHOICE_KINDS:
             for inner in node.blocks:
                 _reach(inner, found, trust_types)
             reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
+        elif node.kind in LOOP_KINDS:
+            reached = _reach_rounds(node, found, trust_types)
         elif not found.isdisjoint(_read_by(node)) and _passes_gradients(node, found):
             reached = [*node.outputs, *changed_lists(node)]
         for value in reached:
             if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):
                 found.add(value)
+
+
+def _reach_rounds(node: Node, found: set[Value], trust_types: bool) -> list[Value]:
+    """The results of a loop that a gradient can reach; what is reached in one round may reach more in the next."""
+    body = node.blocks[0]
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for value, start, following in zip(body.inputs[1:], node.inputs[2:], body.outputs[1:], strict=True):
+            if (start in found or following in found) and holds_tensors(value.type):
+                found.add(value)
+        _reach(body, found, trust_types)
+    return [output for output, value in zip(node.outputs, body.inputs[1:], strict=True) if value in found]
 
 
 def changed_lists(node: Node) -> list[Value]:

@@ -13,21 +13,24 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import is_constant
 from irtool.ir.dtypes import dtype_code
-from irtool.ir.effects import IF_KINDS, facts_of
+from irtool.ir.effects import LOOP_KINDS, facts_of
 from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import ListType, NamedTupleType, TensorType, TupleType, Type
-from irtool.script.captures import Captures
+from irtool.ir.types import ListType, NamedTupleType, TensorType, TupleType, Type, spell
+from irtool.script.captures import SAME, Captures
 from irtool.script.gradients import Formula, formula_of, has_own_formula
 from irtool.script.inlining import MUTATORS, Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
-from irtool.script.reach import FLOATING, changed_lists, holds_tensors, requiring
+from irtool.script.reach import CHOICE_KINDS, FLOATING, changed_lists, holds_tensors, requiring
+from irtool.script.reverse_loops import reverse_loop
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
+CASTS = frozenset(("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"))
+"""Kinds whose result is their operand, under another type."""
 
 
 class Reverse:
@@ -100,9 +103,13 @@ class Differentiator(Captures):
         """The gradient of a value of f; an undefined one where there is none, remembered."""
         found = self.gradients.get(value)
         if found is None:
-            made = self.build.node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output
-            found = self.gradients[value] = made
+            type = value.type if isinstance(value.type, ListType) else self.tensor
+            found = self.gradients[value] = self.build.node(self.df.dialect.undefined_kind, output_types=(type,)).output
         return found
+
+    def gradient_value(self, value: Value) -> Value:
+        """The gradient of a value of f, as one value of df."""
+        return self.reverse.value(self.gradient(value), value.type)
 
     def add_gradient(self, value: Value, item: Item) -> None:
         """One more gradient of a value of f."""
@@ -120,11 +127,14 @@ class Differentiator(Captures):
             return b if a == NONE else a
         if isinstance(a, Items) or isinstance(b, Items):
             first, second = elements(a), elements(b)
-            if first is None or second is None or len(first) != len(second):
-                raise UnsupportedError(f"the gradient of %{value.name}, a list of unknown length, is not supported yet")
+            if first is None or second is None:     # a list whose length is not known here
+                return self.sum(self.reverse.value(a, value.type), self.reverse.value(b, value.type), value)
+            if len(first) != len(second):
+                raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements")
             return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], False, value.type)
         assert isinstance(a, Value) and isinstance(b, Value)
-        total = self.build.node("prim::AutogradAdd", (a, b), output_types=(self.tensor,)).output
+        type = value.type if isinstance(value.type, ListType) else self.tensor
+        total = self.build.node("prim::AutogradAdd", (a, b), output_types=(type,)).output
         if a in self.facts:
             self.facts[total] = self.facts[a]
         if a in self.dtypes:
@@ -154,26 +164,29 @@ class Differentiator(Captures):
         self.build.at_end(self.block)
         self.reverse.new_block()
         try:
-            if node.kind in IF_KINDS and len(node.blocks) == 2:
+            if node.kind in CHOICE_KINDS and 1 <= len(node.blocks) <= 2:
                 self.choose(node)
+            elif node.kind in LOOP_KINDS:
+                reverse_loop(self, node)
             elif node.blocks:
-                raise UnsupportedError(f"the gradient of {node.kind} is not supported yet"
-                                       + ("; run lower-grad-of first" if node.kind == "prim::GradOf" else ""))
+                raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
             elif node.kind in STRUCTURE:
                 self.hand_on(node)
+            elif node.kind in CASTS:
+                self.add_gradient(node.inputs[0], self.own(self.gradients[node.output]))
             elif node.kind == "prim::AutogradAdd":
                 for value in node.inputs:
                     if value in self.needs:
-                        self.add_gradient(value, self.gradients[node.output])
+                        self.add_gradient(value, self.own(self.gradients[node.output]))
             else:
                 self.apply_formula(node)
         except Error as error:
             raise self.located(error, node) from None
 
     def choose(self, node: Node) -> None:
-        """An `If`: an `If` on the same condition, which goes back through the branch that was taken."""
+        """An `If`: an `If` on the same condition, which goes back through the branch that was taken. A `GradOf` is one on its gradients."""
         given = [self.gradients.get(value) for value in node.outputs]
-        made = self.build.node("prim::If", (self.take(node.inputs[0]),))
+        made = self.build.node("prim::If", (self.condition_of(node),))
         outer, outer_block = self.gradients, self.block
         branches: list[tuple[Block, dict[Value, Item]]] = []
         for inner in node.blocks:
@@ -181,9 +194,12 @@ class Differentiator(Captures):
             self.build.at_end(self.block)
             for value, item in zip(inner.outputs[:len(given)], given, strict=True):     # captures add results
                 if item is not None and value in self.needs:
-                    self.add_gradient(value, item)
+                    self.add_gradient(value, self.own(item))
             self.sweep(inner)
+            self.inner_gradients.update((value, item) for value, item in self.gradients.items() if inner.contains(value.node))
             branches.append((self.block, {value: item for value, item in self.gradients.items() if not inner.contains(value.node)}))
+        if node.kind == "prim::GradOf":
+            branches.append((made.add_block(), {}))
         reached = list(dict.fromkeys(value for _, found in branches for value in found if value in self.needs))
         for block, found in branches:
             self.build.at_end(block)
@@ -201,6 +217,29 @@ class Differentiator(Captures):
             self.add_gradient(value, output)
         if not reached:
             made.remove()
+
+    def condition_of(self, node: Node) -> Value:
+        """Whether the first block of an `If` or a `GradOf` of f ran."""
+        if node.kind != "prim::GradOf":
+            return self.take(node.inputs[0])
+        return self.asked([self.take(value) for value in node.inputs])
+
+    def asked(self, gradients: Sequence[Value]) -> Value:
+        """Is one of these gradients there?"""
+        dialect = self.df.dialect
+        flag = spell(types.TENSOR if dialect.attribute_arguments else types.BOOL, dialect)
+        return self.build.node(dialect.any_defined_kind, gradients, output_types=(flag,)).output
+
+    def own(self, item: Item) -> Item:
+        """A gradient that is another value's too, under a name of its own: what is added to it later is not added to the other's."""
+        if isinstance(item, Items):
+            return Items([self.own(each) for each in item.items], item.is_tuple, item.type)
+        if not isinstance(item, Value) or not _is_tensor(item):
+            return item
+        self.same.append(self.build.node(SAME, (item,), output_types=(item.type,)))
+        own = self.same[-1].output
+        self.note(own, item)
+        return own
 
     def hand_on(self, node: Node) -> None:
         """Gradients through lists and tuples."""
@@ -295,8 +334,7 @@ class Differentiator(Captures):
         """What `make` makes of a gradient; nothing of one that turns out to be undefined."""
         if is_defined:
             return make(item)
-        there = self.build.node(self.df.dialect.any_defined_kind, (item,), output_types=(types.BOOL,)).output
-        made = self.build.node("prim::If", (there,))
+        made = self.build.node("prim::If", (self.asked((item,)),))
         after = made.next
         block = made.add_block()
         self.build.at_end(block)
