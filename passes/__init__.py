@@ -108,6 +108,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("propagate-requires-grad"),
     Pass("create-autodiff-subgraphs"),
     Pass("inline-autodiff-subgraphs"),
+    Pass("fuse"),                       # execution
     Pass("differentiate"),
     Pass("specialize-undef"),
     Pass("lower-grad-of"),

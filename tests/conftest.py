@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ["irtool.expect"]
@@ -10,3 +12,11 @@ pytest_plugins = ["irtool.expect"]
 settings.register_profile("irtool", deadline=None)                      # a busy machine is no failure
 settings.register_profile("ci", deadline=None, derandomize=True)        # nor is an example that another change met by chance
 settings.load_profile("ci" if os.environ.get("CI") else "irtool")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is kept between processes goes to a folder of the tests'."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IRTOOL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -143,6 +143,8 @@ def as_array(value: Any, dtype: Any = None) -> Array:
         return value if dtype is None else astype(value, dtype)
     if isinstance(value, np.generic):
         return np.asarray(value, dtype)
+    if hasattr(value, "astype"):        # an array of another namespace, or what stands for one
+        return value if dtype is None else astype(value, dtype)
     if dtype is None:
         return np.array(value)
     if isinstance(value, int) and np.dtype(dtype).kind in "iu":

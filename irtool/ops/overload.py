@@ -77,7 +77,7 @@ class Overload:
         if not isinstance(rule, Rule):
             rule = rule(values)
         dtype = compute_dtype(rule, _flat(values[place] for place in self.promoted))
-        inside = _inside_dtype(rule, dtype, values)
+        inside = inside_dtype(rule, dtype, values)
         for place in self.promoted:
             value = values[place]
             if isinstance(value, list | tuple):
@@ -108,7 +108,7 @@ class Overload:
         return value
 
 
-def _inside_dtype(rule: Rule, dtype: np.dtype[Any], values: list[Any]) -> np.dtype[Any]:
+def inside_dtype(rule: Rule, dtype: np.dtype[Any], values: list[Any]) -> np.dtype[Any]:
     """The dtype a kernel computes in: float32 for float16 where a rule keeps a number exact: the second operand, or alpha."""
     if rule.exact_numbers and dtype == np.float16:
         second = values[1]

@@ -39,7 +39,7 @@ def _define(names, function, kernel_name, doc):
     """One float function under its names: `function(sp, xp, x)` in float64, rounded once."""
     def kernel(xp, self):
         _floats(kernel_name, self)
-        return astype(xp.asarray(function(library(xp), xp, _exact(xp, self))), self.dtype)
+        return astype(function(library(xp), xp, _exact(xp, self)), self.dtype)
     table.define([f"aten::{name}(Tensor {argument}) -> Tensor" for name, _, argument in
                   ((word.partition(":")[0], "", word.partition(":")[2] or "self") for word in names.split())], kernel, TO_FLOAT, doc=doc)
 

@@ -1,0 +1,114 @@
+"""What is worth keeping between processes: compiled kernels and plans, in a folder of the user's own.
+
+An entry is bytes under a key, the SHA-256 of what it was made from (text, options, versions). It is written beside its place and renamed,
+so that nobody sees half of one, and ends with its own checksum: a damaged one counts as absent and is made anew. The folder is
+`$IRTOOL_CACHE_DIR`, else `$XDG_CACHE_HOME/irtool`, else `~/.cache/irtool`; an empty IRTOOL_CACHE_DIR turns the cache off, and so does a
+folder that others may write to. Nothing read from it is unpickled.
+"""
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+DIGEST = 32
+MAX_BYTES = 256 * 2**20
+"""When the folder is larger, entries that were not used for longest go."""
+
+
+def key_of(*parts: str) -> str:
+    """The key of what is made from these texts."""
+    found = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        found.update(str(len(data)).encode() + b":" + data)
+    return found.hexdigest()
+
+
+def folder() -> Path | None:
+    """The folder, made if need be; None where there is none to be had."""
+    named = os.environ.get("IRTOOL_CACHE_DIR")
+    if named == "":
+        return None
+    try:
+        base = os.environ.get("XDG_CACHE_HOME")
+        path = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "irtool"
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat()
+    except (OSError, RuntimeError):
+        return None
+    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022):
+        return None
+    return path
+
+
+def load(key: str, suffix: str) -> Path | None:
+    """Where a sound entry lies; None when there is none. A damaged one is removed."""
+    base = folder()
+    if base is None:
+        return None
+    path = base / f"{key}.{suffix}"
+    try:
+        data = path.read_bytes()
+        if len(data) < DIGEST or hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
+            path.unlink(missing_ok=True)
+            return None
+        os.utime(path)
+    except OSError:
+        return None
+    return path
+
+
+def read(key: str, suffix: str) -> bytes | None:
+    """The bytes of an entry; None when there is none."""
+    path = load(key, suffix)
+    if path is None:
+        return None
+    try:
+        return path.read_bytes()[:-DIGEST]
+    except OSError:
+        return None
+
+
+def store(key: str, suffix: str, data: bytes) -> Path | None:
+    """Keep bytes under a key; where they lie, or None when they could not be kept."""
+    base = folder()
+    if base is None:
+        return None
+    path = base / f"{key}.{suffix}"
+    try:
+        handle, beside = tempfile.mkstemp(prefix=".making-", dir=base)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data + hashlib.sha256(data).digest())
+            os.replace(beside, path)
+        except BaseException:
+            os.unlink(beside)
+            raise
+        _trim(base)
+    except OSError:
+        return None
+    return path
+
+
+def _trim(base: Path) -> None:
+    """Remove the entries that were not used for longest, down to three quarters of what is allowed."""
+    entries = []
+    for path in base.iterdir():
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        entries.append((found.st_mtime, found.st_size, path))
+    total = sum(size for _, size, _ in entries)
+    if total <= MAX_BYTES:
+        return
+    for _, size, path in sorted(entries, key=lambda entry: entry[0]):
+        path.unlink(missing_ok=True)
+        total -= size
+        if total <= MAX_BYTES * 3 // 4:
+            return
+
+
+__all__ = ["folder", "key_of", "load", "read", "store"]

@@ -1,0 +1,344 @@
+"""Groups of pointwise operators run in one go: block by block with NumPy, or as one loop in C.
+
+A group (`prim::FusionGroup`) is made into steps for the dtypes it meets (`irtool.ops.elementwise`), and the steps into a way to run them
+for the shapes it meets. Blocks are small enough that what goes from step to step stays in the processor's cache; nothing in between is
+ever a whole array. NumPy's steps are the very functions the kernels call, so blocked results have the bits of the graph run node by node.
+
+What is not of the largest shape (`bias * 2` before it is broadcast) is computed before the loop, once. What cannot be fused on what it
+meets (dtypes a kernel refuses, numbers, empty arrays) is run node by node.
+"""
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from irtool.execute import native
+from irtool.interpret import run
+from irtool.ir.graph import Graph
+from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, program
+
+Array = np.ndarray[Any, np.dtype[Any]]
+BLOCK = 2**15
+"""Elements of a block: 128 KiB of float32, a few of which fit a second-level cache."""
+WORTH_COMPILING = 2**23
+"""Elements times steps from which a native loop is made by itself: a run of several milliseconds, for a compilation of about 100."""
+WORTH_THREADS = 2**18
+"""Elements from which several threads share the blocks."""
+MAX_WAYS = 64
+"""Combinations of shapes and dtypes remembered per group."""
+
+
+class Fused:
+    """A group ready to run. `native`: True, False, or None for by size; `threads`: how many may share the blocks of large arrays.
+
+    `chosen` says how each combination of shapes met so far is run, and why.
+    """
+
+    def __init__(self, graph: Graph, native: bool | None = None, threads: int = 1) -> None:
+        self.graph = graph
+        self.native = native
+        self.threads = threads
+        self.ways: dict[Any, Way | None] = {}
+        self.chosen: dict[str, str] = {}
+
+    def __call__(self, operands: Sequence[Any]) -> list[Any]:
+        """The results for operands: arrays, and numbers that the group reads. Raises what the operators raise."""
+        key = tuple([(x.dtype.char, x.shape, x.strides) if isinstance(x, np.ndarray) else (type(x), x) for x in operands])
+        try:
+            way = self.ways[key]
+        except KeyError:
+            way = self._remember(key, operands)
+        except TypeError:
+            way = None
+        if way is None:
+            return run(self.graph, operands)
+        return way([x for x in operands if isinstance(x, np.ndarray)])
+
+    def _remember(self, key: Any, operands: Sequence[Any]) -> Way | None:
+        if len(self.ways) >= MAX_WAYS:
+            self.ways.clear()
+        try:
+            steps = program(self.graph, [(x.dtype, not x.ndim) if isinstance(x, np.ndarray) else x for x in operands])
+            way = Way(steps, [x for x in operands if isinstance(x, np.ndarray)], self.native, self.threads)
+            reason = way.reason
+        except NotPointwise:
+            way, reason = None, "node by node: not pointwise on these operands"
+        self.ways[key] = way
+        shapes = ", ".join(f"{x.dtype.name}{list(x.shape)}" if isinstance(x, np.ndarray) else repr(x) for x in operands)
+        self.chosen[shapes] = reason
+        return way
+
+
+class Way:
+    """How a program runs on arrays of certain shapes and strides."""
+
+    def __init__(self, steps: Program, operands: list[Array], is_native: bool | None, threads: int) -> None:
+        self.program = steps
+        self.threads = threads
+        shapes = _shapes(steps, operands)
+        full = max(shapes, key=lambda shape: (math.prod(shape), len(shape)))
+        self.size = math.prod(full)
+        if not steps.steps or any(0 in shape for shape in shapes):
+            raise NotPointwise
+        self.before, self.inside, self.inputs = _split(steps, shapes, full, len(operands))
+        self.results = steps.outputs
+        inside_places = {register for register in steps.outputs if register >= len(operands) and shapes[register] == full}
+        self.written = [register for register in dict.fromkeys(steps.outputs) if register in inside_places]
+        self.body = _body(steps, self.inside, self.inputs, self.written)
+        self.order = _order(full, [operands[i] for i in self.inputs if i < len(operands)])
+        self.full = full
+        self.shape = tuple(full[axis] for axis in self.order)
+        self.back = tuple(np.argsort(self.order)) if self.order != tuple(range(len(full))) else None
+        self.dtypes = [steps.dtype(register) for register in self.written]
+        self.is_native = is_native is not False
+        if is_native is None and self.size * len(self.inside) < WORTH_COMPILING:
+            self.is_native = False
+        self.loops: dict[Any, native.Loop | None] = {}
+        self.block = _block_function(self.body)
+        self.reason = self._reason(is_native)
+
+    def _reason(self, wanted: bool | None) -> str:
+        work = f"{self.size} elements, {len(self.inside)} steps"
+        if not self.is_native:
+            return f"NumPy in blocks: {work}" + (", native loops are off" if wanted is False else ", too little for a native loop")
+        if native.compiler() is None:
+            return f"NumPy in blocks: {work}, there is no C compiler"
+        return f"native loop: {work}"
+
+    def __call__(self, operands: list[Array]) -> list[Any]:
+        """Run."""
+        registers: dict[int, Any] = dict(enumerate(operands))
+        for register, step in self.before:
+            registers[register] = _plain(step, registers)
+        if self.inside:
+            outputs = [np.empty(self.shape, dtype) for dtype in self.dtypes]
+            self._run([registers[register] for register in self.inputs], outputs)
+            for register, output in zip(self.written, outputs, strict=True):
+                registers[register] = output if self.back is None else output.transpose(self.back)
+        count = len(operands)
+        return [registers[register].copy() if register < count else registers[register] for register in self.results]
+
+    def _run(self, operands: list[Array], outputs: list[Array]) -> None:
+        arrays = [np.broadcast_to(x, self.full).transpose(self.order) for x in operands]
+        extents, strides = _coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
+        if self.is_native and self._run_native(operands, arrays, outputs, extents, strides):
+            return
+        self.is_native = False
+        if self.size <= BLOCK and len(extents) == 1:
+            self.block(*operands, *outputs, *self.scratch(self.shape))
+            return
+        views = [np.lib.stride_tricks.as_strided(x, extents, s) for x, s in zip((*arrays, *outputs), strides, strict=True)]
+        places = list(_places(extents))
+        if self.threads > 1 and self.size >= WORTH_THREADS and len(places) > 1:
+            share = -(-len(places) // self.threads)
+            parts = [places[i:i + share] for i in range(0, len(places), share)]
+            list(_pool(self.threads).map(lambda part: self._blocks(views, part), parts))
+        else:
+            self._blocks(views, places)
+
+    def _blocks(self, views: list[Array], places: list[Any]) -> None:
+        shape: tuple[int, ...] | None = None
+        scratch: list[Array] = []
+        with np.errstate(all="ignore"):
+            for place in places:
+                parts = [view[place] for view in views]
+                if parts[-1].shape != shape:
+                    shape = parts[-1].shape
+                    scratch = self.scratch(shape)
+                self.block(*parts, *scratch)
+
+    def scratch(self, shape: tuple[int, ...]) -> list[Array]:
+        """Arrays for what goes from step to step."""
+        return [np.empty(shape, dtype) for dtype in self.body.scratch]
+
+    def _run_native(self, operands: list[Array], arrays: list[Array], outputs: list[Array], extents: tuple[int, ...],
+                    strides: list[tuple[int, ...]]) -> bool:
+        everything = (*arrays, *outputs)
+        kinds = "".join(["s" if s[-1] == 0 and i < len(arrays) else "v" if s[-1] == x.itemsize else "g"
+                         for i, (x, s) in enumerate(zip(everything, strides, strict=True))])
+        key = (kinds, len(extents))
+        if key not in self.loops:
+            self.loops[key] = native.loop(self.body.program, *key)
+        found = self.loops[key]
+        if found is None:
+            return False
+        depth = len(extents)
+        flat = (ctypes.c_longlong * (depth * len(everything)))(*[s for each in strides for s in each])
+
+        def part(start: int, stop: int) -> None:
+            base = (ctypes.c_void_p * len(everything))(*[x.ctypes.data + start * s[0] for x, s in zip(everything, strides, strict=True)])
+            found((ctypes.c_longlong * depth)(stop - start, *extents[1:]), base, flat)
+
+        if self.threads > 1 and self.size >= WORTH_THREADS and extents[0] >= self.threads:
+            bounds = [extents[0] * i // self.threads for i in range(self.threads + 1)]
+            list(_pool(self.threads).map(part, bounds[:-1], bounds[1:]))
+        else:
+            part(0, extents[0])
+        return True
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="irtool-fusion")
+
+
+# -- what is done where
+def _shapes(steps: Program, operands: list[Array]) -> list[tuple[int, ...]]:
+    """The shape of every register. Raises NotPointwise where they do not broadcast."""
+    shapes = [x.shape for x in operands]
+    for step in steps.steps:
+        own = [shapes[each] for each in step.operands if type(each) is int]
+        try:
+            shapes.append(own[0] if len(set(own)) == 1 else np.broadcast_shapes(*own))
+        except ValueError:
+            raise NotPointwise from None
+    return shapes
+
+
+def _split(steps: Program, shapes: list[tuple[int, ...]], full: tuple[int, ...], count: int) -> tuple[list[Any], list[Any], list[int]]:
+    """Steps before the loop, steps in it, and the registers from outside that it reads."""
+    numbered = list(enumerate(steps.steps, count))
+    before = [(register, step) for register, step in numbered if shapes[register] != full]
+    inside = [(register, step) for register, step in numbered if shapes[register] == full]
+    own = {register for register, _ in inside}
+    read = dict.fromkeys(each for _, step in inside for each in step.operands if type(each) is int and each not in own)
+    return before, inside, list(read)
+
+
+def _order(full: tuple[int, ...], operands: list[Array]) -> tuple[int, ...]:
+    """The axes from the widest stride to the narrowest: as the largest operand lies in memory, so that the results lie likewise."""
+    for x in operands:
+        if x.shape == full and 0 not in x.strides:
+            if x.flags.c_contiguous:
+                break
+            return tuple(sorted(range(len(full)), key=lambda axis: -abs(x.strides[axis]) if full[axis] > 1 else 0))
+    return tuple(range(len(full)))
+
+
+def _coalesced(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Neighbouring axes made one where that goes for every array; axes of extent 1 left out."""
+    extents: list[int] = []
+    found: list[list[int]] = [[] for _ in strides]
+    for axis, extent in enumerate(shape):
+        if extent == 1:
+            continue
+        if extents and all(own[-1] == s[axis] * extent for own, s in zip(found, strides, strict=True)):
+            extents[-1] *= extent
+            for own, s in zip(found, strides, strict=True):
+                own[-1] = s[axis]
+            continue
+        extents.append(extent)
+        for own, s in zip(found, strides, strict=True):
+            own.append(s[axis])
+    if not extents:
+        return (1,), [(0,)] * len(strides)
+    return tuple(extents), [tuple(own) for own in found]
+
+
+def _places(extents: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+    """Indices that cut an array into blocks."""
+    inner = math.prod(extents[1:])
+    if inner > BLOCK:
+        for i in range(extents[0]):
+            for rest in _places(extents[1:]):
+                yield (i, *rest)
+        return
+    rows = max(1, BLOCK // inner)
+    for start in range(0, extents[0], rows):
+        yield (slice(start, start + rows),)
+
+
+# -- the steps of a block, as one Python function
+class Body:
+    """The steps inside the loop with registers counted anew: what they read, then one per step."""
+
+    __slots__ = ("program", "scratch", "places")
+
+    def __init__(self, program: Program, scratch: list[Any], places: list[str]) -> None:
+        self.program = program
+        self.scratch = scratch      # dtypes of the arrays for what is in between
+        self.places = places        # per step, the name of the array it writes
+
+
+def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], written: list[int]) -> Body:
+    """The steps of the loop, and where each puts its result: an output, or a scratch array that is free again after its last reader."""
+    number = {register: i for i, register in enumerate([*inputs, *[register for register, _ in inside]])}
+    own = [Step(step.function, tuple([number[each] if type(each) is int else each for each in step.operands]), step.dtype)
+           for _, step in inside]
+    outputs = [number[register] for register in written]
+    last: dict[int, int] = {}
+    for i, step in enumerate(own):
+        last.update((each, i) for each in step.operands if type(each) is int)
+    count = len(inputs)
+    place_of: dict[int, str] = {register: f"o{i}" for i, register in enumerate(outputs)}
+    scratch: list[Any] = []
+    free: dict[Any, list[str]] = {}
+    for i, step in enumerate(own):
+        register = count + i
+        dying = [each for each in dict.fromkeys(step.operands) if type(each) is int and each >= count and last[each] == i
+                 and place_of[each][0] == "s"]
+        if register not in place_of:
+            reusable = [each for each in dying if own[each - count].dtype == step.dtype and step.function != WHERE]
+            if reusable:        # a ufunc may write over its own operand
+                place_of[register] = place_of[reusable[0]]
+                dying.remove(reusable[0])
+            elif free.get(step.dtype):
+                place_of[register] = free[step.dtype].pop()
+            else:
+                place_of[register] = f"s{len(scratch)}"
+                scratch.append(step.dtype)
+        for each in dying:
+            free.setdefault(own[each - count].dtype, []).append(place_of[each])
+    dtypes = [steps.dtype(register) for register in inputs]
+    return Body(Program(dtypes, own, outputs), scratch, [place_of[count + i] for i in range(len(own))])
+
+
+def _block_function(body: Body) -> Callable[..., None]:
+    """A function of operands, outputs and scratch arrays that runs the steps. Its source is made of our own names alone."""
+    count = len(body.program.dtypes)
+    names: dict[str, Any] = {"copyto": np.copyto}
+    lines: list[str] = []
+
+    def name(operand: Any) -> str:
+        if type(operand) is int:
+            return f"i{operand}" if operand < count else body.places[operand - count]
+        names[f"c{len(names)}"] = operand
+        return f"c{len(names) - 1}"
+
+    for step, place in zip(body.program.steps, body.places, strict=True):
+        operands = [name(each) for each in step.operands]
+        if step.function == CAST:
+            lines.append(f"copyto({place}, {operands[0]}, 'unsafe')")
+        elif step.function == WHERE:
+            lines.append(f"copyto({place}, {operands[2]})")
+            lines.append(f"copyto({place}, {operands[1]}, 'same_kind', {operands[0]})")
+        else:
+            function = f"f_{step.name}"
+            names[function] = step.function
+            lines.append(f"{function}({', '.join(operands)}, out={place})")
+    arguments = [f"i{i}" for i in range(count)] + [f"o{i}" for i in range(len(body.program.outputs))]
+    arguments += [f"s{i}" for i in range(len(body.scratch))]
+    text = f"def block({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines)
+    exec(compile(text, "<fused block>", "exec"), names)     # noqa: S102  made of our own names
+    found: Callable[..., None] = names["block"]
+    return found
+
+
+def _plain(step: Step, registers: dict[int, Any]) -> Any:
+    """One step on whole arrays."""
+    operands = [registers[each] if type(each) is int else each for each in step.operands]
+    with np.errstate(all="ignore"):
+        if step.function == WHERE:
+            return np.asarray(np.where(*operands))
+        if step.function == CAST:
+            return np.asarray(operands[0]).astype(step.dtype)
+        return np.asarray(step.function(*operands))
+
+
+__all__ = ["Fused", "Way"]

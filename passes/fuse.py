@@ -1,0 +1,103 @@
+"""Groups of pointwise operators as one node that is run in one go."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.ir.constants import CONSTANT_KINDS, is_constant
+from irtool.ir.effects import facts_of
+from irtool.ir.errors import PassError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.types import TensorType, Type
+from irtool.passes.autodiff_groups import Grouping
+from irtool.passes.create_autodiff_subgraphs import wrap
+
+KIND = "prim::FusionGroup"
+REAL = frozenset(("float16", "float32", "float64", "bool", "uint8", "int8", "int16", "int32", "int64"))
+
+
+def fuse(graph: Graph, threshold: int = 2) -> bool:
+    """Put each group of at least `threshold` pointwise operators into a graph of its own, which one `prim::FusionGroup` runs.
+
+    Pointwise are the operators whose results depend, element by element, on their operands' elements: arithmetic, comparisons, casts,
+    `where`, activations. Operands may broadcast. Groups are maximal along the edges from producer to consumer; what stands between is
+    moved where that changes nothing. Constants are copied inside.
+
+    before:
+        graph(%x : Float(*, *), %y : Float(*, *)):
+          %2 : Float(*, *) = aten::mul(%x, %y)
+          %3 : Float(*, *) = aten::tanh(%2)
+          %4 : Float(*, *) = aten::mm(%3, %y)
+          return (%4)
+
+    after:
+        graph(%x : Float(*, *), %y : Float(*, *)):
+          %5 : Float(*, *) = prim::FusionGroup_0(%x, %y)
+          %4 : Float(*, *) = aten::mm(%5, %y)
+          return (%4)
+        with prim::FusionGroup_0 = graph(%0 : Float(*, *),
+              %1 : Float(*, *)):
+          %2 : Float(*, *) = aten::mul(%0, %1)
+          %3 : Float(*, *) = aten::tanh(%2)
+          return (%3)
+    """
+    if threshold < 1:
+        raise PassError("fuse: threshold must be at least 1")
+    return fuse_block(graph, graph.block, threshold)
+
+
+def fuse_block(graph: Graph, block: Block, threshold: int) -> bool:
+    """The groups of a block and of the blocks in it."""
+    changed = False
+    for group in Grouping(block, is_pointwise).run():
+        if group.size >= threshold:
+            made = wrap(graph, group.nodes(), group.operands(), group.results())
+            made.kind = KIND
+            changed = True
+    for node in block:
+        for nested in node.blocks:
+            changed = fuse_block(graph, nested, threshold) or changed
+    return changed
+
+
+def is_pointwise(node: Node) -> bool:
+    """Does each element of the node's results depend on its operands' elements at that place alone?
+
+    Found by running the operator's kernel on symbols, with the dtypes the types say (float32 where they do not).
+    """
+    if not node.kind.startswith("aten::") or node.blocks or not node.outputs or facts_of(node.kind).is_random:
+        return False
+    if not all(isinstance(value.type, TensorType) for value in node.outputs):
+        return False
+    if not all(_may_enter(value) for value in node.inputs):
+        return False
+    from irtool.ops.elementwise import NotPointwise, Symbol, results_of
+
+    try:
+        results_of(node, [_known(value) if is_constant(value) and not isinstance(value.type, TensorType)
+                          else Symbol(_dtype(value.type), _is_number(value.type)) for value in node.inputs])
+    except NotPointwise:
+        return False
+    return True
+
+
+def _may_enter(value: Value) -> bool:
+    """A tensor, or a constant that is none."""
+    if isinstance(value.type, TensorType):
+        return value.node.kind not in CONSTANT_KINDS and (value.type.dtype is None or value.type.dtype in REAL)
+    return is_constant(value)
+
+
+def _known(value: Value) -> object:
+    from irtool.ops.call import call_node
+
+    return call_node(value.node, [])[0]
+
+
+def _dtype(type: Type) -> Any:
+    import numpy as np  # when a graph is fused, not before
+
+    return np.dtype(type.dtype if isinstance(type, TensorType) and type.dtype is not None else "float32")
+
+
+def _is_number(type: Type) -> bool:
+    return isinstance(type, TensorType) and type.sizes == ()
