@@ -9,7 +9,8 @@ from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs, read_numbers, set_defined
 from irtool.ir.rewrite import inline_block, replace_node
 from irtool.ir.shapes import contiguous
-from irtool.ir.types import TensorType, Type, spell
+from irtool.ir.types import ListType, TensorType, Type, spell
+from irtool.script.items import holds_tensor
 
 DEFINED_STATE, UNDEFINED_STATE, UNKNOWN_STATE = range(3)
 GRADIENT_KINDS = frozenset(("prim::GradOf", "prim::AutogradAdd"))
@@ -142,7 +143,7 @@ class Specializer:
         """One undefined gradient in the place of all results."""
         made = self.build.after(node).node(self.graph.dialect.undefined_kind, output_types=(self.undefined_type,))
         self.state[made.output] = UNDEFINED_STATE
-        replace_node(node, [made.output] * len(node.outputs))
+        replace_node(node, [made.output if holds_tensor(value.type) else self.build.nothing(value.type) for value in node.outputs])
         self.changed = True
 
     def decide_sum(self, node: Node) -> None:
@@ -152,7 +153,7 @@ class Specializer:
             replace_node(node, [right])
         elif self.of(right) == UNDEFINED_STATE:
             replace_node(node, [left])
-        elif self.of(left) == self.of(right) == DEFINED_STATE:
+        elif self.of(left) == self.of(right) == DEFINED_STATE and not isinstance(left.type, ListType):
             self.build.tail = node.tail
             total = self.build.before(node).call("aten::add", left, right, alpha=1, type=contiguous(left.type, self.graph.dialect))
             self.build.tail = ""

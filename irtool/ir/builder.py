@@ -97,7 +97,8 @@ class Builder:
             return self.constant(NOTHING[type.key])
         if isinstance(type, ListType):
             return self.node("prim::ListConstruct", output_types=(type,)).output
-        return self.node(self.dialect.undefined_kind if isinstance(type, TensorType) else "prim::Uninitialized", output_types=(type,)).output
+        kind = self.dialect.undefined_kind if isinstance(type, TensorType) else "prim::Uninitialized"
+        return self.node(kind, output_types=(type,)).output
 
     def call(self, kind: str, *given: object, type: Type | None = None, **named: object) -> Value:
         """A node of a declared operator with one result; see `call_node`."""

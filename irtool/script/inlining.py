@@ -30,6 +30,8 @@ MUTATORS = frozenset(("aten::append", "aten::_set_item", "aten::extend", "aten::
 """Kinds that change the list they are given."""
 MAX_ROUNDS = 64
 """Longer loops stay loops."""
+ASKING = ("prim::AutogradAnyNonZero", "prim::AnyDefined")
+"""Kinds that ask whether a gradient is there."""
 SIZED = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
 """Kinds whose result has the shape that an operand names."""
 
@@ -46,8 +48,9 @@ class Inliner:
         self.take = take
         """The value of this graph that stands for a value of another one."""
         self.constants: dict[tuple[object, ...], Value] = {}
-        self.sizes: dict[Value, Value] | None = None
-        """Sizes asked for so far, each made once, right behind the value; None: they are asked for where they are wanted."""
+        self.sizes: dict[tuple[Value, Block | None], Value] | None = None
+        """Sizes asked for so far, each made once, right behind the value (or in the block in which it is sure to be there); None: they are
+        asked for where they are wanted."""
 
     def new_block(self) -> None:
         """Constants made so far cannot be read from where nodes go now."""
@@ -206,14 +209,17 @@ class Inliner:
     def size_of(self, value: Value) -> Value:
         """`aten::size(value)`, made once."""
         assert self.sizes is not None
-        found = self.sizes.get(value)
+        guard = _guard(self.build.block, value)
+        found = self.sizes.get((value, guard))
         if found is None:
             build = Builder(self.graph)
-            if value.is_block_input:
+            if guard is not None:
+                build.at_start(guard)
+            elif value.is_block_input:
                 build.at_start(value.node.owner_block)
             else:
                 build.after(value.node)
-            found = self.sizes[value] = build.node("aten::size", (value,), output_types=(types.list_of(types.INT),)).output
+            found = self.sizes[value, guard] = build.node("aten::size", (value,), output_types=(types.list_of(types.INT),)).output
         return found
 
     def told(self, node: Node, operands: list[Item]) -> list[Item] | None:
@@ -337,6 +343,19 @@ def _keeps_dtype(node: Node, first: TensorType, others: Sequence[TensorType]) ->
 _NOT_FIRST = frozenset(("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::where", "aten::logical_and",
                         "aten::logical_or", "aten::logical_not"))
 """Elementwise kinds whose result has another dtype than the first operand."""
+
+
+def _guard(block: Block, value: Value) -> Block | None:
+    """The outermost block around `block`, inside the value's, that runs only when gradients are there: outside, the value may not be."""
+    found = None
+    while block is not value.node.owner:
+        owner = block.owning_node
+        if owner is None:
+            break
+        if owner.kind == "prim::GradOf" or owner.kind in IF_KINDS and owner.inputs[0].node.kind in ASKING:
+            found = block
+        block = owner.owner_block
+    return found
 
 
 def _mutated(node: Node) -> list[Value]:
