@@ -200,8 +200,8 @@ def matmul_backward(xp, grad, self, other, mask):
     from irtool.ops.joining import sum_to_shape
 
     a, b = self[None] if self.ndim == 1 else self, other[:, None] if other.ndim == 1 else other
-    g = xp.expand_dims(grad, -2) if self.ndim == 1 else grad
-    g = xp.expand_dims(g, -1) if other.ndim == 1 else g
+    g = xp.expand_dims(grad, -1) if other.ndim == 1 else grad
+    g = xp.expand_dims(g, -2) if self.ndim == 1 else g
     conj_a, conj_b = (xp.conj(a), xp.conj(b)) if a.dtype.kind == "c" else (a, b)
     first = sum_to_shape(xp, product(xp, g, conj_b.swapaxes(-1, -2)), a.shape).reshape(self.shape) if mask[0] else None
     second = sum_to_shape(xp, product(xp, conj_a.swapaxes(-1, -2), g), b.shape).reshape(other.shape) if mask[1] else None

@@ -17,6 +17,7 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
+from irtool.script.items import MUTATORS as MUTATORS
 from irtool.script.items import Item, Items, Known, elements, holds_tensor, int_list, item_of, listed, place_of, whole
 from irtool.script.rules import RULES
 
@@ -25,9 +26,6 @@ add sub mul div neg exp log sqrt rsqrt reciprocal sin cos tan tanh sigmoid abs s
 eq ne lt le gt ge minimum maximum clamp masked_fill logical_and logical_or logical_not
 """.split())
 """Kinds whose result has the shape that the operands broadcast to."""
-MUTATORS = frozenset(("aten::append", "aten::_set_item", "aten::extend", "aten::add_", "aten::insert", "aten::pop", "aten::clear",
-                      "aten::Delete", "aten::reverse", "aten::sort", "aten::remove"))
-"""Kinds that change the list they are given."""
 MAX_ROUNDS = 64
 """Longer loops stay loops."""
 ASKING = ("prim::AutogradAnyNonZero", "prim::AnyDefined")

@@ -51,15 +51,18 @@ Item = Value | Known | Items
 """What stands for a value of the formula: a value of the target, or what is known about it."""
 
 NONE = Known(None)
+MUTATORS = frozenset(("aten::append", "aten::_set_item", "aten::extend", "aten::add_", "aten::insert", "aten::pop", "aten::clear",
+                      "aten::Delete", "aten::reverse", "aten::sort", "aten::remove"))
+"""Kinds that change the list they are given."""
 
 
 def item_of(value: Value) -> Item:
-    """What is known of a value of a graph: constants, and lists and tuples put together from values."""
+    """What is known of a value of a graph: constants, and lists and tuples put together from values (and never changed)."""
     if is_constant(value):
         found = constant(value)
         return value if found is NOT_CONSTANT or isinstance(found, TensorLiteral) else Known(found)
     node = value.node
-    if node.kind in ("prim::ListConstruct", "prim::TupleConstruct"):
+    if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and not any(user.kind in MUTATORS for user, _ in value.uses):
         return Items([item_of(each) for each in node.inputs], node.kind == "prim::TupleConstruct", value.type)
     return value
 

@@ -343,4 +343,50 @@ def householder_product_gradient(input: Tensor, tau: Tensor):
     return result, backward
 
 
+def reflect_back(grad: Tensor, reflectors: Tensor, tau: Tensor, x: Tensor, reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of a product of reflections times x, for reflectors, tau and x. `reverse`: of the adjoint of the product."""
+    count = tau.size(-1)
+    states: list[Tensor] = []       # what each reflection is applied to, in order
+    state = x
+    for step in range(count):
+        states.append(state)
+        place = step if reverse else count - 1 - step
+        vector = reflector(reflectors, place)
+        factor = tau.narrow(-1, place, 1).unsqueeze(-1)
+        if reverse:
+            factor = factor.conj()
+        state = state - factor * (vector @ (vector.mH @ state))
+    slope = grad
+    for_reflectors = torch.zeros_like(reflectors)
+    for_tau = torch.zeros_like(tau)
+    for back in range(count):
+        step = count - 1 - back
+        place = step if reverse else count - 1 - step
+        vector = reflector(reflectors, place)
+        factor = tau.narrow(-1, place, 1).unsqueeze(-1)
+        if reverse:
+            factor = factor.conj()
+        along = vector.mH @ slope
+        across = vector.mH @ states[step]
+        own = -(along @ across.mH).squeeze(-1)
+        column = -(factor.conj() * (slope @ across.mH)) - factor * (states[step] @ along.mH)
+        for_tau = for_tau + torch.constant_pad_nd(own.conj() if reverse else own, [place, count - 1 - place], 0)
+        for_reflectors = for_reflectors + torch.constant_pad_nd(column, [place, reflectors.size(-1) - 1 - place], 0)
+        slope = slope - factor.conj() * (vector @ along)
+    return for_reflectors.tril(-1), for_tau, slope
+
+
+@table.gradient("ormqr")
+def ormqr_gradient(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool):
+    def backward(grad: Tensor):
+        if left:
+            for_self, for_tau, for_x = reflect_back(grad, self, input2, input3, transpose)
+        else:       # x @ Q is the adjoint of Q's adjoint @ x's
+            for_self, for_tau, turned = reflect_back(grad.mH, self, input2, input3.mH, not transpose)
+            for_x = turned.mH
+        return for_self, for_tau, for_x, None, None
+
+    return torch.ormqr(self, input2, input3, left, transpose), backward
+
+
 table.no_gradient("torch has none either", "geqrf linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve")

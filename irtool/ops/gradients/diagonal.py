@@ -295,4 +295,14 @@ def as_strided_copy_gradient(self: Tensor, size: list[int], stride: list[int], s
     return torch.as_strided_copy(self, size, stride, storage_offset), backward
 
 
+@table.gradient("as_strided_scatter")
+def as_strided_scatter_gradient(self: Tensor, src: Tensor, size: list[int], stride: list[int], storage_offset: int | None):
+    def backward(grad: Tensor):
+        # torch's: self gets the gradient where src was written, not (as the slope would be) everywhere else
+        part = torch.as_strided_copy(grad.contiguous(), size, stride, storage_offset)
+        return torch.as_strided_scatter(torch.zeros_like(self), part, size, stride, storage_offset), part, None, None, None
+
+    return torch.as_strided_scatter(self, src, size, stride, storage_offset), backward
+
+
 table.no_gradient("the bits mean something else", "view_copy.dtype")

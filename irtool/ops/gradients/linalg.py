@@ -451,6 +451,32 @@ def tensorinv_gradient(self: Tensor, ind: int):
     return result, backward
 
 
+@table.gradient("linalg_tensorsolve")
+def tensorsolve_gradient(self: Tensor, other: Tensor, dims: list[int] | None):
+    result = torch.linalg_tensorsolve(self, other, dims)
+
+    def backward(grad: Tensor):
+        rank = self.dim()
+        last: list[int] = []
+        if dims is not None:
+            last = [dim if dim >= 0 else dim + rank for dim in dims]
+        order: list[int] = []
+        for dim in range(rank):
+            if dim not in last:
+                order.append(dim)
+        order = order + last
+        moved = self.permute(order)
+        extent = other.numel()
+        for_other = torch.linalg_solve(moved.reshape([extent, extent]).mH, grad.reshape([-1]))
+        for_moved = -(for_other.unsqueeze(1) * result.reshape([1, -1]).conj()).reshape(moved.size())
+        back = [0 for dim in order]
+        for place, dim in enumerate(order):
+            back[dim] = place
+        return for_moved.permute(back), for_other.reshape(other.size()), None
+
+    return result, backward
+
+
 @table.gradient("linalg_lstsq")
 def lstsq_gradient(self: Tensor, b: Tensor, rcond: float | None, driver: str | None):
     solution, residuals, rank, singular_values = torch.linalg_lstsq(self, b, rcond, driver=driver)

@@ -1,6 +1,7 @@
 """Gradients of norms of matrices; where singular values or sums tie, the largest ones share."""
 from __future__ import annotations
 
+from irtool.ops import statistics
 from irtool.ops.matrix_norm import table
 from irtool.ops.tensor import Tensor, number, torch
 
@@ -124,3 +125,72 @@ def norm_by_name_gradient(self: Tensor, ord: str, dim: list[int] | None, keepdim
         return put_back(nuclear_slope(x) if ord == "nuc" else frobenius_slope(x), grad, pair, keepdim), None, None, None, None
 
     return result, backward
+
+
+# ---- nuclear norms under their old name
+
+@statistics.table.gradient("aten::nuclear_norm")
+def nuclear_norm_gradient(self: Tensor, keepdim: bool):
+    def backward(grad: Tensor):
+        return put_back(nuclear_slope(self), grad, [-2, -1], keepdim), None
+
+    return torch.nuclear_norm(self, keepdim), backward
+
+
+@statistics.table.gradient("nuclear_norm.dim")
+def nuclear_norm_dims_gradient(self: Tensor, dim: list[int], keepdim: bool):
+    def backward(grad: Tensor):
+        return put_back(nuclear_slope(matrices(self, dim)), grad, dim, keepdim), None, None
+
+    return torch.nuclear_norm(self, dim, keepdim), backward
+
+
+# ---- condition numbers
+
+def ratio_back(self: Tensor, grad: Tensor, is_inverted: bool) -> Tensor:
+    """Gradient of the largest singular value over the smallest one, or the inverse of that."""
+    u, s, vh = torch.linalg_svd(self, False)
+    last = s.size(-1) - 1
+    top, bottom = (s.narrow(-1, last, 1), s.narrow(-1, 0, 1)) if is_inverted else (s.narrow(-1, 0, 1), s.narrow(-1, last, 1))
+    zero = s.new_zeros(s.size()[:-1] + [s.size(-1) - 1])
+    for_top = grad.unsqueeze(-1) / bottom
+    for_bottom = -(for_top * top / bottom)
+    if is_inverted:
+        for_values = torch.cat([for_bottom, zero], -1) + torch.cat([zero, for_top], -1)
+    else:
+        for_values = torch.cat([for_top, zero], -1) + torch.cat([zero, for_bottom], -1)
+    return (u * for_values.unsqueeze(-2)) @ vh
+
+
+def norms_back(grad: Tensor, inverse: Tensor, norm: Tensor, slope: Tensor, norm_of_inverse: Tensor, slope_of_inverse: Tensor) -> Tensor:
+    """Gradient of the norm of a matrix times the norm of its inverse."""
+    through = inverse.mH @ ((grad * norm).unsqueeze(-1).unsqueeze(-1) * slope_of_inverse) @ inverse.mH
+    return (grad * norm_of_inverse).unsqueeze(-1).unsqueeze(-1) * slope - through
+
+
+@table.gradient("aten::linalg_cond")
+def cond_gradient(self: Tensor, p: number | None):
+    def backward(grad: Tensor):
+        order = 2.0
+        if p is not None:
+            order = float(p)
+        if abs(order) == 2:
+            return ratio_back(self, grad, order < 0), None
+        inverse = torch.linalg_inv(self)
+        return norms_back(grad, inverse, torch.linalg_matrix_norm(self, order), norm_slope_of_matrices(self, order),
+                          torch.linalg_matrix_norm(inverse, order), norm_slope_of_matrices(inverse, order)), None
+
+    return torch.linalg_cond(self, p), backward
+
+
+@table.gradient("linalg_cond.p_str")
+def cond_by_name_gradient(self: Tensor, p: str):
+    def backward(grad: Tensor):
+        inverse = torch.linalg_inv(self)
+        slope, slope_of_inverse = frobenius_slope(self), frobenius_slope(inverse)
+        if p == "nuc":
+            slope, slope_of_inverse = nuclear_slope(self), nuclear_slope(inverse)
+        return norms_back(grad, inverse, torch.linalg_matrix_norm(self, p), slope, torch.linalg_matrix_norm(inverse, p),
+                          slope_of_inverse), None
+
+    return torch.linalg_cond(self, p), backward

@@ -177,23 +177,50 @@ def min_dim_gradient(self: Tensor, dim: int, keepdim: bool):
     return values, indices, backward
 
 
+def extremes_back(self: Tensor, low: Tensor, high: Tensor, low_grad: Tensor | None, high_grad: Tensor | None, dims: list[int],
+                  keepdim: bool) -> Tensor:
+    """Gradient of the smallest and the largest element; where several are equal they share."""
+    size = self.size()
+    found = torch.zeros_like(self)
+    if low_grad is not None:
+        mask = self == kept(low, dims, keepdim, size)
+        found = found + shares(mask, dims, kept(low_grad, dims, keepdim, size))
+    if high_grad is not None:
+        mask = self == kept(high, dims, keepdim, size)
+        found = found + shares(mask, dims, kept(high_grad, dims, keepdim, size))
+    return found
+
+
 @table.gradient("aminmax")
 def aminmax_gradient(self: Tensor, dim: int | None, keepdim: bool):
-    size = self.size()
     low, high = torch.aminmax(self, dim=dim, keepdim=keepdim)
 
     def backward(low_grad: Tensor | None, high_grad: Tensor | None):
         dims: list[int] = []
         if dim is not None:
             dims = [dim]
-        found = torch.zeros_like(self)
-        if low_grad is not None:
-            mask = self == kept(low, dims, keepdim, size)
-            found = found + shares(mask, dims, kept(low_grad, dims, keepdim, size))
-        if high_grad is not None:
-            mask = self == kept(high, dims, keepdim, size)
-            found = found + shares(mask, dims, kept(high_grad, dims, keepdim, size))
-        return found, None, None
+        return extremes_back(self, low, high, low_grad, high_grad, dims, keepdim), None, None
+
+    return low, high, backward
+
+
+@table.gradient("aten::_aminmax")
+def aminmax_of_all_gradient(self: Tensor):
+    low, high = torch._aminmax(self)
+
+    def backward(low_grad: Tensor | None, high_grad: Tensor | None):
+        dims: list[int] = []
+        return extremes_back(self, low, high, low_grad, high_grad, dims, False)
+
+    return low, high, backward
+
+
+@table.gradient("_aminmax.dim")
+def aminmax_along_gradient(self: Tensor, dim: int, keepdim: bool):
+    low, high = torch._aminmax(self, dim, keepdim)
+
+    def backward(low_grad: Tensor | None, high_grad: Tensor | None):
+        return extremes_back(self, low, high, low_grad, high_grad, [dim], keepdim), None, None
 
     return low, high, backward
 

@@ -327,6 +327,16 @@ def norm_dims_dtype_gradient(self: Tensor, p: number | None, dim: list[int], kee
     return result, backward
 
 
+@table.gradient("native_norm.ScalarOpt_dim_dtype")
+def native_norm_gradient(self: Tensor, p: number | None, dim: list[int], keepdim: bool, dtype: int | None):
+    result = torch.native_norm(self, p, dim, keepdim, dtype)
+
+    def backward(grad: Tensor):
+        return norm_slope(self, grad, result, order_of(p), dim, keepdim), None, None, None, None
+
+    return result, backward
+
+
 @table.gradient("frobenius_norm.dim")
 def frobenius_norm_gradient(self: Tensor, dim: list[int], keepdim: bool):
     result = torch.frobenius_norm(self, dim, keepdim)

@@ -1,0 +1,48 @@
+"""Gradients of splitting a weight into its length and its direction."""
+from __future__ import annotations
+
+from irtool.ops.joining import table
+from irtool.ops.tensor import Tensor, torch
+
+
+def weight_norm_back(grad: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of v * (g / norms) for v and g, the norms being those of v."""
+    along = (grad * v).sum_to_size(norms.size())
+    for_v = (grad - v * (along / (norms * norms))) * (g / norms)
+    return for_v, (along / norms).sum_to_size(g.size())
+
+
+@table.gradient("_weight_norm")
+def weight_norm_gradient(v: Tensor, g: Tensor, dim: int):
+    def backward(grad: Tensor):
+        for_v, for_g = weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim))
+        return for_v, for_g, None
+
+    return torch._weight_norm(v, g, dim), backward
+
+
+@table.gradient("_weight_norm_interface")
+def weight_norm_interface_gradient(v: Tensor, g: Tensor, dim: int):
+    result, norms = torch._weight_norm_interface(v, g, dim)
+
+    def backward(grad: Tensor):
+        for_v, for_g = weight_norm_back(grad, v, g, torch.norm_except_dim(v, 2, dim))
+        return for_v, for_g, None
+
+    return result, norms, backward
+
+
+@table.gradient("norm_except_dim")
+def norm_except_dim_gradient(v: Tensor, pow: int, dim: int):
+    result = torch.norm_except_dim(v, pow, dim)
+
+    def backward(grad: Tensor):
+        if pow == 2:
+            slope = v / result
+        elif pow == 1:
+            slope = v.sgn()
+        else:
+            slope = v.sgn() * (v.abs() / result).pow(pow - 1)
+        return (grad * slope).masked_fill(result == 0, 0), None, None
+
+    return result, backward
