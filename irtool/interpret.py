@@ -143,7 +143,7 @@ class Walk:
                     else:
                         self.step(step)
                 except Exception as error:
-                    raise _located(error, step.node) from error
+                    raise located(error, step.node) from error
                 continue
             env = self.env
             results = [env[value] for value in frame.plan.block.outputs]
@@ -229,7 +229,7 @@ def _leave_block(walk: Walk, frame: Frame, results: list[Any]) -> None:
     step = frame.step
     assert step is not None
     if len(results) < len(step.results):
-        raise _located(RunError(f"{step.node.kind} has {len(step.results)} results, what it runs gives {len(results)}"), step.node)
+        raise located(RunError(f"{step.node.kind} has {len(step.results)} results, what it runs gives {len(results)}"), step.node)
     walk.finish(step, results[:len(step.results)])
 
 
@@ -282,7 +282,7 @@ def _enter_subgraph(walk: Walk, step: Step) -> None:
     walk.push(graph.block, operands, step, _leave_block)
 
 
-def _located(error: Exception, node: Node) -> Error:
+def located(error: Exception, node: Node) -> Error:
     """The error as one of ours, with the line of the node."""
     if isinstance(error, Error):
         if error.diagnostics:
@@ -319,7 +319,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}")
     values = [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
-    if any(node_may_write(node) or node.kind[:1] == "^" for node in _all_nodes(graph)):
+    if any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph)):
         values = copied(values)
     try:
         with np.errstate(all="ignore"), seeded(seed):
@@ -331,7 +331,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer
     return [delivered(result, declared.type) for result, declared in zip(results, graph.outputs, strict=True)]
 
 
-def _all_nodes(graph: Graph) -> list[Node]:
+def all_nodes(graph: Graph) -> list[Node]:
     """Nodes of the graph, of its blocks and of the graphs its nodes own."""
     found: list[Node] = []
     graphs = [graph]

@@ -1,0 +1,243 @@
+"""Compiled plans: a graph becomes one Python function over NumPy calls, made for the dtypes, shapes and strides of its inputs.
+
+    plan = compile_plan(graph)
+    outputs = plan([x, y])      # first call of such inputs: the slot interpreter; from the second on: the function
+    print(plan.source, plan.memory)
+
+Results and errors are those of `irtool.interpret.run`, bit for bit. What a plan cannot be made of (blocks nested deeper than Python
+allows, a graph that is none) is run by the interpreter.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.codegen_lower import NotLowered, Observed, Program, lower
+from irtool.execute.codegen_source import Changed, Source
+from irtool.execute.codegen_trace import Meta, fresh_meta, meta_of
+from irtool.execute.memory import MemoryPlan, MemoryReport, Workspace
+from irtool.execute.slots import SlotProgram
+from irtool.interpret import all_nodes, located, run
+from irtool.ir.effects import facts_of, node_may_write
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Graph, Node
+from irtool.ops.arrays import seeded
+from irtool.values import accept, copied, delivered
+
+Runner = Callable[[Sequence[Any]], list[Any]]
+HARMLESS = frozenset(("prim::RaiseException",))
+"""Side effects that may be had twice."""
+_serial = itertools.count()
+
+
+def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | None = None) -> Plan:
+    """A plan of a graph, which is copied by nobody and must not change.
+
+    spec: one entry per input: an array, a Meta or a (dtype, shape) pair of those to come, None for what is no array; with it the
+    function for such inputs is made at once. Raises UnsupportedError for a backend that is not there.
+    """
+    if backend != "numpy":
+        raise UnsupportedError(f"plans for the backend '{backend}' are not supported yet")
+    plan = Plan(graph)
+    if spec is not None:
+        plan.compile(spec)
+    return plan
+
+
+class Variant:
+    """A plan for inputs of one kind: their dtypes, shapes and strides."""
+
+    __slots__ = ("graph", "metas", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program", "source", "memory",
+                 "is_interpreted", "nodes", "filename", "lock")
+
+    def __init__(self, graph: Graph, metas: list[Meta | None], as_they_are: bool) -> None:
+        self.graph = graph
+        self.metas = metas
+        self.as_they_are = as_they_are      # no input needs converting
+        self.runs = 0
+        self.observed: Observed | None = None
+        self.slots: SlotProgram | None = None
+        self.function: Callable[..., list[Any]] | None = None
+        self.workspace: Workspace | None = None
+        self.program: Program | None = None
+        self.source = ""
+        self.memory: MemoryReport | None = None
+        self.is_interpreted = False
+        self.nodes: list[Node | None] = []
+        self.filename = ""
+        self.lock = Lock()
+
+    def lowered(self) -> tuple[Program, MemoryPlan]:
+        """The program and its memory. Raises NotLowered."""
+        try:
+            program = lower(self.graph, self.metas, self.observed)
+            return program, MemoryPlan(program)
+        except NotLowered:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:     # the graph is none, or stranger than
+            raise NotLowered(f"{type(error).__name__}: {error}") from error                     # anything we know: the interpreter says
+
+    def prepare_slots(self, observe: bool) -> None:
+        """Make the slot program."""
+        try:
+            program, memory = self.lowered()
+        except NotLowered:
+            self.is_interpreted = True
+            return
+        self.slots = SlotProgram(program, memory, observe)
+        self.program, self.memory, self.workspace = program, memory.report, Workspace(memory)
+
+    def compile(self) -> None:
+        """Make the function."""
+        with self.lock:
+            if self.function is not None or self.is_interpreted:
+                return
+            try:
+                program, memory = self.lowered()
+            except NotLowered:
+                self.is_interpreted = True
+                return
+            source = Source(program, memory)
+            self.filename = f"<irtool plan {next(_serial)}>"
+            exec(compile(source.text, self.filename, "exec"), source.names)     # our own text: numbers and names from tables
+            self.program, self.memory, self.source, self.nodes = program, memory.report, source.text, source.nodes
+            self.workspace = Workspace(memory)
+            self.slots = None
+            self.function = source.names["plan"]
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """One run on accepted values."""
+        workspace = self.workspace
+        assert workspace is not None
+        work = workspace.borrow()
+        try:
+            function = self.function
+            if function is None:
+                assert self.slots is not None
+                return self.slots.run(values, work)
+            try:
+                return function(*values, work)
+            except Changed:
+                raise
+            except Exception as error:
+                node = self.node_at(error.__traceback__)
+                if node is None:
+                    raise
+                raise located(error, node) from error
+        finally:
+            workspace.give_back(work)
+
+    def node_at(self, trace: TracebackType | None) -> Node | None:
+        """The node whose line of the function an error went through."""
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.filename:
+                return self.nodes[trace.tb_lineno - 1]
+            trace = trace.tb_next
+        return None
+
+
+class Plan:
+    """A graph to be run often. Calls may come from several threads at once."""
+
+    def __init__(self, graph: Graph, compile_after: int = 1) -> None:
+        self.graph = graph
+        self.compile_after = compile_after      # runs by the slot interpreter before a function is made; negative: never
+        self.variants: dict[Any, Variant] = {}
+        self.latest: Variant | None = None
+        nodes = all_nodes(graph)
+        self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
+        self.repeatable = not self.writes and not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
+
+    @property
+    def source(self) -> str:
+        """The function made last, as source; empty before one is made."""
+        return self.latest.source if self.latest is not None else ""
+
+    @property
+    def memory(self) -> MemoryReport | None:
+        """What the plan used last needs; None before there is one."""
+        return self.latest.memory if self.latest is not None else None
+
+    def compile(self, spec: Sequence[Any]) -> None:
+        """Make the function for inputs such as these (see `compile_plan`)."""
+        metas = [as_meta(each) for each in spec]
+        if len(metas) != len(self.graph.inputs):
+            raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(metas)}")
+        key = tuple([tuple(meta) if meta is not None else type(each) for meta, each in zip(metas, spec, strict=True)])
+        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, metas, False)
+        variant.compile()
+        self.latest = variant
+
+    def __call__(self, inputs: Sequence[Any], *, seed: int = 0) -> list[Any]:
+        """Run on arrays and Python values; as `irtool.interpret.run`."""
+        try:
+            key = tuple([(x.dtype, x.shape, x.strides) if type(x) is np.ndarray else type(x) for x in inputs])
+            variant = self.variants[key]
+            values = inputs if variant.as_they_are else self.accepted(inputs)
+        except (KeyError, TypeError):
+            if isinstance(inputs, str) or not isinstance(inputs, Sequence) or len(inputs) != len(self.graph.inputs):
+                return run(self.graph, inputs, seed=seed)       # says what is wrong
+            values = self.accepted(inputs)
+            variant = self.variant(key, inputs, values)
+        if variant.function is None and not variant.is_interpreted:
+            self.prepare(variant)
+        self.latest = variant
+        if variant.is_interpreted:
+            return run(self.graph, inputs, seed=seed)
+        if self.writes:
+            values = copied(values)
+        try:
+            results = self.once(variant, values, seed)
+        except Changed:
+            variant.observed, variant.function = None, None
+            variant.compile()
+            results = self.once(variant, values, seed)
+        return [value if type(value) is np.ndarray else delivered(value, declared.type)
+                for value, declared in zip(results, self.graph.outputs, strict=True)]
+
+    def once(self, variant: Variant, values: Sequence[Any], seed: int) -> list[Any]:
+        """One run, with NumPy's warnings off and random numbers from the seed."""
+        with np.errstate(all="ignore"):
+            if variant.program is not None and variant.program.is_random:
+                with seeded(seed):
+                    return variant.run(values)
+            return variant.run(values)
+
+    def accepted(self, inputs: Sequence[Any]) -> list[Any]:
+        """Inputs as the interpreter takes them."""
+        return [accept(value, declared) for value, declared in zip(inputs, self.graph.inputs, strict=True)]
+
+    def variant(self, key: Any, inputs: Sequence[Any], values: Sequence[Any]) -> Variant:
+        """A new one, for these inputs."""
+        metas = [meta_of(value) if type(value) is np.ndarray else None for value in values]
+        variant = Variant(self.graph, metas, all(a is b for a, b in zip(inputs, values, strict=True)))
+        return self.variants.setdefault(key, variant)
+
+    def prepare(self, variant: Variant) -> None:
+        """The slot interpreter for the first runs, then the function."""
+        variant.runs += 1
+        if 0 <= self.compile_after < variant.runs:
+            if variant.slots is not None and self.repeatable:
+                variant.observed = variant.slots.observed
+            variant.compile()
+        elif variant.slots is None:
+            variant.prepare_slots(observe=self.compile_after >= 0)
+
+
+def as_meta(value: Any) -> Meta | None:
+    """The facts of an entry of a spec."""
+    if value is None or isinstance(value, Meta):
+        return value
+    if isinstance(value, np.ndarray):
+        return meta_of(value)
+    if isinstance(value, tuple) and len(value) == 2:
+        return fresh_meta(*value)
+    return None
+
+
+__all__ = ["MemoryReport", "Plan", "compile_plan"]

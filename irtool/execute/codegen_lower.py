@@ -1,0 +1,580 @@
+"""A graph as calls of NumPy functions, for inputs of known dtypes, shapes and strides.
+
+Every value of the graph is *known* (a number, a size, None: worked out here, once), a *variable* of the compiled plan, or a group of
+those (a list or tuple that nobody changes). A node whose operands' facts are known becomes the calls its kernel makes
+(`codegen_trace`); any other is called as the interpreter calls it (`Visit`). Blocks become branches and loops.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.types import TensorType
+from irtool.ops.call import Plan as CallPlan
+from irtool.ops.call import call_node, from_values, plan_for
+from irtool.ops.overload import Overload
+from irtool.ops.structure import STRUCTURE, handler_of
+
+MAX_DEPTH = 16
+"""Blocks inside blocks: CPython allows 20 nested loops in one function."""
+MAX_CALLS = 60_000
+"""Calls in a plan."""
+GRAD_OF = ("prim::GradOf", "GradOf")
+TRACEABLE_PRIMS = frozenset("""
+prim::ConstantChunk prim::FusedChunk prim::FusedConcat prim::ListUnpack prim::TupleUnpack prim::TupleIndex prim::TupleSlice
+prim::SumToSize prim::unchecked_cast prim::profile prim::profile_ivalue prim::ListLen prim::TupleLen prim::ReplaceIfUndef
+prim::None prim::Undefined prim::AutogradZero prim::TensorToNum prim::Int prim::Float prim::Bool prim::IntToFloat prim::FloatToInt
+""".split())
+"""Kinds with a handler of their own that give the same for the same, write nothing and keep nothing."""
+
+
+class NotLowered(Exception):
+    """The graph is too deep or too large for a plan, or holds what only the interpreter runs."""
+
+
+class Known:
+    """A value that is the same in every run of the plan. Never an array."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Variable:
+    """A value of a run. `roots`: the variables that made the memory it may look into."""
+
+    __slots__ = ("number", "meta", "roots", "constant")
+
+    def __init__(self, number: int, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> None:
+        self.number = number
+        self.meta = meta
+        self.roots = frozenset((self,)) if roots is None else roots
+        self.constant = constant        # the array, of a constant
+
+    def __repr__(self) -> str:
+        return f"v{self.number}"
+
+
+class Group:
+    """A list or tuple whose items are known one by one."""
+
+    __slots__ = ("items", "make")
+
+    def __init__(self, items: Sequence[Item], make: type) -> None:
+        self.items = list(items)
+        self.make = make        # list or tuple
+
+
+Item = Known | Variable | Group
+
+
+class Call:
+    """`out = function(*args, **named)`; `way` as in `codegen_trace.Step`. Arguments: items, tuples of them, plain values."""
+
+    __slots__ = ("function", "args", "named", "out", "way", "node")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], out: Variable, way: str,
+                 node: Node) -> None:
+        self.function = function
+        self.args = args
+        self.named = named
+        self.out = out
+        self.way = way
+        self.node = node
+
+
+class Visit:
+    """A node called as the interpreter calls it: `outs = function(list of args)`; without a sole result a sequence of them."""
+
+    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts")
+
+    def __init__(self, function: Callable[[list[Any]], Any], args: list[Item], outs: list[Variable], node: Node, sole: bool,
+                 keeps: bool) -> None:
+        self.function = function
+        self.args = args
+        self.outs = outs
+        self.node = node
+        self.sole = sole
+        self.keeps = keeps      # what it is given may be held or written after it is done
+        self.facts: list[Meta | None] = []      # of its results, to be checked in each run
+
+
+class Branch:
+    """`if condition`: the results of one of two blocks."""
+
+    __slots__ = ("condition", "blocks", "outs", "node", "tests_none")
+
+    def __init__(self, condition: list[Item], blocks: list[Lowered], outs: list[Variable], node: Node, tests_none: bool) -> None:
+        self.condition = condition      # one item; or, with `tests_none`: is any of them not None?
+        self.blocks = blocks
+        self.outs = outs
+        self.node = node
+        self.tests_none = tests_none
+
+
+class Repeat:
+    """A loop: `carried` begins as `start`, and is what `body` gives behind its condition."""
+
+    __slots__ = ("limit", "condition", "start", "counter", "carried", "body", "node")
+
+    def __init__(self, limit: Item, condition: Item, start: list[Item], counter: Variable, carried: list[Variable], body: Lowered,
+                 node: Node) -> None:
+        self.limit = limit
+        self.condition = condition
+        self.start = start
+        self.counter = counter
+        self.carried = carried      # inside the body, and the loop's results
+        self.body = body
+        self.node = node
+
+
+Instruction = Call | Visit | Branch | Repeat
+
+
+class Lowered:
+    """Instructions in order, and what they give."""
+
+    __slots__ = ("instructions", "results")
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.results: list[Item] = []
+
+
+class Program:
+    """A whole graph, lowered."""
+
+    __slots__ = ("body", "inputs", "variables", "graph", "is_random")
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.body = Lowered()
+        self.inputs: list[Variable] = []
+        self.variables = 0
+        self.is_random = False
+
+
+class Template:
+    """The calls of a node, to be used for every node that has the same kind, types, attributes and operands' facts."""
+
+    __slots__ = ("steps", "result", "given")
+
+    def __init__(self, steps: list[Step], result: Any, given: list[Traced]) -> None:
+        self.steps = steps
+        self.result = result
+        self.given = given
+
+
+_templates: dict[Any, Template | None] = {}
+MAX_TEMPLATES = 20_000
+Observed = Mapping[Node, Sequence["Meta | None"]]
+
+
+def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None) -> Program:
+    """The program of a graph for inputs such as these: a Meta for an array, anything else stays unknown until the run.
+
+    observed: facts of results that were seen in a run, by node, for nodes whose kernels do not tell; the plan checks them.
+    Raises NotLowered.
+    """
+    return Lowering(graph, observed).run(inputs)
+
+
+def uses_lists(graph: Graph) -> bool:
+    """May a list or dict of the graph be changed by one of its nodes?"""
+    stack, seen = [graph], 0
+    while stack:
+        for node in stack.pop().walk():
+            seen += 1
+            if seen > MAX_CALLS:
+                raise NotLowered("too large")
+            if node_may_write(node) and any(not isinstance(value.type, TensorType) for value in node.inputs[:1]):
+                return True
+            if node.kind[:1] == "^":
+                return True
+            if node.subgraph is not None:
+                stack.append(node.subgraph)
+    return False
+
+
+class Lowering:
+    """The state of one lowering."""
+
+    def __init__(self, graph: Graph, observed: Observed | None) -> None:
+        self.program = Program(graph)
+        self.graph = graph
+        self.env: dict[Value, Item] = {}
+        self.observed = observed or {}
+        self.lists_change = uses_lists(graph)
+        self.depth = 0
+
+    def run(self, inputs: Sequence[Any]) -> Program:
+        """Lower the graph's block."""
+        for value, given in zip(self.graph.inputs, inputs, strict=True):
+            variable = self.variable(given if isinstance(given, Meta) else None)
+            self.program.inputs.append(variable)
+            self.env[value] = variable
+        self.block(self.graph.block, self.program.body)
+        self.program.body.results = [self.env[value] for value in self.graph.outputs]
+        return self.program
+
+    def variable(self, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> Variable:
+        """A new variable."""
+        self.program.variables += 1
+        if self.program.variables > MAX_CALLS:
+            raise NotLowered("too large")
+        return Variable(self.program.variables - 1, meta, roots, constant)
+
+    def block(self, block: Block, into: Lowered) -> None:
+        """The nodes of a block."""
+        for node in block:
+            kind = node.kind
+            if kind in IF_KINDS and len(node.blocks) == 2:
+                self.branch(node, into)
+            elif kind in LOOP_KINDS and len(node.blocks) == 1:
+                self.loop(node, into)
+            elif kind in GRAD_OF and len(node.blocks) == 1:
+                self.grad_of(node, into)
+            elif node.blocks:
+                raise NotLowered(f"{kind} with blocks")
+            elif node.subgraph is not None:
+                self.subgraph(node, into)
+            else:
+                self.node(node, into)
+
+    # -- nodes
+    def node(self, node: Node, into: Lowered) -> None:
+        """A node without blocks."""
+        if node.kind in ("prim::Constant", "onnx::Constant") and self.constant(node):
+            return
+        if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and len(node.outputs) == 1:
+            make = list if node.kind == "prim::ListConstruct" else tuple
+            if make is tuple or not self.lists_change:
+                self.env[node.outputs[0]] = Group([self.env[value] for value in node.inputs], make)
+                return
+        items = [self.env[value] for value in node.inputs]
+        template = self.template(node, items)
+        if template is None:
+            self.visit(node, items, into)
+        else:
+            self.instantiate(node, template, items, into)
+
+    def constant(self, node: Node) -> bool:
+        """A constant of the text. False for one that fails, or that is made anew for each run."""
+        try:
+            (value,) = STRUCTURE["prim::Constant"](node, [])
+        except Exception:       # it is the run's business to fail, where the node stands
+            return False
+        if isinstance(value, np.ndarray):
+            variable = self.variable(meta_of(value), None, value)
+            self.env[node.outputs[0]] = variable
+            return True
+        if isinstance(value, dict) or (isinstance(value, list) and self.lists_change) or contains_arrays(value):
+            return False
+        self.env[node.outputs[0]] = Known(value)
+        return True
+
+    def template(self, node: Node, items: list[Item]) -> Template | None:
+        """The node's calls; None when they are not known."""
+        facts = facts_of(node.kind)
+        if facts.side_effects or facts.is_random or node_may_write(node) or node.kind[:1] == "^":
+            self.program.is_random |= facts.is_random or facts.side_effects or "::" not in node.kind
+            return None
+        operands = [operand_of(item) for item in items]
+        if None in operands:
+            return None
+        values = [operand[0] for operand in operands if operand is not None]
+        try:
+            key = (node.kind, len(node.outputs), *[value.type for value in node.inputs], *[value.type for value in node.outputs],
+                   *[(name, attribute.text) for name, attribute in node.attributes.items()], *[key_of(value) for value in values])
+            if key not in _templates:
+                if len(_templates) > MAX_TEMPLATES:
+                    _templates.clear()
+                _templates[key] = make_template(node, values)
+            found = _templates[key]
+        except TypeError:
+            return None
+        if found is not None and self.lists_change and any(type(each) is list for each in found.result):
+            return None
+        return found
+
+    def instantiate(self, node: Node, template: Template, items: list[Item], into: Lowered) -> None:
+        """The node's calls with its own variables."""
+        own: dict[int, Variable] = {}
+        for traced, variable in zip(template.given, leaves(items), strict=True):
+            own[id(traced)] = variable
+
+        def mine(value: Any) -> Any:
+            if is_traced(value):
+                return own[id(value)]
+            return tuple([mine(item) for item in value]) if type(value) is tuple else value
+
+        for step in template.steps:
+            args = tuple([mine(each) for each in step.args])
+            roots = args[0].roots if step.way in ("view", "into") else None
+            out = own[id(step.out)] = self.variable(step.out.meta, roots)
+            into.instructions.append(Call(step.function, args, step.named, out, step.way, node))
+
+        def item_of(value: Any) -> Item:
+            if is_traced(value):
+                return own[id(value)]
+            if type(value) in (list, tuple):
+                return Group([item_of(item) for item in value], type(value))
+            return Known(value)
+
+        for value, result in zip(node.outputs, template.result, strict=True):
+            self.env[value] = item_of(result)
+
+    def visit(self, node: Node, items: list[Item], into: Lowered) -> None:
+        """The node, called as the interpreter does."""
+        function, sole, fresh = visitor(node)
+        keeps = node_may_write(node) or facts_of(node.kind).side_effects
+        reads = frozenset().union(*[roots_of(item) for item in items]) if items and not fresh else frozenset()
+        seen = self.observed.get(node)
+        outs: list[Variable] = []
+        visit = Visit(function, items, outs, node, sole, keeps)
+        for place in range(len(node.outputs)):
+            meta = seen[place] if seen is not None and len(seen) == len(node.outputs) else None
+            out = self.variable(meta)
+            out.roots = out.roots | reads
+            outs.append(out)
+            visit.facts.append(meta)
+        into.instructions.append(visit)
+        self.env.update(zip(node.outputs, outs, strict=True))
+
+    # -- control flow
+    def inside(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise NotLowered("too deep")
+
+    def branch(self, node: Node, into: Lowered) -> None:
+        """prim::If. A condition that is known leaves one block."""
+        condition = self.env[node.inputs[0]]
+        if isinstance(condition, Known) and isinstance(condition.value, bool | int | float):
+            chosen = node.blocks[0 if condition.value else 1]
+            if len(chosen.outputs) < len(node.outputs):
+                raise NotLowered("too few results")
+            self.block(chosen, into)
+            self.env.update({value: self.env[result] for value, result in zip(node.outputs, chosen.outputs, strict=False)})
+            return
+        self.inside()
+        blocks = []
+        for block in node.blocks:
+            lowered = Lowered()
+            self.block(block, lowered)
+            if len(block.outputs) < len(node.outputs):
+                raise NotLowered("too few results")
+            lowered.results = [self.env[value] for value in block.outputs[:len(node.outputs)]]
+            blocks.append(lowered)
+        self.depth -= 1
+        self.join(node, [condition], blocks, False, into)
+
+    def grad_of(self, node: Node, into: Lowered) -> None:
+        """prim::GradOf: its block, unless all operands are undefined."""
+        items = [self.env[value] for value in node.inputs]
+        block = node.blocks[0]
+        if len(block.outputs) < len(node.outputs):
+            raise NotLowered("too few results")
+        if all(isinstance(item, Known) and item.value is None for item in items):
+            self.env.update({value: Known(None) for value in node.outputs})
+            return
+        if any(map(is_there, items)):
+            self.block(block, into)
+            self.env.update({value: self.env[result] for value, result in zip(node.outputs, block.outputs, strict=False)})
+            return
+        self.inside()
+        lowered, none = Lowered(), Lowered()
+        self.block(block, lowered)
+        lowered.results = [self.env[value] for value in block.outputs[:len(node.outputs)]]
+        none.results = [Known(None)] * len(node.outputs)
+        self.depth -= 1
+        self.join(node, items, [lowered, none], True, into)
+
+    def join(self, node: Node, condition: list[Item], blocks: list[Lowered], tests_none: bool, into: Lowered) -> None:
+        """The results of two blocks become variables."""
+        outs = []
+        for value, first, second in zip(node.outputs, blocks[0].results, blocks[1].results, strict=True):
+            both = meta_of_item(first)
+            out = self.variable(both if both == meta_of_item(second) else None)
+            out.roots = out.roots | roots_of(first) | roots_of(second)
+            outs.append(out)
+            self.env[value] = out
+        into.instructions.append(Branch(condition, blocks, outs, node, tests_none))
+
+    def loop(self, node: Node, into: Lowered) -> None:
+        """prim::Loop. What is carried has known facts where each round gives what it was given."""
+        self.inside()
+        block = node.blocks[0]
+        limit, condition, *start = [self.env[value] for value in node.inputs]
+        if len(block.inputs) != len(start) + 1 or len(block.outputs) != len(start) + 1 or len(node.outputs) != len(start):
+            raise NotLowered("a loop of another form")
+        metas = [meta_of_item(item) for item in start]
+        begin = self.program.variables
+        while True:
+            self.program.variables = begin
+            counter = self.variable()
+            carried = []
+            for item, meta in zip(start, metas, strict=True):
+                variable = self.variable(meta)
+                variable.roots = variable.roots | roots_of(item)
+                carried.append(variable)
+            self.env.update(zip(block.inputs, [counter, *carried], strict=True))
+            body = Lowered()
+            self.block(block, body)
+            body.results = [self.env[value] for value in block.outputs]
+            found = [meta_of_item(item) for item in body.results[1:]]
+            settled = [meta if meta == other else None for meta, other in zip(metas, found, strict=True)]
+            if settled == metas:
+                break
+            metas = settled
+        for variable, result in zip(carried, body.results[1:], strict=True):
+            variable.roots = variable.roots | roots_of(result)
+        self.depth -= 1
+        into.instructions.append(Repeat(limit, condition, start, counter, carried, body, node))
+        self.env.update(zip(node.outputs, carried, strict=True))
+
+    def subgraph(self, node: Node, into: Lowered) -> None:
+        """A node that owns a graph: the graph's nodes in its place."""
+        graph = node.subgraph
+        if graph is None or len(graph.inputs) != len(node.inputs) or len(graph.outputs) < len(node.outputs):
+            raise NotLowered("a subgraph of another form")
+        self.inside()
+        self.env.update(zip(graph.inputs, [self.env[value] for value in node.inputs], strict=True))
+        self.block(graph.block, into)
+        self.env.update({value: self.env[result] for value, result in zip(node.outputs, graph.outputs, strict=False)})
+        self.depth -= 1
+
+
+# -- items
+def operand_of(item: Item) -> tuple[Any] | None:
+    """What stands for an item while a kernel is traced, in a tuple of one; None when nothing does."""
+    if isinstance(item, Known):
+        return (item.value,)
+    if isinstance(item, Variable):
+        return None if item.meta is None else (item.meta,)
+    found = [operand_of(each) for each in item.items]
+    return None if None in found else (item.make([each[0] for each in found if each is not None]),)
+
+
+def leaves(items: Sequence[Item]) -> list[Variable]:
+    """The variables in items, in order."""
+    found: list[Variable] = []
+    for item in items:
+        if isinstance(item, Variable):
+            found.append(item)
+        elif isinstance(item, Group):
+            found += leaves(item.items)
+    return found
+
+
+def roots_of(item: Item) -> frozenset[Variable]:
+    """Whose memory an item may look into."""
+    if isinstance(item, Variable):
+        return item.roots
+    if isinstance(item, Group):
+        return frozenset().union(*[roots_of(each) for each in item.items])
+    return frozenset()
+
+
+def meta_of_item(item: Item) -> Meta | None:
+    """The facts of an item that is an array."""
+    return item.meta if isinstance(item, Variable) else None
+
+
+def is_there(item: Item) -> bool:
+    """Is it certainly not None?"""
+    if isinstance(item, Known):
+        return item.value is not None
+    return isinstance(item, Group) or item.meta is not None
+
+
+def contains_arrays(value: Any) -> bool:
+    """Is there an array in it?"""
+    if isinstance(value, list | tuple):
+        return any(map(contains_arrays, value))
+    return isinstance(value, np.ndarray)
+
+
+def key_of(value: Any) -> Any:
+    """A key under which only what is the same in every respect is found."""
+    if type(value) is Meta:
+        return value
+    if type(value) is float:
+        return float, repr(value)
+    if isinstance(value, list | tuple):
+        return type(value), tuple([key_of(each) for each in value])
+    return type(value), value
+
+
+# -- nodes
+def make_template(node: Node, values: list[Any]) -> Template | None:
+    """Trace the node's kernel. None when that cannot be done."""
+    handler = handler_of(node.kind)
+    if handler is not None and node.kind not in TRACEABLE_PRIMS:
+        return None
+
+    def call(given: list[Any]) -> Any:
+        if handler is not None:
+            return handler(node, given)
+        plan = plan_for(node)
+        found, args = (plan.overload, plan.arguments(given)) if plan is not None else from_values(node, given)
+        if found.mode != "plain":
+            raise Untraceable("writes")
+        result = traced_overload(found)._compute(args)
+        if len(found.schema.returns) > 1 and len(node.outputs) > 1 or len(node.outputs) != 1:
+            if not isinstance(result, list | tuple) or len(result) != len(node.outputs):
+                raise Untraceable("another number of results")
+            return tuple(result)
+        return (result,)
+
+    try:
+        result, steps, given = trace(call, values)
+    except Untraceable:
+        return None
+    if len(result) != len(node.outputs) or not all(map(is_simple, result)):
+        return None
+    return Template(steps, tuple(result), given)
+
+
+def is_simple(value: Any) -> bool:
+    """Is it a traced array, a number, a string, None, or a list or tuple of those?"""
+    if type(value) in (list, tuple):
+        return all(map(is_simple, value))
+    return is_traced(value) or value is None or type(value) in (int, float, bool, complex, str)
+
+
+_traced_overloads: dict[Overload, Overload] = {}
+
+
+def traced_overload(found: Overload) -> Overload:
+    """The same overload whose kernel gets the namespace for tracing."""
+    twin = _traced_overloads.get(found)
+    if twin is None:
+        twin = _traced_overloads[found] = Overload(found.schema, found.op, found.mode, found.outs)
+        kernel = found.kernel
+        twin.kernel = lambda xp, *values: kernel(NAMESPACE, *values)
+    return twin
+
+
+def visitor(node: Node) -> tuple[Callable[[list[Any]], Any], bool, bool]:
+    """A function from operands to results; whether it gives the sole result as it is; whether the results are new memory."""
+    if handler_of(node.kind) is None and node.kind[:1] != "^":
+        plan = plan_for(node)
+        if plan is not None:
+            fresh = plan.overload.fresh and plan.overload.mode == "plain"
+            if len(node.outputs) == 1:
+                return plan.overload if plan.plain else bound(plan), True, fresh
+            return lambda values: call_node(node, values), False, fresh
+    return lambda values: call_node(node, values), False, False
+
+
+def bound(plan: CallPlan) -> Callable[[list[Any]], Any]:
+    """An overload with the arguments that are attributes or defaults."""
+    overload, arguments = plan.overload, plan.arguments
+    return lambda values: overload(arguments(values))

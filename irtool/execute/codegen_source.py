@@ -1,0 +1,359 @@
+"""A lowered graph as the source of one flat Python function, and which node each of its lines runs.
+
+    def plan(v0, v1, work):
+        b0, b1 = work
+        add(v0, v1, b0)                 # 3
+        b2 = take2()
+        maximum(b0, v1, out=b2)         # 4
+        return [b2]
+
+The number behind `#` is the line of the IR. `b` are buffers, `c` constants, `v` all other values. Names and literals come from tables
+and numbers only: no text of the graph ever gets into the source.
+"""
+from __future__ import annotations
+
+import builtins
+import keyword
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.codegen_lower import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit
+from irtool.execute.codegen_trace import Meta
+from irtool.execute.memory import RECYCLED, WRITES_OUT, Buffer, MemoryPlan, Recycler
+from irtool.ir.graph import Node
+
+SMALL = 1 << 12
+"""Bytes below which a dead value may as well stay until the function returns."""
+KEYWORD_OUT = frozenset((np.maximum, np.minimum, np.concatenate, np.stack))
+"""Functions whose out= must be named."""
+METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape transpose swapaxes squeeze sum mean max min".split()}
+LITERALS = (int, bool, type(None))
+
+
+class Changed(Exception):
+    """An operator gave a result of other facts than it gave before."""
+
+
+def seen(value: Any, meta: Meta) -> Any:
+    """The value, if it is the array the plan was made for. Raises Changed."""
+    if type(value) is np.ndarray and value.shape == meta.shape and value.dtype == meta.dtype and value.strides == meta.strides:
+        return value
+    raise Changed
+
+
+class Source:
+    """Writes the function. `text`, `names` (its globals) and `nodes` (line -> node) are what comes out."""
+
+    def __init__(self, program: Program, memory: MemoryPlan) -> None:
+        self.program = program
+        self.memory = memory
+        self.lines: list[str] = []
+        self.nodes: list[Node | None] = []
+        self.names: dict[str, Any] = {"asarray": np.asarray, "array": np.array, "seen": seen, "__builtins__": {"range": range, "int": int,
+                                                                                                              "slice": slice}}
+        self.known: dict[int, str] = {}         # id of a constant or function -> its name
+        self.held: list[Any] = []               # what those ids belong to
+        self.local: dict[Variable, str] = {}
+        self.begun: set[int] = set()            # buffers that have been made
+        inputs = [self.name(variable) for variable in program.inputs]
+        self.write(0, f"def plan({', '.join([*inputs, 'work'])}):", None)
+        inside = [f"b{buffer.number}" for buffer in memory.inside]
+        if inside:
+            self.write(1, f"{', '.join(inside)}{',' if len(inside) == 1 else ''} = work", None)
+        self.own_constants()
+        self.block(program.body, 1, program.inputs, program.body.results)
+        self.write(1, f"return [{', '.join([self.item(item) for item in program.body.results])}]", None)
+        self.text = "\n".join(self.lines) + "\n"
+
+    def write(self, depth: int, text: str, node: Node | None) -> None:
+        """One line."""
+        self.lines.append("    " * depth + text + (f"  # {node.line}" if node is not None and node.line else ""))
+        self.nodes.append(node)
+
+    # -- names
+    def name(self, variable: Variable) -> str:
+        """What a variable is called."""
+        found = self.local.get(variable)
+        if found is None:
+            found = f"v{variable.number}"
+            if variable.constant is not None:
+                found = self.constant(variable.constant)
+            self.local[variable] = found
+        return found
+
+    def own_constants(self) -> None:
+        """Constants that someone may write into or keep are copied for each run."""
+        for variable in sorted(self.memory.lives.kept, key=lambda each: each.number):
+            if variable.constant is not None:
+                self.write(1, f"v{variable.number} = array({self.constant(variable.constant)})", None)
+                self.local[variable] = f"v{variable.number}"
+
+    def constant(self, value: Any, stem: str = "c") -> str:
+        """The global under which a value is found."""
+        found = self.known.get(id(value))
+        if found is None:
+            found = f"{stem}{len(self.known)}"
+            self.names[found] = value
+            self.known[id(value)] = found
+            self.held.append(value)
+        return found
+
+    def function(self, function: Any) -> str:
+        """The global under which a function is found: its own name, if that can be had."""
+        found = self.known.get(id(function))
+        if found is None:
+            found = getattr(function, "__name__", "")
+            if not is_free(found) or found in self.names:
+                found = f"f{len(self.known)}"
+            self.names[found] = function
+            self.known[id(function)] = found
+            self.held.append(function)
+        return found
+
+    # -- values
+    def item(self, item: Item) -> str:
+        """An item of the program."""
+        if isinstance(item, Variable):
+            return self.name(item)
+        if isinstance(item, Known):
+            return self.value(item.value)
+        inner = ", ".join([self.item(each) for each in item.items])
+        if item.make is list:
+            return f"[{inner}]"
+        return f"({inner},)" if item.items else "()"
+
+    def value(self, value: Any) -> str:
+        """An item, a tuple of them, or a plain value."""
+        if isinstance(value, Variable | Known | Group):
+            return self.item(value)
+        if type(value) in LITERALS:
+            return repr(value)
+        if type(value) is float and math.isfinite(value):
+            return repr(value)
+        if type(value) is tuple:
+            inner = ", ".join([self.value(each) for each in value])
+            return f"({inner},)" if value else "()"
+        if type(value) is list:
+            return f"[{', '.join([self.value(each) for each in value])}]"
+        if type(value) is slice:
+            return f"slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
+        if isinstance(value, np.dtype) and value.name.isidentifier():
+            self.names.setdefault(value.name, value)
+            return value.name
+        return self.constant(value)
+
+    # -- blocks
+    def block(self, lowered: Lowered, depth: int, owned: Iterable[Variable], results: Iterable[Item]) -> None:
+        """Instructions, and what may be let go of after each."""
+        dying = last_reads(lowered, owned, results)
+        before = len(self.lines)
+        for instruction in lowered.instructions:
+            if isinstance(instruction, Call):
+                self.call(instruction, depth)
+            elif isinstance(instruction, Visit):
+                self.visit(instruction, depth)
+            elif isinstance(instruction, Branch):
+                self.branch(instruction, depth)
+            else:
+                self.repeat(instruction, depth)
+            self.release(instruction, dying.get(id(instruction), ()), depth)
+        if len(self.lines) == before:
+            self.write(depth, "pass", None)
+
+    def release(self, instruction: Instruction, variables: Iterable[Variable], depth: int) -> None:
+        """Let go of what is worth it and has a name of its own."""
+        outs = [instruction.out] if isinstance(instruction, Call) else [] if isinstance(instruction, Repeat) else instruction.outs
+        taken = {self.name(out) for out in outs if out not in variables}
+        names: dict[str, None] = {}
+        for variable in variables:
+            place = self.memory.place.get(variable)
+            small = variable.meta is not None and variable.meta.nbytes < SMALL
+            if not small and variable.constant is None and (place is None or place.leaves) and self.name(variable) not in taken:
+                names[self.name(variable)] = None
+        if names:
+            self.write(depth, f"del {', '.join(names)}", None)
+
+    def call(self, call: Call, depth: int) -> None:
+        """One call of NumPy."""
+        out, meta = call.out, call.out.meta
+        assert meta is not None
+        args = [self.value(each) for each in call.args]
+        if call.way == "into":
+            self.local[out] = args[0]
+            self.write(depth, f"{self.function(call.function)}({', '.join(args)}, {self.out(call, args[0])})", call.node)
+            return
+        if call.way == "view" or call.way not in WRITES_OUT:
+            text = self.expression(call, args)
+            self.write(depth, f"{self.name(out)} = {text if call.way == 'view' or meta.shape else f'asarray({text})'}", call.node)
+            return
+        buffer = self.memory.place[out]
+        place = self.local[out] = f"b{buffer.number}"
+        text = f"{self.function(call.function)}({', '.join(args)}"
+        if buffer.leaves and buffer.number not in self.begun:
+            self.begun.add(buffer.number)
+            if meta.nbytes < RECYCLED:
+                self.write(depth, f"{place} = {text})" if meta.shape else f"{place} = asarray({text}))", call.node)
+                return
+            self.write(depth, f"{place} = {self.taker(buffer)}()", call.node)
+        self.write(depth, f"{text}, {self.out(call, place)})", call.node)
+
+    def out(self, call: Call, place: str) -> str:
+        """The argument that says where the result goes."""
+        return f"out={place}" if call.function in KEYWORD_OUT or not isinstance(call.function, np.ufunc) else place
+
+    def taker(self, buffer: Buffer) -> str:
+        """The function that gives memory for a buffer that leaves."""
+        name = f"take{buffer.number}"
+        self.names[name] = Recycler(buffer.meta).take
+        return name
+
+    def expression(self, call: Call, args: list[str]) -> str:
+        """A method, an index, or a function."""
+        named = [f"{name}={self.value(value)}" for name, value in call.named.items()]
+        if call.function is operator.getitem:
+            return f"{args[0]}[{args[1]}]"
+        if call.function is operator.pow:
+            return f"{args[0]} ** {args[1]}"
+        if call.function in METHODS:
+            return f"{args[0]}.{METHODS[call.function]}({', '.join([*args[1:], *named])})"
+        return f"{self.function(call.function)}({', '.join([*args, *named])})"
+
+    def visit(self, visit: Visit, depth: int) -> None:
+        """A node called as the interpreter calls it."""
+        name = self.constant(visit.function, "node")
+        text = f"{name}([{', '.join([self.item(item) for item in visit.args])}])"
+        outs = [self.name(out) for out in visit.outs]
+        if not visit.sole:
+            text = f"{', '.join(outs)}{',' if len(outs) == 1 else ''} = {text}" if outs else text
+            self.write(depth, text, visit.node)
+        elif visit.facts[0] is not None:
+            self.write(depth, f"{outs[0]} = seen({text}, {self.constant(visit.facts[0], 'm')})", visit.node)
+        else:
+            self.write(depth, f"{outs[0]} = {text}", visit.node)
+        if not visit.sole:
+            for out, meta in zip(outs, visit.facts, strict=True):
+                if meta is not None:
+                    self.write(depth, f"seen({out}, {self.constant(meta, 'm')})", visit.node)
+
+    def branch(self, branch: Branch, depth: int) -> None:
+        """if and else."""
+        if branch.tests_none:
+            test = " or ".join([f"{self.item(item)} is not None" for item in branch.condition])
+        else:
+            test = self.item(branch.condition[0])
+        for head, lowered in zip((f"if {test}:", "else:"), branch.blocks, strict=True):
+            self.write(depth, head, branch.node)
+            self.block(lowered, depth + 1, (), lowered.results)
+            self.assign(branch.outs, lowered.results, depth + 1, branch.node)
+
+    def assign(self, variables: list[Variable], items: list[Item], depth: int, node: Node) -> None:
+        """All at once, since one may be in the other."""
+        pairs = [(self.name(variable), self.item(item)) for variable, item in zip(variables, items, strict=True)]
+        pairs = [(left, right) for left, right in pairs if left != right]
+        if pairs:
+            self.write(depth, f"{', '.join([left for left, _ in pairs])} = {', '.join([right for _, right in pairs])}", node)
+
+    def repeat(self, loop: Repeat, depth: int) -> None:
+        """A loop: `for` where only the count ends it, else `while`."""
+        self.assign(loop.carried, loop.start, depth, loop.node)
+        counter = self.name(loop.counter)
+        limit, condition, again = loop.limit, loop.condition, loop.body.results[0]
+        endless = isinstance(limit, Known) and limit.value is None
+        if is_true(condition) and is_true(again) and not endless:
+            self.write(depth, f"for {counter} in range(int({self.item(limit)})):", loop.node)
+            self.body(loop, depth + 1)
+            return
+        number = loop.counter.number
+        self.write(depth, f"done{number} = 0", loop.node)
+        self.write(depth, f"go{number} = {self.item(condition)}", loop.node)
+        test = f"go{number}"
+        if not endless:
+            self.write(depth, f"most{number} = {self.item(limit)}", loop.node)
+            self.write(depth, f"most{number} = most{number} if most{number} is None else int(most{number})", loop.node)
+            test = f"(most{number} is None or done{number} < most{number}) and go{number}"
+        self.write(depth, f"while {test}:", loop.node)
+        self.write(depth + 1, f"{counter} = done{number}", loop.node)
+        self.write(depth + 1, f"done{number} += 1", loop.node)
+        self.body(loop, depth + 1, f"go{number}")
+
+    def body(self, loop: Repeat, depth: int, go: str = "") -> None:
+        """One round, and what is handed to the next."""
+        self.block(loop.body, depth, (), loop.body.results)
+        pairs = list(zip(loop.carried, loop.body.results[1:], strict=True))
+        left, right = [self.name(each) for each, _ in pairs], [self.item(each) for _, each in pairs]
+        if go:
+            left, right = [*left, go], [*right, self.item(loop.body.results[0])]
+        if left:
+            self.write(depth, f"{', '.join(left)} = {', '.join(right)}", loop.node)
+
+
+def is_free(name: str) -> bool:
+    """May a function be called by its own name?"""
+    return (name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and not hasattr(builtins, name) and name != "work"
+            and not name[-1].isdecimal())
+
+
+def is_true(item: Item) -> bool:
+    """Is it the constant True (or a number that counts as such)?"""
+    return isinstance(item, Known) and isinstance(item.value, bool | int) and bool(item.value)
+
+
+def last_reads(lowered: Lowered, owned: Iterable[Variable], results: Iterable[Item]) -> dict[int, list[Variable]]:
+    """By id of an instruction: the variables made in this block that nothing behind the instruction reads."""
+    later: set[Variable] = set()
+    for item in results:
+        reads_of(item, later)
+    mine = set(owned)
+    for instruction in lowered.instructions:
+        mine.update([instruction.out] if isinstance(instruction, Call) else
+                    instruction.carried if isinstance(instruction, Repeat) else instruction.outs)
+    dying: dict[int, list[Variable]] = {}
+    for instruction in reversed(lowered.instructions):
+        read: set[Variable] = set()
+        all_reads(instruction, read)
+        if isinstance(instruction, Call):
+            read.add(instruction.out)
+        else:
+            read.update(instruction.carried if isinstance(instruction, Repeat) else instruction.outs)
+        found = [variable for variable in read if variable in mine and variable not in later]
+        if found:
+            dying[id(instruction)] = sorted(found, key=lambda each: each.number)
+        later |= read
+    return dying
+
+
+def reads_of(value: Any, found: set[Variable]) -> None:
+    """The variables in an item, argument or tuple."""
+    if isinstance(value, Variable):
+        found.add(value)
+    elif isinstance(value, Group):
+        for each in value.items:
+            reads_of(each, found)
+    elif isinstance(value, tuple | list):
+        for each in value:
+            reads_of(each, found)
+
+
+def all_reads(instruction: Instruction, found: set[Variable]) -> None:
+    """What an instruction reads, in its blocks too."""
+    if isinstance(instruction, Call):
+        reads_of(instruction.args, found)
+        reads_of(tuple(instruction.named.values()), found)
+        return
+    if isinstance(instruction, Visit):
+        reads_of(tuple(instruction.args), found)
+        return
+    if isinstance(instruction, Branch):
+        reads_of(tuple(instruction.condition), found)
+        blocks = instruction.blocks
+    else:
+        reads_of((instruction.limit, instruction.condition, *instruction.start), found)
+        blocks = [instruction.body]
+    for block in blocks:
+        reads_of(tuple(block.results), found)
+        for inner in block.instructions:
+            all_reads(inner, found)
