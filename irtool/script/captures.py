@@ -118,15 +118,15 @@ class Captures:
         outputs = set(self.f.outputs)
         for value, own in list(self.captures.items()):
             node = self.exports.get(value, value).node
-            if node.kind == "aten::size" and len(node.inputs) == 1 and own.has_uses:
+            if node.kind in ("aten::size", "prim::dtype") and len(node.inputs) == 1 and own.has_uses:
                 whole = self.captures.get(node.inputs[0]) or self.inner_captures.get(node.inputs[0])
                 if whole is not None and whole.has_uses and value not in outputs:
-                    self.ask_size(own, whole, value in self.exports)
+                    self.ask(node.kind, own, whole, value in self.exports)
 
-    def ask_size(self, own: Value, whole: Value, is_inner: bool) -> None:
+    def ask(self, kind: str, own: Value, whole: Value, is_inner: bool) -> None:
         """A captured size is asked for in df: at the top, or in the branches that read it, where what was captured is there."""
         if not is_inner:
-            own.replace_all_uses_with(self.build.after(whole.node).node("aten::size", (whole,), output_types=(own.type,)).output)
+            own.replace_all_uses_with(self.build.after(whole.node).node(kind, (whole,), output_types=(own.type,)).output)
             return
         made: dict[Block, Value] = {}
         for user, slot in own.uses:
@@ -134,7 +134,7 @@ class Captures:
             while (owner := block.owning_node) is not None and owner.owner is not self.df.block:
                 block = owner.owner_block
             if block not in made:
-                made[block] = self.build.at_start(block).node("aten::size", (whole,), output_types=(own.type,)).output
+                made[block] = self.build.at_start(block).node(kind, (whole,), output_types=(own.type,)).output
             user.replace_input(slot, made[block])
 
     def lift(self, real_outputs: int) -> tuple[list[int], list[int]]:

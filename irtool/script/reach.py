@@ -9,7 +9,7 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.script.gradients import has_gradient
-from irtool.script.inlining import MUTATORS
+from irtool.script.items import MUTATORS
 
 CHOICE_KINDS = IF_KINDS | {"prim::GradOf"}
 """Kinds that run one block, or another, or (a `GradOf` without a gradient) none."""

@@ -18,13 +18,16 @@ from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
+from irtool.ir.shapes import shape_of
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import ListType, NamedTupleType, TensorType, TupleType, Type, spell
 from irtool.script.captures import SAME, Captures
+from irtool.script.changes import Changes
 from irtool.script.gradients import Formula, formula_of, has_own_formula
-from irtool.script.inlining import MUTATORS, Inliner
-from irtool.script.items import NONE, Item, Items, Known, elements, item_of
-from irtool.script.reach import CHOICE_KINDS, FLOATING, changed_lists, holds_tensors, requiring
+from irtool.script.inlining import Inliner
+from irtool.script.items import MUTATORS, NONE, Item, Items, Known, elements, item_of
+from irtool.script.reach import CHOICE_KINDS, FLOATING, holds_tensors, requiring
+from irtool.script.reverse_lists import LISTS, fill, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
@@ -66,12 +69,21 @@ class Differentiator(Captures):
     """One graph being differentiated."""
 
     def __init__(self, graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool, dtypes: Mapping[Value, str]) -> None:
+        self.changes = Changes(graph)
         super().__init__(graph, requiring(graph, flags, trust_types), modern, dtypes)
         self.reverse = Inliner(self.df, self.build, self.facts, self.take)
         self.forward = Inliner(graph, Builder(graph), self.facts)
         self.forward.sizes = {}
         self.block = self.df.block
         """Where nodes of df go."""
+        self.copies: dict[Value, Value] = {}
+        """Copy of a list of f -> the list, which changes afterwards."""
+        self.lengths: dict[Value, Value] = {}
+        """List of f -> its length, asked for once."""
+        self.unpacked_as: dict[Value, Sequence[Value]] = {}
+        """List of f -> the pieces that were taken out of it."""
+        self.codes: dict[Value, Value] = {}
+        """Value of f -> its dtype, which f asks for."""
 
     # -- the whole
     def run(self) -> Reverse:
@@ -103,9 +115,13 @@ class Differentiator(Captures):
         """The gradient of a value of f; an undefined one where there is none, remembered."""
         found = self.gradients.get(value)
         if found is None:
-            type = value.type if isinstance(value.type, ListType) else self.tensor
-            found = self.gradients[value] = self.build.node(self.df.dialect.undefined_kind, output_types=(type,)).output
+            found = self.gradients[value] = self.undefined(value)
         return found
+
+    def undefined(self, value: Value) -> Value:
+        """An undefined gradient for a value of f."""
+        type = value.type if isinstance(value.type, ListType) else self.tensor
+        return self.build.node(self.df.dialect.undefined_kind, output_types=(type,)).output
 
     def gradient_value(self, value: Value) -> Value:
         """The gradient of a value of f, as one value of df."""
@@ -145,33 +161,30 @@ class Differentiator(Captures):
     def sweep(self, block: Block) -> None:
         """The nodes of a block of f, last one first."""
         for node in reversed(block):
-            self.refuse_changes(node)
-            if any(value in self.needs for value in node.outputs):
+            if any(value in self.needs for value in node.outputs) or any(value in self.needs for value in self.changes.at.get(node, ())):
                 self.visit(node)
-
-    def refuse_changes(self, node: Node) -> None:
-        """Raises UnsupportedError where a gradient would have to go through a list that changes after it was made."""
-        for value in changed_lists(node):
-            if value in self.needs and any(user.kind == "prim::Return" or any(each in self.gradients for each in user.outputs)
-                                           for user, _ in value.uses if user.kind not in MUTATORS):
-                error = UnsupportedError(f"the gradient of %{value.name}, a list that changes after it was made, is not supported yet")
-                raise self.located(error, node)
 
     def visit(self, node: Node) -> None:
         """Hand the gradients of a node's results to its operands."""
-        if not any(value in self.gradients for value in node.outputs):
+        changed = self.changes.at.get(node, ())
+        if not any(value in self.gradients for value in (*node.outputs, *changed)):
             return
         self.build.at_end(self.block)
         self.reverse.new_block()
         try:
+            self.refuse_shared(changed)
             if node.kind in CHOICE_KINDS and 1 <= len(node.blocks) <= 2:
                 self.choose(node)
             elif node.kind in LOOP_KINDS:
                 reverse_loop(self, node)
             elif node.blocks:
                 raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+            elif changed:
+                undo(self, node)
             elif node.kind in STRUCTURE:
                 self.hand_on(node)
+            elif node.kind in LISTS and is_list(node.inputs[0]):
+                hand_on_list(self, node)
             elif node.kind in CASTS:
                 self.add_gradient(node.inputs[0], self.own(self.gradients[node.output]))
             elif node.kind == "prim::AutogradAdd":
@@ -183,14 +196,23 @@ class Differentiator(Captures):
         except Error as error:
             raise self.located(error, node) from None
 
+    def refuse_shared(self, changed: Sequence[Value]) -> None:
+        """Raises UnsupportedError, at the place, for a list that changes and may be held by more than one name."""
+        for value in changed:
+            if value in self.needs and value in self.changes.shared:
+                error = UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where the list has "
+                                         "a second name or is put into another one")
+                raise self.located(error, self.changes.shared[value])
+
     def choose(self, node: Node) -> None:
         """An `If`: an `If` on the same condition, which goes back through the branch that was taken. A `GradOf` is one on its gradients."""
         given = [self.gradients.get(value) for value in node.outputs]
         made = self.build.node("prim::If", (self.condition_of(node),))
         outer, outer_block = self.gradients, self.block
         branches: list[tuple[Block, dict[Value, Item]]] = []
+        threaded = {value: outer[value] for value in self.changes.at.get(node, ()) if value in outer}
         for inner in node.blocks:
-            self.gradients, self.block = {}, made.add_block()
+            self.gradients, self.block = dict(threaded), made.add_block()
             self.build.at_end(self.block)
             for value, item in zip(inner.outputs[:len(given)], given, strict=True):     # captures add results
                 if item is not None and value in self.needs:
@@ -199,7 +221,7 @@ class Differentiator(Captures):
             self.inner_gradients.update((value, item) for value, item in self.gradients.items() if inner.contains(value.node))
             branches.append((self.block, {value: item for value, item in self.gradients.items() if not inner.contains(value.node)}))
         if node.kind == "prim::GradOf":
-            branches.append((made.add_block(), {}))
+            branches.append((made.add_block(), dict(threaded)))
         reached = list(dict.fromkeys(value for _, found in branches for value in found if value in self.needs))
         for block, found in branches:
             self.build.at_end(block)
@@ -207,10 +229,12 @@ class Differentiator(Captures):
             for value in reached:
                 item = found.get(value)
                 if item is None:
-                    item = self.build.node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output
+                    item = self.undefined(value)
                 block.add_output(self.reverse.value(item, value.type))
         self.gradients, self.block = outer, outer_block
         self.build.at_end(self.block)
+        for value in threaded:      # lists that change: the gradient that was is changed back
+            outer.pop(value)
         for value in reached:
             output = made.add_output(self.df.fresh_id(), self.tensor if isinstance(value.type, TensorType) else value.type)
             self.note(output, value)
@@ -250,7 +274,11 @@ class Differentiator(Captures):
             raise UnsupportedError("the gradient of prim::TupleIndex is not supported yet; run lower-tuples first")
         found = [self.gradients.get(value, NONE) for value in node.outputs]
         if node.kind == "prim::ListUnpack":
-            found = self.whole(found, node.outputs)
+            made = node.inputs[0].node
+            if made.owner is node.owner and not made.blocks and not node.inputs[0].is_block_input and made.kind not in STRUCTURE:
+                self.unpacked_as[node.inputs[0]] = node.outputs     # an operator's list: its region puts zeros where there is none
+            else:
+                found = self.whole(found, node.outputs)
         if node.inputs[0] in self.needs:
             self.add_gradient(node.inputs[0], Items(found, node.kind == "prim::TupleUnpack", node.inputs[0].type))
 
@@ -259,22 +287,53 @@ class Differentiator(Captures):
         found = elements(item)
         if found is None:
             assert isinstance(item, Value)
-            is_tuple = isinstance(item.type, TupleType | NamedTupleType)
-            kind, types = ("prim::TupleUnpack", item.type.elements) if is_tuple else ("prim::ListUnpack", [self.tensor] * len(values))
-            found = list(self.build.node(kind, (item,), output_types=types).outputs)
-        for value, each in zip(values, found, strict=True):
+            if isinstance(item.type, TupleType | NamedTupleType):
+                found = list(self.build.node("prim::TupleUnpack", (item,), output_types=item.type.elements).outputs)
+            elif values:
+                found = unpack(self, item, values)
+        for value, each in zip(values, found or (), strict=True):
             if value in self.needs:
                 self.add_gradient(value, each)
 
-    def whole(self, found: Sequence[Item], values: Sequence[Value]) -> list[Item]:
-        """Gradients of the pieces of a list, zeros where there is none."""
+    def whole(self, found: Sequence[Item], values: Sequence[Value], is_one_there: bool = False) -> list[Item]:
+        """Gradients of the pieces of a list, zeros where there is none, or where one turns out to be undefined.
+
+        is_one_there: this stands in a region that runs when one of them is.
+        """
         whole: list[Item] = []
+        is_sure = is_one_there and len({item for item in found if item != NONE}) == 1
         for item, value in zip(found, values, strict=True):
             if item == NONE:
-                item = self.build.call("aten::zeros_like", self.take(value), type=self.tensor)
+                item = self.zeros(value, values[0])
+            elif isinstance(item, Value) and not is_sure:
+                item = self.where_defined(item, False, lambda there: there, partial(self.zeros, value, values[0]))
+            if isinstance(item, Value):
                 self.note(item, value)
             whole.append(item)
         return whole
+
+    def zeros(self, like: Value, first: Value) -> Value:
+        """Zeros of the size and dtype of a value of f, which need not be saved for that; `first` is the first of the pieces it is one of."""
+        type = self.facts.get(like, like.type)
+        old_text = not self.modern or self.df.dialect.attribute_arguments
+        if old_text or like in self.captures or like in self.inner_captures or not isinstance(type, TensorType):
+            return self.build.call("aten::zeros_like", self.take(like), type=self.tensor)
+        sizes = shape_of(type)
+        forward = self.forward.build
+        forward.after(like.node)
+        size = list(sizes) if sizes is not None else self.take(self.forward.size_of(like))
+        dtype = self.dtypes.get(like) or (like.type.dtype if isinstance(like.type, TensorType) else None)
+        none = self.build.constant(None)
+        return self.build.call("aten::zeros", size, dtype_code(dtype) if dtype is not None else self.code_of(like, first),
+                               none, none, none, type=self.tensor)
+
+    def code_of(self, value: Value, first: Value) -> Value:
+        """In df, the dtype of a value of f. The pieces of a list have one, unless they are of different tensors."""
+        made = value.node.inputs[0].node if value.node.kind == "prim::ListUnpack" else value.node
+        of = value if made.kind == "aten::broadcast_tensors" else first
+        if of not in self.codes:
+            self.codes[of] = self.forward.build.after(of.node).node("prim::dtype", (of,), output_types=(types.INT,)).output
+        return self.take(self.codes[of])
 
     def apply_formula(self, node: Node) -> None:
         """A `GradOf` around the backward half of the operator's formula."""
@@ -295,6 +354,7 @@ class Differentiator(Captures):
         self.reverse.new_block()
         turned = formula.is_conjugated and self.modern and not all(_is_complex(value.type) is False for item in (*arguments, *results)
                                                                    for value in _values(item) if _is_tensor(value))
+        given = [self.filled(item, result) for item, result in zip(given, results, strict=False)]
         if turned:
             given = [self.conjugate(item, count == 1) for item in given]
         env: dict[Value, Item] = dict(zip(formula.backward.inputs, [context, *given], strict=True))
@@ -330,8 +390,8 @@ class Differentiator(Captures):
             self.facts[found] = self.facts[item]
         return found
 
-    def where_defined(self, item: Value, is_defined: bool, make: Callable[[Value], Value]) -> Value:
-        """What `make` makes of a gradient; nothing of one that turns out to be undefined."""
+    def where_defined(self, item: Value, is_defined: bool, make: Callable[[Value], Value], other: Callable[[], Value] | None = None) -> Value:
+        """What `make` makes of a gradient; nothing, or what `other` makes, of one that turns out to be undefined."""
         if is_defined:
             return make(item)
         made = self.build.node("prim::If", (self.asked((item,)),))
@@ -341,8 +401,10 @@ class Differentiator(Captures):
         if not _is_tensor(item):
             item = self.build.node("prim::unchecked_unwrap_optional", (item,), output_types=(self.tensor,)).output
         block.add_output(make(item))
-        other = made.add_block()
-        other.add_output(self.build.at_end(other).node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output)
+        block = made.add_block()
+        self.build.at_end(block)
+        block.add_output(other() if other is not None
+                         else self.build.node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output)
         self.build.before(after)
         return made.add_output(self.df.fresh_id(), self.tensor)
 
@@ -391,7 +453,7 @@ class Differentiator(Captures):
         if slot == NONE or isinstance(argument, Known):
             return []
         if not isinstance(argument, Items):
-            return [(argument, slot)]
+            return [(self.copies.get(argument, argument), slot)]
         found = elements(slot)
         if found is None:
             assert isinstance(slot, Value)
@@ -417,12 +479,20 @@ class Differentiator(Captures):
         found: list[Item] = []
         for given, argument in zip(node_arguments(node, schema), schema.arguments, strict=False):
             if isinstance(given, Value):
-                found.append(item_of(given))
+                found.append(self.steady(given, node))
             elif isinstance(given, Literal):
                 found.append(Known(given.value))
             else:
                 found.append(Items([item_of(value) for value in given], False, argument.type))
         return schema, found
+
+    def steady(self, value: Value, node: Node) -> Item:
+        """What is known of an operand; of a list that changes later, a copy of what it is now."""
+        if not self.changes.is_changed(value) or not self.changes.changes_after(value, node):
+            return item_of(value)
+        copy = Builder(self.f).before(node).node("aten::list", (value,), output_types=(value.type,)).output
+        self.copies[copy] = value
+        return copy
 
     def results_of(self, node: Node, schema: Schema) -> list[Item]:
         """The results as the schema counts them: until 2018 a list was written as several results."""
@@ -435,9 +505,17 @@ class Differentiator(Captures):
         """What comes in for one result."""
         if isinstance(item, Items):
             values = [each for each in item.items if isinstance(each, Value)]
-            return Items(self.whole([self.gradients.get(value, NONE) for value in values], values), False, item.type)
+            return Items([self.gradients.get(value, NONE) for value in values], False, item.type)
         assert isinstance(item, Value)
         return self.gradient(item) if item in self.needs else NONE
+
+    def filled(self, given: Item, result: Item) -> Item:
+        """In a region: the gradient of a list, with zeros for the pieces that have none."""
+        if not isinstance(given, Items):
+            return fill(self, given, result) if isinstance(given, Value) and isinstance(result, Value) and is_list(given) else given
+        pieces = [each for each in result.items if isinstance(each, Value)] if isinstance(result, Items) else \
+            self.unpacked_as.get(result) if isinstance(result, Value) else None
+        return Items(self.whole(given.items, pieces, True), False, given.type) if pieces is not None else given
 
     def context_of(self, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
         """What the formula saves, as items of f; what is neither an argument nor a result is computed in f, behind the node."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from irtool.ir import types
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.graph import Block, Node, Value
-from irtool.script.inlining import MUTATORS
+from irtool.script.items import MUTATORS
 from irtool.script.reach import CHOICE_KINDS
 from irtool.script.rounds import Round, element_type, refuse_old_text, rounds_made
 
@@ -23,8 +23,9 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
     """Hand the gradients of a loop's results to what it starts with, and to what its body reads."""
     refuse_old_text(d, node)
     body = node.blocks[0]
-    slots = carried_back(d, node)
+    slots, reached = carried_back(d, node)
     results = [node.outputs[slot] for slot in slots]
+    threaded = [value for value in d.changes.at.get(node, ()) if value in d.needs and (value in d.gradients or value in reached)]
     count = rounds_made(d, node)
     last = d.build.node("aten::sub", (count, d.build.constant(1)), output_types=(types.INT,)).output
     made = d.build.node("prim::Loop", (count, d.build.constant(True), *[d.gradient_value(value) for value in results]))
@@ -41,21 +42,26 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
         d.note(gradient, value)
         if value in d.needs:
             d.add_gradient(value, d.own(gradient))
+    for value in threaded:      # a list that changes: its gradient changes from round to round
+        d.gradients[value] = inner.add_input(d.df.fresh_id(), value.type)
     d.sweep(body)
     d.build.at_end(inner)
     d.reverse.new_block()
-    inside, outside = d.gradients, [value for value in d.gradients if value in d.needs and not body.contains(value.node)]
+    inside = d.gradients
+    outside = [value for value in inside if value in d.needs and not body.contains(value.node) and value not in threaded]
     d.inner_gradients.update((value, item) for value, item in inside.items() if body.contains(value.node))
     inner.add_output(d.build.constant(True))
     for slot in slots:
         inner.add_output(d.gradient_value(body.inputs[slot + 1]))
+    for value in threaded:
+        inner.add_output(d.gradient_value(value))
     sums = [inner.add_input(d.df.fresh_id(), element_type(d, value.type)) for value in outside]
     for value, so_far in zip(outside, sums, strict=True):
         inner.add_output(d.reverse.value(d.sum(so_far, inside[value], value), value.type))
     d.gradients, d.block = outer, outer_block
     d.build.before(made)
     d.reverse.new_block()
-    for value in outside:
+    for value in (*threaded, *outside):
         made.add_input(d.gradient_value(value))
     d.build.at_end(d.block)
     for slot in slots:
@@ -63,22 +69,22 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
         if node.inputs[slot + 2] in d.needs:
             d.note(output, node.inputs[slot + 2])
             d.add_gradient(node.inputs[slot + 2], output)
-    for value in outside:
+    for value in (*threaded, *outside):
         d.gradients[value] = made.add_output(d.df.fresh_id(), element_type(d, value.type))
         d.note(made.outputs[-1], value)
 
 
-def carried_back(d: Differentiator, node: Node) -> list[int]:
-    """The carried values of a loop whose gradients go from round to round."""
+def carried_back(d: Differentiator, node: Node) -> tuple[list[int], set[Value]]:
+    """The carried values of a loop whose gradients go from round to round, and all values that gradients reach in it."""
     body = node.blocks[0]
     slots = {slot for slot, value in enumerate(node.outputs) if value in d.gradients and value in d.needs}
-    reached: set[Value] = set()
+    reached = {value for value in d.changes.at.get(node, ()) if value in d.gradients}
     while True:
         before = len(reached), len(slots)
         go_back(body, [body.outputs[slot + 1] for slot in slots], reached, d.needs)
         slots.update(slot for slot, value in enumerate(body.inputs[1:]) if value in reached)
         if before == (len(reached), len(slots)):
-            return sorted(slots)
+            return sorted(slots), reached
 
 
 def go_back(block: Block, results: Iterable[Value], reached: set[Value], needs: set[Value]) -> None:

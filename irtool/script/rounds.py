@@ -32,9 +32,14 @@ class Round:
         self.last: Node = index.node
         """The last of the nodes at the top of `own` that fetch what the round left."""
 
+    @property
+    def top(self) -> Node:
+        """The node behind which to fetch more."""
+        return self.last if self.last.owner is not None else self.index.node
+
     def fetch(self, captures: Captures, kind: str, whole: Value, type: Type) -> Value:
         """What a list holds for this round."""
-        made = Builder(captures.df).after(self.last).node(kind, (whole, self.index), output_types=(type,))
+        made = Builder(captures.df).after(self.top).node(kind, (whole, self.index), output_types=(type,))
         self.last = made
         return made.output
 
@@ -59,7 +64,8 @@ def keep(captures: Captures, value: Value, round: Round) -> Value:
     if value.is_block_input:
         build.at_start(round.body)
     else:
-        build.after(value.node)
+        filled = captures.kept.get(value)       # a list of values kept by a loop inside is full only behind that
+        build.after(value.node if filled is None else filled[1].body.owning_node or value.node)
     build.node("aten::append", (kept, value), output_types=(kept.type,))
     return kept
 
@@ -94,7 +100,7 @@ def hand_in(captures: Captures, value: Value, given: Value) -> None:
     if found is not None:
         inner, round = found
         type = element_type(captures, inner.type)
-        region = Builder(captures.df).after(round.last).node(
+        region = Builder(captures.df).after(round.top).node(
             "prim::GradOf", (given,), {"name": Attribute.of("aten::append", captures.df.dialect)}, (type,))
         body = region.add_block()
         body.add_output(Builder(captures.df).at_end(body).node("aten::__getitem__", (given, round.index), output_types=(type,)).output)
