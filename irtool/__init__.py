@@ -12,6 +12,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from irtool.execute.executor import Executor, compile
     from irtool.execute.gradients import vjp
     from irtool.interpret import register_python_op, run
     from irtool.ir.builder import Builder
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "parse": "irtool.text.parser",
     "run": "irtool.interpret", "vjp": "irtool.execute.gradients", "register_python_op": "irtool.interpret",
+    "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
     "gradcheck": "irtool.testing.gradcheck",
     "to_script": "irtool.script.to_python",
     "from_script": "irtool.script",
@@ -49,8 +51,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "OPS", "PASSES", "Block", "Builder", "Error", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager", "PipelineError",
-    "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "from_script", "gradcheck", "parse",
+    "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
+    "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "from_script", "gradcheck", "parse",
     "register_python_op", "run", "to_script", "verify", "vjp",
 ]
 

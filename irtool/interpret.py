@@ -9,7 +9,7 @@ wants an array. Lists and dicts have reference semantics, views share memory, in
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,13 +47,13 @@ class Step:
 
     __slots__ = ("node", "operands", "results", "early", "late", "enter")
 
-    def __init__(self, node: Node, early: tuple[Value, ...], late: tuple[Value, ...]) -> None:
+    def __init__(self, node: Node, early: tuple[Value, ...], late: tuple[Value, ...], is_closed: bool = False) -> None:
         self.node = node
         self.operands = node.inputs
         self.results = node.outputs
         self.early = early
         self.late = late
-        self.enter = _control(node)     # None for a node that `call` runs
+        self.enter = None if is_closed else _control(node)      # None for a node that `call` runs
 
 
 class Plan:
@@ -68,8 +68,10 @@ class Plan:
         self.own_results = own_results      # results defined in the block itself: gone from it once they are handed on
 
 
-def plan_block(block: Block, plans: dict[Block, Plan]) -> dict[Value, None]:
+def plan_block(block: Block, plans: dict[Block, Plan], closed: Container[Node] = ()) -> dict[Value, None]:
     """Work out last uses of a block and the blocks in it; gives the outer values it reads.
+
+    closed: nodes that are run as a whole though they own a graph.
 
     (Tuples are made of lists, not of generators: those leave a trace in CPython's free lists, and memory would seem to grow.)
     """
@@ -80,16 +82,16 @@ def plan_block(block: Block, plans: dict[Block, Plan]) -> dict[Value, None]:
     while node is not block.param_node and node is not block.return_node:
         inner: dict[Value, None] = {}       # dicts, not sets: the order in which values are released is the same every time
         for nested in node.blocks:
-            inner.update(plan_block(nested, plans))
+            inner.update(plan_block(nested, plans, closed))
         subgraph = node.subgraph
         if subgraph is not None and subgraph.block not in plans:
-            plan_block(subgraph.block, plans)
+            plan_block(subgraph.block, plans, closed)
         read = {**dict.fromkeys(node.inputs), **inner}
         dying = [value for value in read if value not in later and value.node.owner is block]
         early = tuple([value for value in dying if value not in inner]) if node.blocks else ()
         late = [value for value in dying if value in inner or not node.blocks]
         late += [value for value in node.outputs if value not in later]
-        steps.append(Step(node, early, tuple(late)))
+        steps.append(Step(node, early, tuple(late), node in closed))
         outer.update({value: None for value in read if value.node.owner is not block})
         later.update(read)
         node = node.prev
@@ -116,18 +118,19 @@ class Frame:
 class Walk:
     """One run of a graph: the values alive now, and a stack of blocks (no recursion)."""
 
-    __slots__ = ("env", "plans", "stack", "call", "observer")
+    __slots__ = ("env", "plans", "stack", "call", "observer", "closed")
 
-    def __init__(self, call: Call, observer: Observer | None) -> None:
+    def __init__(self, call: Call, observer: Observer | None, closed: Container[Node] = ()) -> None:
         self.env: dict[Value, Any] = {}
         self.plans: dict[Block, Plan] = {}
         self.stack: list[Frame] = []
         self.call = call
         self.observer = observer
+        self.closed = closed
 
     def run(self, graph: Graph, inputs: list[Any]) -> list[Any]:
         """Give the graph's results. Empties `inputs`, so that they can be freed when they are no longer needed."""
-        plan_block(graph.block, self.plans)
+        plan_block(graph.block, self.plans, self.closed)
         taken = list(inputs)
         inputs.clear()
         self.push(graph.block, taken, None, None)
@@ -186,15 +189,15 @@ class Walk:
         self.stack.append(Frame(plan, step, leave, state))
 
 
-def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None = None) -> list[Any]:
+def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None = None, closed: Container[Node] = ()) -> list[Any]:
     """Run `graph` on values that `call` understands; gives one value per output.
 
     `inputs` is emptied. Every value is let go of at its last use. An exception of `call` comes out as an `irtool.Error` that names the
-    node's line. Raises RunError when the number of inputs differs.
+    node's line. `call` also runs the nodes in `closed`, whatever they own. Raises RunError when the number of inputs differs.
     """
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
-    return Walk(call, observer).run(graph, inputs)
+    return Walk(call, observer, closed).run(graph, inputs)
 
 
 # -- control flow

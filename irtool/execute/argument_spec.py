@@ -1,0 +1,241 @@
+"""What a plan is made for: of each tensor among the inputs its dtype, rank and device, whether it is there and needs a gradient.
+
+Not in a spec: sizes, strides, values, numbers, strings. What is looked at follows from the types of the graph's inputs and is worked
+out once, as a short list of instructions, so that making a spec costs one loop over the inputs.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError
+from irtool.ir.graph import Graph
+from irtool.ir.types import (
+    UNDEFINED,
+    ListType,
+    NamedTupleType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    named_tuple_of,
+    spell,
+    tensor_type,
+    tuple_of,
+)
+from irtool.ops.arrays import CODES, dtype_named
+
+SKIP, TENSOR, PRESENCE, ENTER, LEAVE = range(5)
+"""What to do with the next value: nothing; note the tensor; note whether it is there; go into a tuple, out of it."""
+WORDS = ("Skip", "SpecializeTensor", "SpecializeOptional", "EnterTuple", "Leave")
+MAX_DEPTH = 128
+"""Tuples in tuples deeper than this are skipped as a whole."""
+
+UNDEFINED_RECORD, OTHER_RECORD = 0, 1
+"""No tensor; something else where old texts call everything a tensor."""
+_GRADIENT, _RANK, _DEVICE, _DTYPE = 2, 4, 1 << 10, 1 << 18
+_CODE = {dtype_named(name): code for code, name in reversed(CODES.items()) if name not in ("bfloat16", "complex32")}
+
+
+class ArgumentSpec:
+    """The key of a plan. Immutable; its hash is worked out once."""
+
+    __slots__ = ("records", "present", "_hash")
+
+    def __init__(self, records: tuple[int, ...], present: tuple[bool, ...]) -> None:
+        self.records = records
+        self.present = present
+        self._hash = hash((len(records), len(present), records, present))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArgumentSpec) and self.records == other.records and self.present == other.present
+
+    def __str__(self) -> str:
+        """The records as types: `Float(*, *, requires_grad=1, device=cpu), Tensor[AutogradZero]`; then which optional ones are there."""
+        words = [type_of_record(record).text for record in self.records] + ["present" if flag else "None" for flag in self.present]
+        return ", ".join(words) or "nothing"
+
+    def __repr__(self) -> str:
+        return f"<ArgumentSpec {self}>"
+
+    @property
+    def key(self) -> str:
+        """The hash key as it is printed: the records in hexadecimal, then a bit per optional argument. The same in every process."""
+        return ".".join([*(f"{record:07x}" for record in self.records), *("01"[flag] for flag in self.present)]) or "-"
+
+    @property
+    def requires_gradient(self) -> bool:
+        """Does a tensor need one?"""
+        return any(record & _GRADIENT for record in self.records)
+
+
+class SpecMaker:
+    """What to look at in the inputs of one graph."""
+
+    __slots__ = ("types", "instructions", "is_flat")
+
+    def __init__(self, graph: Graph) -> None:
+        self.types = [value.type for value in graph.inputs]
+        self.instructions: list[int] = []
+        for type in self.types:
+            self._compile(type, 0)
+        self.is_flat = ENTER not in self.instructions
+
+    def _compile(self, type: Type, depth: int) -> None:
+        at = len(self.instructions)
+        if is_noted(type):
+            self.instructions.append(TENSOR)
+        elif isinstance(type, OptionalType):
+            self.instructions.append(PRESENCE)
+        elif isinstance(type, TupleType) and depth < MAX_DEPTH:
+            self.instructions.append(ENTER)
+            for element in type.elements:
+                self._compile(element, depth + 1)
+            self.instructions.append(LEAVE)
+            if not {TENSOR, PRESENCE} & set(self.instructions[at:]):
+                self.instructions[at:] = [SKIP]     # nothing in it to look at
+        else:
+            self.instructions.append(SKIP)
+
+    def __str__(self) -> str:
+        return " ".join(WORDS[each] for each in self.instructions)
+
+    def make(self, values: Sequence[Any], requires_grad: Sequence[bool] = ()) -> ArgumentSpec:
+        """The spec of these inputs. `requires_grad` has a flag per input (none: no input needs a gradient); a tuple's is that of the
+        tensors in it. Raises RunError where a tuple is expected and something else is given.
+        """
+        if self.is_flat and not requires_grad:
+            present = tuple([value is not None for value, what in zip(values, self.instructions, strict=True) if what == PRESENCE])
+            return ArgumentSpec(tuple([record_of(value, 0) for value, what in zip(values, self.instructions, strict=True)
+                                       if what == TENSOR]), present)
+        records: list[int] = []
+        found: list[bool] = []
+        flags = [_GRADIENT if flag else 0 for flag in requires_grad] or [0] * len(values)
+        steps = iter(self.instructions)
+        for value, flag in zip(values, flags, strict=True):
+            self._visit(value, flag, steps, next(steps), records, found)
+        return ArgumentSpec(tuple(records), tuple(found))
+
+    def _visit(self, value: Any, flag: int, steps: Iterator[int], what: int, records: list[int], present: list[bool]) -> None:
+        if what == TENSOR:
+            records.append(record_of(value, flag))
+        elif what == PRESENCE:
+            present.append(value is not None)
+        elif what == ENTER:
+            elements = iter(value if isinstance(value, tuple) else ())
+            for what in steps:
+                if what == LEAVE:
+                    return
+                try:
+                    self._visit(next(elements), flag, steps, what, records, present)
+                except StopIteration:
+                    raise RunError("a tuple among the inputs has too few elements") from None
+
+
+def is_noted(type: Type) -> bool:
+    """Does it get a record: a tensor, or a list of them? Of a list only whether it is there and needs gradients is noted.
+
+    An absent tensor and an undefined one are both None here.
+    """
+    if isinstance(type, OptionalType):
+        type = type.element
+    if isinstance(type, ListType):
+        type = type.element.element if isinstance(type.element, OptionalType) else type.element
+    return isinstance(type, TensorType)
+
+
+def record_of(value: Any, flag: int = 0) -> int:
+    """What is noted of a tensor, as one number; `flag` is 2 where it needs a gradient (which only floating-point and complex ones can)."""
+    if value is None:
+        return UNDEFINED_RECORD
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return OTHER_RECORD | flag if isinstance(value, list) else OTHER_RECORD
+    if flag and dtype.kind not in "fc":
+        flag = 0
+    device = 0 if isinstance(value, np.ndarray | np.generic) else _DEVICE
+    rank: int = value.ndim
+    return OTHER_RECORD | flag | (rank + 1) * _RANK | device | _CODE[dtype] * _DTYPE
+
+
+def type_of_record(record: int) -> Type:
+    """What a record says, as a type."""
+    rank = (record // _RANK & 0xFF) - 1
+    if record == UNDEFINED_RECORD:
+        return UNDEFINED
+    if rank < 0:
+        return tensor_type(requires_grad=bool(record & _GRADIENT))
+    device = "cuda:0" if record & _DEVICE else "cpu"
+    return tensor_type(CODES[record // _DTYPE], (None,) * rank, None, bool(record & _GRADIENT), device)
+
+
+def spec_of_types(graph: Graph, types: Sequence[Type]) -> ArgumentSpec:
+    """The spec that inputs of these types would have. Raises RunError for a tensor whose dtype or rank is not said."""
+    maker = SpecMaker(graph)
+    if len(types) != len(graph.inputs):
+        raise RunError(f"the spec has {len(types)} types, the graph takes {len(graph.inputs)} inputs")
+    flags = [isinstance(type, TensorType) and type.requires_grad is True for type in types]
+    return maker.make([_sample(type, declared) for type, declared in zip(types, maker.types, strict=True)], flags)
+
+
+def _sample(type: Type, declared: Type) -> Any:
+    """A value of a type, as small as can be."""
+    if isinstance(type, TensorType):
+        if type.undefined:
+            return None
+        if type.dtype is None or type.sizes is None:
+            raise RunError(f"a spec needs dtype and rank of each tensor, such as Float(*, *), not {type}")
+        return np.zeros((0,) * len(type.sizes), dtype_named(type.dtype))
+    if isinstance(type, TupleType):
+        parts = declared.elements if isinstance(declared, TupleType) else type.elements
+        return tuple([_sample(each, part) for each, part in zip(type.elements, parts, strict=False)])
+    return None if type.key == "None" else []
+
+
+def specialize_inputs(graph: Graph, spec: ArgumentSpec) -> list[bool]:
+    """Write into the types of a graph's inputs what the spec says; an absent optional input is None wherever it was read.
+
+    Gives for each input whether it is there. The signature stays: an absent input is still taken.
+    """
+    records, present = iter(spec.records), iter(spec.present)
+    there: list[bool] = []
+    absent = []
+    for value in graph.inputs:
+        old = value.type
+        new, is_there = _specialized(old, records, present)
+        there.append(is_there)
+        if isinstance(old, OptionalType) and not is_there:
+            absent.append(value)
+        elif new is not old:
+            value.type = spell(new, graph.dialect)
+    if absent:
+        from irtool.ir.builder import Builder
+
+        none = Builder(graph).at_start(graph.block).constant(None)
+        for value in absent:
+            value.replace_all_uses_with(none)
+    return there
+
+
+def _specialized(type: Type, records: Iterator[int], present: Iterator[bool], depth: int = 0) -> tuple[Type, bool]:
+    if is_noted(type):
+        record = next(records)
+        inner = type.element if isinstance(type, OptionalType) else type
+        if record == UNDEFINED_RECORD:
+            return UNDEFINED if isinstance(type, TensorType) else type, False
+        told = isinstance(inner, TensorType) and record & ~_GRADIENT != OTHER_RECORD
+        return type_of_record(record) if told else inner, True
+    if isinstance(type, OptionalType):
+        is_there = next(present)
+        return type.element if is_there else type, is_there
+    if isinstance(type, TupleType) and depth < MAX_DEPTH:
+        parts = [_specialized(element, records, present, depth + 1)[0] for element in type.elements]
+        if all(new is old for new, old in zip(parts, type.elements, strict=True)):
+            return type, True
+        return named_tuple_of(type.names, parts) if isinstance(type, NamedTupleType) else tuple_of(parts), True
+    return type, True

@@ -1,0 +1,286 @@
+"""Running a graph that has an explicit gradient, on the tape: f forwards, what df needs saved, df in an executor of its own backwards."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from irtool.execute.tape import Function, Variable, Version, edge_of
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import code_of
+from irtool.script.reverse import Reverse
+
+if TYPE_CHECKING:
+    from irtool.execute.executor import Executor
+
+Runner = Callable[[Sequence[Any]], list[Any]]
+
+
+class Differentiable:
+    """A gradient pair ready to run: what runs f, the executor of df, and the index lists. Shared by all runs of a plan."""
+
+    __slots__ = ("pair", "run", "backward")
+
+    def __init__(self, pair: Reverse, run: Runner, backward: Executor) -> None:
+        self.pair = pair
+        self.run = run
+        self.backward = backward
+
+    def __call__(self, operands: Sequence[Any], versions: Versions | None = None) -> list[Any]:
+        """f's real outputs for operands that may be Variables; where one of them needs a gradient, the outputs remember this step.
+
+        versions: knows the memory that is written into, where anything is.
+        """
+        pair = self.pair
+        outputs = self.run([detached(value) for value in operands])
+        real = outputs[:pair.real_outputs]
+        if not any(needs_gradient(operands[index]) for index in pair.output_vjps):
+            return [on_tape(value, None, None, versions) for value in real]
+        function = GraphBackward(self, operands, outputs, versions)
+        places = dict(zip(pair.input_vjps, function.places, strict=True))
+        return [on_tape(value, function, places.get(index), versions) for index, value in enumerate(real)]
+
+
+class Saved:
+    """A value kept for df: a tensor with where it came from and how often its memory had been written into; or a list; or anything.
+
+    An output of the step itself is kept without the step, which would keep itself alive, and gets it back when it is unpacked.
+    """
+
+    __slots__ = ("data", "edge", "version", "count", "is_output")
+
+    def __init__(self, value: Any, is_output: bool = False) -> None:
+        self.is_output = is_output
+        self.edge: Any = None
+        self.version: Version | None = None
+        self.count = 0
+        if isinstance(value, list):
+            self.data: Any = [Saved(each, is_output) for each in value]     # the list itself may change until df runs
+        elif isinstance(value, Variable):
+            self.data = value.data
+            self.edge = None if is_output else edge_of(value)
+            self.version = value.version
+            self.count = 0 if value.version is None else value.version.count
+        else:
+            self.data = value
+
+    def unpack(self, create_graph: bool, outputs: Any = None) -> Any:
+        """The value, as a Variable where it is a tensor with a gradient. Raises RunError for a tensor written into since."""
+        if isinstance(self.data, list):
+            given = outputs if isinstance(outputs, list) else [None] * len(self.data)
+            return [each.unpack(create_graph, one) for each, one in zip(self.data, given, strict=True)]
+        if self.version is not None and self.version.count != self.count:
+            raise RunError("one of the variables needed for gradient computation has been modified by an inplace operation: it is at "
+                           f"version {self.version.count}; expected version {self.count} instead")
+        edge = outputs if self.is_output else self.edge
+        if not create_graph or edge is None:
+            return self.data
+        return Variable(self.data, edge[0], edge[1], self.version)
+
+
+class GraphBackward(Function):
+    """One forward run of a Differentiable, waiting to be walked back."""
+
+    __slots__ = ("owner", "places", "saved", "operand_counts", "operands", "pieces")
+
+    def __init__(self, owner: Differentiable, operands: Sequence[Any], outputs: list[Any], versions: Versions | None) -> None:
+        pair = owner.pair
+        edges: list[tuple[Function, int] | None] = []
+        self.operand_counts: list[int | None] = []      # of each gradient df gives: None for a tensor, else the length of the list
+        self.operands: list[Metadata | None] = []
+        for index in pair.output_vjps:
+            given = operands[index]
+            pieces = given if isinstance(given, list | tuple) else [given]
+            self.operand_counts.append(len(pieces) if isinstance(given, list | tuple) else None)
+            edges += [edge_of(piece) for piece in pieces]
+            self.operands += [metadata_of(piece) for piece in pieces]
+        self.places: list[Any] = []         # of each gradient df takes: its slot, or a list of them
+        self.pieces: list[Metadata | None] = []
+        for index in pair.input_vjps:
+            output = outputs[index]
+            start = len(self.pieces)
+            if isinstance(output, list):
+                self.pieces += [metadata_of(piece) for piece in output]
+                self.places.append(list(range(start, len(self.pieces))))
+            else:
+                self.pieces.append(metadata_of(output))
+                self.places.append(start)
+        super().__init__(edges, len(self.pieces))
+        self.owner = owner
+        self.saved = [Saved(operands[index]) for index in pair.captured_inputs]
+        self.saved += [Saved(on_tape(outputs[index], None, None, versions), True) for index in pair.captured_outputs]
+
+    def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
+        """Run df."""
+        pair = self.owner.pair
+        values = [self._gathered(place, gradients) for place in self.places]
+        slots = dict(zip(pair.input_vjps, self.places, strict=True))
+        own = [None] * len(pair.captured_inputs) + [self._edges(slots.get(index)) for index in pair.captured_outputs]
+        values += [saved.unpack(create_graph, outputs) for saved, outputs in zip(self.saved, own, strict=True)]
+        handed = self.owner.backward.run_on_tape(values, create_graph)
+        found: list[Any] = []
+        for gradient, count in zip(handed, self.operand_counts, strict=True):
+            if count is None:
+                found.append(gradient)
+            else:
+                found += list(gradient) if isinstance(gradient, list | tuple) else [None] * count
+        if len(found) != len(self.edges):
+            raise RunError(f"a list of {len(self.edges)} tensors got {len(found)} gradients")
+        return [each if metadata is None else metadata.fitted(each, create_graph)
+                for each, metadata in zip(found, self.operands, strict=True)]
+
+    def _gathered(self, place: Any, gradients: list[Any]) -> Any:
+        """What df is given for one output: a gradient, or the list of them, with zeros for those that are missing."""
+        if not isinstance(place, list):
+            return gradients[place]
+        if all(gradients[slot] is None for slot in place):
+            return None
+        found = []
+        for slot in place:
+            metadata = self.pieces[slot]
+            found.append(metadata.zeros() if gradients[slot] is None and metadata is not None else gradients[slot])
+        return found
+
+    def _edges(self, place: Any) -> Any:
+        """Where gradients of an output of this step go."""
+        if isinstance(place, list):
+            return [(self, slot) for slot in place]
+        return None if place is None else (self, place)
+
+
+class Metadata(NamedTuple):
+    """Shape and dtype of a tensor, which its gradient has too."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+    def zeros(self) -> Any:
+        """A gradient of zeros."""
+        return np.zeros(self.shape, self.dtype)
+
+    def fitted(self, gradient: Any, create_graph: bool) -> Any:
+        """A gradient with this shape and dtype, as a Variable: what was broadcast is summed."""
+        if gradient is None:
+            return None
+        if not isinstance(gradient, Variable):
+            gradient = Variable(np.asarray(gradient))
+        if gradient.data.shape != self.shape:
+            gradient = small("sum_to")(gradient, list(self.shape), create_graph)
+        if gradient.data.dtype != self.dtype:
+            if gradient.data.dtype.kind == "c" and self.dtype.kind != "c":
+                gradient = small("real")(gradient, create_graph)
+            if gradient.data.dtype != self.dtype:
+                gradient = small("cast")(gradient, code_of(self.dtype), create_graph)
+        return gradient
+
+
+def metadata_of(value: Any) -> Metadata | None:
+    """Shape and dtype of a tensor of floating-point or complex numbers; None for anything else."""
+    data = value.data if isinstance(value, Variable) else value
+    if not isinstance(data, np.ndarray) or data.dtype.kind not in "fc":
+        return None
+    return Metadata(data.shape, data.dtype)
+
+
+SMALL = {
+    "add": """graph(%a : Tensor, %b : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %2 : Tensor = aten::add(%a, %b, %1)
+  return (%2)""",
+    "sum_to": """graph(%a : Tensor, %shape : int[]):
+  %2 : Tensor = aten::_grad_sum_to_size(%a, %shape)
+  return (%2)""",
+    "real": """graph(%a : Tensor):
+  %1 : Tensor = aten::real(%a)
+  return (%1)""",
+    "cast": """graph(%a : Tensor, %dtype : int):
+  %2 : bool = prim::Constant[value=0]()
+  %3 : NoneType = prim::Constant()
+  %4 : Tensor = aten::to(%a, %dtype, %2, %2, %3)
+  return (%4)""",
+}
+"""What gradients need on their way besides the gradients of operators."""
+
+
+class Small:
+    """One of these graphs, run with the operands as they are or on the tape."""
+
+    def __init__(self, text: str) -> None:
+        from irtool.execute.executor import Executor
+        from irtool.text.parser import parse
+
+        self.executor = Executor(parse(text).graph())
+
+    def __call__(self, *given: Any) -> Any:
+        """One Variable, of operands and, last, whether it needs gradients in turn."""
+        *operands, create_graph = given
+        found = self.executor.run_on_tape(operands, create_graph)[0]
+        return found if isinstance(found, Variable) else Variable(np.asarray(found))
+
+
+@cache
+def small(name: str) -> Small:
+    """One of SMALL."""
+    return Small(SMALL[name])
+
+
+def summed(a: Any, b: Any, create_graph: bool) -> Any:
+    """The sum of two gradients."""
+    if create_graph:
+        return small("add")(a, b, True)
+    return Variable(np.add(a.data, b.data))
+
+
+class Versions:
+    """The version of each piece of memory, found by the array that owns it."""
+
+    __slots__ = ("known",)
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Any, Version]] = {}
+
+    def of(self, array: Any) -> Version:
+        """The version shared by all arrays in one piece of memory."""
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        found = self.known.get(id(array))
+        if found is None:
+            found = self.known[id(array)] = (array, Version())      # holds the array, so that its id stays its own
+        return found[1]
+
+
+def on_tape(value: Any, function: Function | None, place: Any, versions: Versions | None) -> Any:
+    """A value as the tape has it: arrays as Variables, in lists and tuples too; with the step that made them, where one did.
+
+    What is not floating point has a place among the gradients, so that places do not shift, and no gradient.
+    """
+    if isinstance(value, np.ndarray):
+        slot = place if isinstance(place, int) and value.dtype.kind in "fc" else None
+        version = None if versions is None else versions.of(value)
+        return Variable(value, None, 0, version) if function is None or slot is None else Variable(value, function, slot, version)
+    if isinstance(value, list):
+        places = place if isinstance(place, list) else [None] * len(value)
+        return [on_tape(each, function, one, versions) for each, one in zip(value, places, strict=True)]
+    if isinstance(value, tuple):
+        return tuple([on_tape(each, None, None, versions) for each in value])
+    return value
+
+
+def detached(value: Any) -> Any:
+    """The value without the tape."""
+    if isinstance(value, Variable):
+        return value.data
+    if isinstance(value, list):
+        return [detached(each) for each in value]
+    if isinstance(value, tuple):
+        return tuple([detached(each) for each in value])
+    return {key: detached(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def needs_gradient(value: Any) -> bool:
+    """Does it hold a Variable that needs a gradient?"""
+    if isinstance(value, Variable):
+        return value.function is not None
+    return isinstance(value, list | tuple) and any(map(needs_gradient, value))

@@ -1,0 +1,182 @@
+"""The graph executor: a plan per kind of inputs, made when first needed and kept.
+
+    executor = irtool.compile(graph)
+    outputs = executor(x, y)                                    # optimised for the dtypes and ranks of x and y
+    gradients = executor.vjp([x, y], [cotangent], wrt=[0, 1])
+    executor.stats["execution_plan_cache_hit"]
+
+Inputs of equal dtypes and ranks share a plan (`irtool.execute.argument_spec`); what a plan is made of is in `irtool.execute.phases`. The
+graph is copied and never changed. Executors may be called from several threads: one lock per executor guards its plans, and as plans are
+made under it, no plan is made twice.
+"""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from threading import Lock, local
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
+from irtool.execute.differentiable import detached, needs_gradient
+from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
+from irtool.execute.recorded import Recorded
+from irtool.ir.errors import RunError
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
+from irtool.ir.rewrite import clone_graph
+from irtool.ops.arrays import seeded
+from irtool.values import accept, copied, delivered
+
+
+class Counters:
+    """What an executor, with those it made for gradients, has done so far."""
+
+    __slots__ = ("counts", "lock")
+    NAMES = ("graph_executors_constructed", "graph_executor_invocations", "execution_plan_cache_hit", "execution_plan_cache_miss")
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(self.NAMES, 0)
+        self.lock = Lock()
+
+    def count(self, name: str) -> None:
+        """One more of these; safe from several threads."""
+        with self.lock:
+            self.counts[name] += 1
+
+
+class _Last(local):
+    """Per thread: the graph that ran last."""
+
+    graph: weakref.ref[Graph] | None = None
+
+
+_last = _Last()
+
+
+def last_executed_graph() -> Graph | None:
+    """The optimised graph that an executor of this thread ran last; None when there is none, or it is gone."""
+    return _last.graph() if _last.graph is not None else None
+
+
+class Executor:
+    """Runs a graph through plans. See the module."""
+
+    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "_lock", "__weakref__")
+
+    def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
+        self.graph = clone_graph(graph)
+        self.options = options or Options()
+        self.counters = counters or Counters()
+        self.counters.count("graph_executors_constructed")
+        self.spec_maker = SpecMaker(self.graph)
+        self.plans: dict[ArgumentSpec, ExecutionPlan] = {}
+        self.fallback: ExecutionPlan | None = None
+        self.writes = writes(self.graph)
+        self._lock = Lock()
+
+    # -- for users
+    def __call__(self, *inputs: Any, seed: int = 0) -> list[Any]:
+        """Run on NumPy arrays and Python values, one per input; gives one value per output, as `irtool.run` does.
+
+        The caller's arrays are never modified; outputs may be views of inputs where torch gives views. Raises RunError for wrong inputs
+        and for what torch would raise, UnsupportedError for an operator that is not there yet.
+        """
+        values = self.accepted(inputs)
+        with np.errstate(all="ignore"), seeded(seed):
+            results = self.execute(values)
+        return self.delivered(results)
+
+    def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
+        """Gradients of the inputs named by `wrt`, as `irtool.vjp` gives them: None where no gradient can reach.
+
+        cotangents: one per output, tensors in tuples and lists counted one by one; None: the output takes no part.
+        """
+        return self.record(inputs, wrt, seed=seed).backward(cotangents)
+
+    def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:
+        """Run forwards and remember what gradients of the inputs named by `wrt` will need: `.outputs`, `.backward(cotangents)`."""
+        return Recorded.of(self, inputs, wrt, seed)
+
+    def plan_for(self, *inputs: Any, wrt: Sequence[int] = ()) -> ExecutionPlan:
+        """The plan that inputs such as these run, made if need be; `.graph` is what is executed."""
+        values = self.accepted(inputs)
+        flags = [index in wrt for index in range(len(values))] if wrt else []
+        with np.errstate(all="ignore"), seeded(0):
+            return self.get_plan(values, flags)
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """The four counters: executors made (for gradients too), calls, plans found, plans made."""
+        return dict(self.counters.counts)
+
+    # -- running
+    def accepted(self, inputs: Sequence[Any]) -> list[Any]:
+        """The inputs as graphs take them. Raises RunError."""
+        declared = self.graph.inputs
+        if len(inputs) != len(declared):
+            raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}")
+        return [accept(value, one) for value, one in zip(inputs, declared, strict=True)]
+
+    def delivered(self, results: Sequence[Any]) -> list[Any]:
+        """The outputs as callers get them."""
+        return [delivered(result, declared.type) for result, declared in zip(results, self.graph.outputs, strict=True)]
+
+    def execute(self, values: list[Any]) -> list[Any]:
+        """Run on values that have been accepted."""
+        plan = self.get_plan(values, ())
+        _last.graph = weakref.ref(plan.graph)
+        return plan.run(copied(values) if self.writes else values)
+
+    def run_on_tape(self, values: Sequence[Any], records: bool) -> list[Any]:
+        """Run on values that may be Variables; with `records`, what they need for gradients is remembered and outputs are Variables."""
+        plain = [detached(value) for value in values]
+        flags = [needs_gradient(value) for value in values] if records else []
+        if not any(flags):
+            return self.execute(plain)
+        plan = self.get_plan(plain, flags)
+        _last.graph = weakref.ref(plan.graph)
+        return plan.record(list(values))
+
+    # -- plans
+    def get_plan(self, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:
+        """The plan for these values, where those whose flag is set need gradients."""
+        self.counters.count("graph_executor_invocations")
+        if not self.options.optimize:
+            with self._lock:
+                if self.fallback is None:
+                    self.fallback = fallback_plan(self)
+                return self.fallback
+        spec = self.spec_maker.make(values, flags)
+        with self._lock:
+            plan = self.plans.get(spec)
+            self.counters.count("execution_plan_cache_miss" if plan is None else "execution_plan_cache_hit")
+            if plan is None:
+                plan = self.plans[spec] = make_plan(self, spec, values, flags)
+            return plan
+
+    def nested(self, graph: Graph) -> Executor:
+        """An executor for a graph of gradients that this one made; it counts together with this one."""
+        return Executor(graph, self.options, self.counters)
+
+
+def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "numpy") -> Executor:
+    """An executor for a graph, or a Module of one; calls of other graphs of the Module are opened.
+
+    optimize: False runs the graph as it stands, with the required passes only. backend: what arrays are, "numpy" or "cupy".
+    """
+    if backend not in ("numpy", "cupy"):
+        raise RunError(f"compile: backend={backend!r}; expected 'numpy' or 'cupy'")
+    if isinstance(graph, Module):
+        graph = opened(graph)
+    if not isinstance(graph, Graph):
+        raise RunError(f"compile: expected a Module or a Graph, got {type(graph).__name__}")
+    return Executor(graph, Options(optimize, backend))
+
+
+def opened(module: Module) -> Graph:
+    """The only graph of a module, or its first one when that calls the others. Raises Error where it is not clear which one."""
+    if len(module.graphs) == 1:
+        return module.graph()
+    return module.graph()

@@ -1,0 +1,138 @@
+"""From a graph and a spec of its inputs to the graph that is run: which passes, in which order, and why.
+
+The order is torch's of 2019. "Differentiable" rewrites leave operators that have gradients, so they may be done before gradients are
+thought of; the others may make nodes without gradients, and are done only inside graphs that have an explicit gradient already, or
+when none is wanted.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.graph import Graph
+from irtool.ir.rewrite import clone_graph
+from irtool.ir.types import TENSOR, Type, spell
+from irtool.passes import BY_NAME
+from irtool.passes.erase_shapes import without_shapes
+from irtool.passes.specialize_undef import Specializer
+
+Told = Callable[[str, Graph], None]
+"""Called after each pass with its name and the graph."""
+
+Steps = tuple[tuple[str, str], ...]
+
+STRUCTURE: Steps = (
+    ("lower-tuples", "tuples hide the values that the later passes want to see"),
+)
+REQUIRED: Steps = (
+    ("lower-grad-of", "a region of gradients that could not be decided asks when it runs; nothing runs a GradOf"),
+    ("remove-expands", "operators broadcast themselves"),
+    ("dce", "what is left of the decided regions"),
+)
+"""What always happens, optimised or not; the regions of gradients that can be decided are decided before."""
+PROPAGATE: Steps = (
+    ("constant-propagation", "types depend on constants"),
+    ("propagate-requires-grad", "which values need gradients"),
+)
+DIFFERENTIABLE: Steps = (
+    ("dce", "nothing dead is looked at"),
+    ("cse", "merges what is equal"),
+    ("constant-pooling", "equal constants become one value"),
+    ("peephole", "rules that need operands to be constants"),
+    ("constant-propagation", "what peephole found out"),
+    ("cse", "what became equal"),
+)
+FINAL: Steps = (("dce", "nothing dead is run"),)
+
+Custom = Callable[[Graph], bool]
+_custom_passes: list[Custom] = []
+
+
+def register_custom_pass(function: Custom) -> Custom:
+    """Have `function(graph) -> changed` called on every graph that is about to be compiled and needs no further gradients.
+
+    It may rewrite the graph as it likes, as long as results stay. Gives the function, so that it can be used as a decorator.
+    """
+    _custom_passes.append(function)
+    return function
+
+
+def clear_custom_passes() -> None:
+    """Forget all custom passes."""
+    _custom_passes.clear()
+
+
+class Phases:
+    """The passes of one compilation. `told` hears of each."""
+
+    def __init__(self, told: Told | None = None) -> None:
+        self.told = told
+
+    def run(self, graph: Graph, steps: Steps) -> None:
+        """These passes on a graph, in order."""
+        for name, _ in steps:
+            graph.forget_names()
+            BY_NAME[name].function(graph)
+            self.tell(name, graph)
+
+    def tell(self, name: str, graph: Graph) -> None:
+        """A pass has run."""
+        if self.told is not None:
+            self.told(name, graph)
+
+    def copy(self, graph: Graph) -> Graph:
+        """A copy that says nothing of shapes: those of a trace hold for its inputs only."""
+        copy = clone_graph(graph)
+        forget_shapes(copy)
+        return copy
+
+    def required(self, graph: Graph, there: Sequence[bool]) -> None:
+        """Phase 1."""
+        graph.forget_names()
+        Specializer(graph, list(there)).run()
+        self.tell("specialize-undef", graph)
+        self.run(graph, REQUIRED)
+
+    def specialized(self, graph: Graph, spec: ArgumentSpec) -> Graph:
+        """Phases 0 to 2: a copy of the graph for one spec."""
+        copy = self.copy(graph)
+        there = specialize_inputs(copy, spec)
+        self.tell("specialize-types", copy)
+        self.run(copy, STRUCTURE)
+        self.required(copy, there)
+        self.run(copy, PROPAGATE)
+        return copy
+
+    def differentiable(self, graph: Graph) -> None:
+        """Phase 3: rewrites that leave operators with gradients."""
+        self.run(graph, DIFFERENTIABLE)
+
+    def without_gradients(self, graph: Graph) -> None:
+        """Phase 5: rewrites of a graph whose operators need no gradients any more."""
+        for function in _custom_passes:
+            graph.forget_names()
+            function(graph)
+            self.tell(getattr(function, "__name__", "custom"), graph)
+        self.run(graph, FINAL)
+
+    def fallback(self, graph: Graph, there: Sequence[bool]) -> Graph:
+        """A copy with the required passes only."""
+        copy = self.copy(graph)
+        self.required(copy, there)
+        return copy
+
+
+def forget_shapes(graph: Graph) -> None:
+    """Tensor types say nothing any more, but those of constants, whose dtypes their text may leave to them."""
+    plain = spell(TENSOR, graph.dialect)
+    erased: dict[Type, Type] = {}
+    for value in graph.values():
+        if value.node.kind in CONSTANT_KINDS:
+            continue
+        old = value.type
+        new = erased.get(old)
+        if new is None:
+            new = erased[old] = without_shapes(old, plain)
+        if new is not old:
+            value.type = new

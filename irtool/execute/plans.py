@@ -1,0 +1,228 @@
+"""Making plans: the phases of one compilation, with gradients where the spec asks for them.
+
+A graph that needs gradients becomes, when all of it can be differentiated, one node that owns f and df; otherwise groups of operators
+become such nodes, and what stands between them is walked back node by node (`irtool.execute.recording`). df has an executor of its own,
+which makes its plans when the first gradients come in and it is known which of them are there.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from irtool.execute.argument_spec import ArgumentSpec
+from irtool.execute.differentiable import Differentiable, Versions
+from irtool.execute.dtypes import may_mix, observed_dtypes
+from irtool.execute.gradients import is_construct, without_write
+from irtool.execute.phases import Phases, Told
+from irtool.execute.recording import Recording, Step, alone, functional
+from irtool.interpret import walk
+from irtool.ir.attribute import Attribute
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.effects import node_may_write
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
+from irtool.ir.types import TensorType
+from irtool.ops.call import call_node
+from irtool.passes import BY_NAME
+from irtool.script.reach import holds_tensors
+from irtool.script.reverse import Reverse, differentiate_graph
+
+if TYPE_CHECKING:
+    from irtool.execute.executor import Executor
+
+Runner = Callable[[Sequence[Any]], list[Any]]
+GROUP_KINDS = frozenset(("prim::DifferentiableGraph", "prim::GraphExecutor"))
+
+
+class Options:
+    """How plans are made.
+
+    whole: differentiate all of a graph at once where that can be done; else only groups of at least `autodiff_threshold` operators,
+    of which those with fewer than `inline_threshold` are opened again. told: hears of each pass of a compilation.
+    """
+
+    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told")
+
+    def __init__(self, optimize: bool = True, backend: str = "numpy", whole: bool = True, autodiff_threshold: int = 2,
+                 inline_threshold: int = 5, told: Told | None = None) -> None:
+        self.optimize = optimize
+        self.backend = backend
+        self.whole = whole
+        self.autodiff_threshold = autodiff_threshold
+        self.inline_threshold = inline_threshold
+        self.told = told
+
+
+class ExecutionPlan:
+    """A graph made for one spec, and what runs it. May be shared by threads."""
+
+    __slots__ = ("graph", "spec", "writes", "differentiables", "options", "_code", "_owner", "_steps", "_lock")
+
+    def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
+                 differentiables: dict[Node, Differentiable] | None = None) -> None:
+        self.graph = graph
+        self.spec = spec            # None: the plan that fits everything
+        self.differentiables = differentiables or {}
+        self.options = owner.options
+        self.writes = writes(graph)
+        self._owner = owner
+        self._code: Runner | None = None
+        self._steps: dict[Any, Step] = {}
+        self._lock = Lock()
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """The outputs, nothing remembered."""
+        if self._code is None:
+            self._code = code(self.graph, self.options)
+        return self._code(values)
+
+    def record(self, values: list[Any]) -> list[Any]:
+        """The outputs for values that may be Variables, on the tape."""
+        return Recording(self.differentiables, self.step, self.writes).run(self.graph, values)
+
+    def step(self, node: Node, flags: tuple[bool, ...], without_its_write: bool) -> Step:
+        """What runs one node on the tape; made once for each set of operands that need gradients."""
+        key = (node, flags, without_its_write)
+        with self._lock:
+            found = self._steps.get(key)
+            if found is None:
+                found = self._steps[key] = self._make_step(functional(node) if without_its_write else node, flags)
+            return found
+
+    def _make_step(self, node: Node, flags: tuple[bool, ...]) -> Step:
+        graph, positions = alone(node, self.graph.dialect)
+        pair = differentiate_graph(graph, [flags[i] and holds_tensors(node.inputs[i].type) for i in positions], True)
+        made = differentiable(self._owner, pair, None)
+
+        def step(operands: Sequence[Any], versions: Versions | None) -> list[Any]:
+            return made([operands[i] for i in positions], versions)
+
+        return step
+
+
+def all_nodes(graph: Graph) -> list[Node]:
+    """Nodes of the graph, of its blocks and of the graphs its nodes own."""
+    found: list[Node] = []
+    graphs = [graph]
+    while graphs:
+        for node in graphs.pop().walk():
+            found.append(node)
+            graphs += node.graphs.values()
+    return found
+
+
+def writes(graph: Graph) -> bool:
+    """May it write into memory that it did not make?"""
+    return any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph))
+
+
+def code(graph: Graph, options: Options) -> Runner:
+    """What runs a graph on values that have been accepted."""
+    def run(values: Sequence[Any]) -> list[Any]:
+        return walk(graph, list(values), call_node)
+
+    return run
+
+
+# -- plans
+def fallback_plan(owner: Executor) -> ExecutionPlan:
+    """The plan that fits every input: required passes only."""
+    phases = Phases(owner.options.told)
+    return ExecutionPlan(owner, phases.fallback(owner.graph, [True] * len(owner.graph.inputs)), None)
+
+
+def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:
+    """The plan for a spec. `values` are the inputs it is first made for: where several dtypes meet, a run with them says which."""
+    options = owner.options
+    phases = Phases(options.told)
+    graph = phases.specialized(owner.graph, spec)
+    phases.differentiable(graph)
+    if not spec.requires_gradient:
+        if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may want gradients of its own
+            phases.without_gradients(graph)
+        return ExecutionPlan(owner, graph, spec)
+    found = as_one(owner, phases, graph, flags, values) if options.whole else None
+    return ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph) if found is None else found)
+
+
+def differentiable(owner: Executor, pair: Reverse, phases: Phases | None) -> Differentiable:
+    """A pair ready to run; with `phases`, f is optimised, now that its operators need no gradients any more."""
+    if phases is not None:
+        phases.differentiable(pair.f)
+        phases.without_gradients(pair.f)
+    return Differentiable(pair, code(pair.f, owner.options), owner.nested(pair.df))
+
+
+def as_one(owner: Executor, phases: Phases, graph: Graph, flags: Sequence[bool],
+           values: Sequence[Any]) -> dict[Node, Differentiable] | None:
+    """All of a graph as one node with a gradient; what only puts the results together stays outside. None where that cannot be."""
+    for node in list(graph.block):
+        without_write(graph, node)
+    ending = set(trailing(graph))
+    body = [node for node in graph.block if node not in ending and node.kind not in CONSTANT_KINDS]
+    if not body:
+        return None
+    results = list(dict.fromkeys(value for node in (*ending, graph.block.return_node) for value in node.inputs if value.node in set(body)))
+    inner = Graph(graph.dialect)
+    inner.source = graph.source
+    mapping: dict[Value, Value] = {value: inner.block.add_input(value.name, value.type) for value in graph.inputs}
+    for node in graph.block:
+        if node not in ending:
+            clone_node(node, mapping, inner.block)
+    inner.block.set_outputs([mapping[value] for value in results])
+    BY_NAME["dce"].function(inner)
+    wanted = [flag and holds_tensors(value.type) for flag, value in zip(flags, graph.inputs, strict=True)]
+    dtypes = observed_dtypes(inner, values) if may_mix(inner, values) else {}
+    try:
+        pair = differentiate_graph(inner, wanted, True, dtypes=dtypes)
+    except UnsupportedError:
+        return None
+    made = differentiable(owner, pair, phases)
+    node = Node("prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph", graph.inputs,
+                {"Subgraph": Attribute("<Graph>", pair.f)})
+    node.insert_before(body[0])
+    for value in results:
+        value.replace_all_uses_with(node.add_output(graph.fresh_id(), value.type))
+    for each in reversed(body):
+        each.destroy()
+    BY_NAME["dce"].function(graph)
+    phases.tell("differentiate", graph)
+    return {node: made}
+
+
+def trailing(graph: Graph) -> list[Node]:
+    """The nodes that only put the graph's results together."""
+    found: dict[Node, None] = {}
+    pending = list(graph.outputs)
+    while pending:
+        value = pending.pop()
+        node = value.node
+        if is_construct(value) and all(user.kind == "prim::Return" or user in found for user, _ in value.uses):
+            found[node] = None
+            pending += node.inputs
+    return list(found)
+
+
+def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Differentiable]:
+    """Groups of operators as nodes with gradients."""
+    options = owner.options
+    BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
+    phases.tell("create-autodiff-subgraphs", graph)
+    found: dict[Node, Differentiable] = {}
+    for node in [each for each in graph.walk() if each.kind in GROUP_KINDS]:
+        group = node.graphs["Subgraph"]
+        flags = [holds_tensors(value.type) and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
+                 for value in node.inputs]
+        try:
+            pair = differentiate_graph(clone_graph(group), flags, True, trust_types=True)
+        except UnsupportedError:
+            pair = None
+        if pair is None or sum(1 for each in pair.f.walk() if each.kind not in CONSTANT_KINDS) < options.inline_threshold:
+            replace_node(node, inline_graph(group, node, node.inputs))
+            continue
+        found[node] = differentiable(owner, pair, phases)
+        node.set_attribute("Subgraph", Attribute("<Graph>", pair.f))
+    phases.tell("inline-autodiff-subgraphs", graph)
+    return found

@@ -1,0 +1,140 @@
+"""A run that remembers what its gradients need."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irtool.execute.differentiable import detached, needs_gradient, summed
+from irtool.execute.gradients import as_seed, distributed, fitted
+from irtool.execute.tape import Hook, Leaf, PostHook, Variable, backward
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import seeded
+from irtool.values import copied
+
+if TYPE_CHECKING:
+    from irtool.execute.executor import Executor
+
+
+class Recorded:
+    """What came out of a run, `outputs`, and the way back."""
+
+    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed")
+
+    def __init__(self, inputs: Sequence[Any], leaves: Sequence[Any], wrt: Sequence[int], results: list[Any], outputs: list[Any],
+                 seed: int) -> None:
+        self.inputs = inputs
+        self.leaves = leaves        # per input of wrt: a Variable, or a list or tuple of them
+        self.wrt = wrt
+        self.results = results      # outputs on the tape
+        self.outputs = outputs
+        self.seed = seed
+
+    @staticmethod
+    def of(executor: Executor, inputs: Sequence[Any], wrt: Sequence[int], seed: int) -> Recorded:
+        """Run an executor. Raises RunError for an index in `wrt` that is none."""
+        values = executor.accepted(inputs)
+        wrong = [index for index in wrt if not 0 <= index < len(values)]
+        if wrong:
+            raise RunError(f"wrt names input {wrong[0]}, the graph has {len(values)}")
+        if executor.writes:
+            values = copied(values)
+        given = list(values)
+        for index in dict.fromkeys(wrt):
+            given[index] = leaf_of(values[index])
+        with np.errstate(all="ignore"), seeded(seed):
+            results = executor.run_on_tape(given, True)
+        return Recorded(values, [given[index] for index in wrt], tuple(wrt), results,
+                        executor.delivered([detached(value) for value in results]), seed)
+
+    def hook_output(self, index: int, hook: Hook) -> None:
+        """`hook(gradient)` sees the gradient of an output before it is handed on; what it gives, unless None, takes its place."""
+        only(self.results[index]).register_hook(hook)
+
+    def hook_input(self, position: int, hook: Hook) -> None:
+        """The same for the gradient of `wrt[position]`, when all of it has come together."""
+        only(self.leaves[position]).register_hook(hook)
+
+    def hook_after(self, index: int, hook: PostHook) -> None:
+        """`hook(handed, came)` is called when the step that made an output has handed back its gradients; a list replaces `handed`."""
+        function = only(self.results[index]).function
+        if function is None:
+            raise RunError("cannot register a hook on a tensor that doesn't require gradient")
+        function.post_hooks.append(hook)
+
+    def backward(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Gradients by position in `wrt`: None where none can reach; zeros where one could and is undefined this time.
+
+        cotangents: one per output, tensors in tuples and lists counted one by one; None: takes no part.
+        """
+        found = self._walk_back(cotangents, False)
+        return [self._fitted(leaf, self.inputs[index], found) for leaf, index in zip(self.leaves, self.wrt, strict=True)]
+
+    def backward_recorded(self, cotangents: Sequence[Any]) -> Recorded:
+        """As `backward`, on the tape in turn: its `outputs` are the gradients, and its `backward` gives those of the same inputs."""
+        found = self._walk_back(cotangents, True)
+        results = [found_for(leaf, found) for leaf in self.leaves]
+        outputs = [self._fitted(leaf, self.inputs[index], found) for leaf, index in zip(self.leaves, self.wrt, strict=True)]
+        return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed)
+
+    def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> dict[Leaf, Any]:
+        plain = [detached(value) for value in self.results]
+        given = distributed(plain, list(cotangents))
+        roots: list[tuple[Variable, Any]] = []
+        for result, output, cotangent in zip(self.results, plain, given, strict=True):
+            roots += rooted(result, as_seed(cotangent, output))
+        with np.errstate(all="ignore"), seeded(self.seed):
+            return backward(roots, leaves_of(self.leaves), summed, create_graph)
+
+    def _fitted(self, leaf: Any, given: Any, found: dict[Leaf, Any]) -> Any:
+        if isinstance(leaf, Variable):
+            function = leaf.function
+            if not isinstance(function, Leaf) or function not in found:
+                return None
+            return fitted(detached(found[function]), given)
+        if isinstance(leaf, list | tuple):
+            pieces = [self._fitted(each, one, found) for each, one in zip(leaf, given, strict=True)]
+            if all(piece is None for piece in pieces):
+                return None
+            return [fitted(None, one) if piece is None else piece for piece, one in zip(pieces, given, strict=True)]
+        return None
+
+
+def leaf_of(value: Any) -> Any:
+    """An input on the tape: tensors of floating-point or complex numbers want gradients, in lists and tuples too."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        return Variable(value, Leaf(value))
+    if isinstance(value, list):
+        return [leaf_of(each) for each in value]
+    return tuple([leaf_of(each) for each in value]) if isinstance(value, tuple) else value
+
+
+def leaves_of(value: Any) -> list[Leaf]:
+    """The leaves among inputs."""
+    if isinstance(value, Variable):
+        return [value.function] if isinstance(value.function, Leaf) else []
+    return [leaf for each in value for leaf in leaves_of(each)] if isinstance(value, list | tuple) else []
+
+
+def found_for(leaf: Any, found: dict[Leaf, Any]) -> Any:
+    """The gradient of a leaf, as it is on the tape."""
+    if isinstance(leaf, Variable):
+        return found.get(leaf.function) if isinstance(leaf.function, Leaf) else None
+    return [found_for(each, found) for each in leaf] if isinstance(leaf, list | tuple) else None
+
+
+def rooted(result: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
+    """Where to begin, and with what."""
+    if cotangent is None:
+        return []
+    if isinstance(result, list | tuple):
+        return [pair for each, one in zip(result, cotangent, strict=True) for pair in rooted(each, one)]
+    return [(result, Variable(cotangent))] if needs_gradient(result) else []
+
+
+def only(value: Any) -> Variable:
+    """The tensor, to hang a hook on. Raises RunError for anything else."""
+    if not isinstance(value, Variable):
+        raise RunError("hooks are for tensors")
+    return value

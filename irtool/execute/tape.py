@@ -1,0 +1,204 @@
+"""The tape: which function gave which value, and gradients handed back along it.
+
+A `Variable` is an array that remembers the `Function` that made it. Walking back from cotangents, each function is run once, when all
+gradients of what it gave have come together; the one that ran last goes first. A gradient that is None is undefined: no array stands for
+a zero.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError
+
+Hook = Callable[[Any], Any]
+"""Is given a gradient (an array, or None); what it gives, unless that is None, takes its place."""
+PostHook = Callable[[Sequence[Any], Sequence[Any]], Any]
+"""Is given what a function handed back and what came in; a list it gives takes the place of the former."""
+
+_numbers = count()
+
+
+class Version:
+    """How often memory was written into; shared by the variables that share the memory."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Variable:
+    """An array on the tape. `function` gave it as its result number `slot`; None: it needs no gradient."""
+
+    __slots__ = ("data", "function", "slot", "version", "__weakref__")
+
+    def __init__(self, data: Any, function: Function | None = None, slot: int = 0, version: Version | None = None) -> None:
+        self.data = data
+        self.function = function
+        self.slot = slot
+        self.version = version
+
+    @property
+    def requires_grad(self) -> bool:
+        """Does a gradient go back from here?"""
+        return self.function is not None
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def __int__(self) -> int:
+        return int(self.data)
+
+    def register_hook(self, hook: Hook) -> None:
+        """Have `hook` called with the whole gradient of this variable before it is handed on. Raises RunError where none comes."""
+        if self.function is None:
+            raise RunError("cannot register a hook on a tensor that doesn't require gradient")
+        self.function.hooks.append((self.slot, hook))
+
+    def __repr__(self) -> str:
+        return f"Variable({self.data!r})"
+
+
+class Function:
+    """A step of the tape. `edges` say whose gradient each of the results of `apply` is."""
+
+    __slots__ = ("number", "edges", "slots", "hooks", "post_hooks")
+
+    def __init__(self, edges: Sequence[tuple[Function, int] | None], slots: int) -> None:
+        self.number = next(_numbers)        # later functions have larger numbers: a function's operands come from smaller ones
+        self.edges = edges
+        self.slots = slots
+        self.hooks: list[tuple[int, Hook]] = []
+        self.post_hooks: list[PostHook] = []
+
+    def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
+        """One gradient (a Variable or None) per edge, from one per slot."""
+        raise NotImplementedError
+
+
+class Leaf(Function):
+    """Where gradients are wanted."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Any) -> None:
+        super().__init__((), 1)
+        self.data = data
+
+
+class Refusal(Function):
+    """A step that cannot be walked back."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, edges: Sequence[tuple[Function, int] | None], slots: int, error: Exception) -> None:
+        super().__init__(edges, slots)
+        self.error = error
+
+    def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
+        """Raises the error, if a gradient has come at all."""
+        if any(gradient is not None for gradient in gradients):
+            raise self.error
+        return [None] * len(self.edges)
+
+
+def edge_of(value: Any) -> tuple[Function, int] | None:
+    """Where the gradient of a value goes."""
+    return (value.function, value.slot) if isinstance(value, Variable) and value.function is not None else None
+
+
+Adder = Callable[[Any, Any, bool], Any]
+
+
+def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add: Adder, create_graph: bool = False) -> dict[Leaf, Any]:
+    """Gradients by leaf, as Variables; a leaf that no path leads to is missing, one whose gradient is undefined has None.
+
+    roots: variables with their gradients (Variables, or None). `add(a, b, create_graph)` sums two gradients.
+    """
+    buffers: dict[Function, list[Any]] = {}
+    starts: list[Function] = []
+    for variable, gradient in roots:
+        function = variable.function
+        if function is None:
+            continue
+        if function not in buffers:
+            buffers[function] = [None] * function.slots
+            starts.append(function)
+        _put(buffers[function], variable.slot, gradient, add, create_graph)
+    needed, waiting = _reachable(starts, frozenset(leaves))
+    found: dict[Leaf, Any] = {}
+    ready = [(-function.number, function) for function in starts if function in needed and not waiting.get(function)]
+    ready.sort()
+    while ready:
+        _, function = heappop(ready)
+        gradients = buffers.pop(function)
+        for slot, hook in function.hooks:
+            gradients[slot] = _hooked(hook, gradients[slot])
+        if isinstance(function, Leaf):
+            found[function] = gradients[0]
+            continue
+        handed = function.apply(gradients, create_graph) if any(g is not None for g in gradients) else [None] * len(function.edges)
+        for post in function.post_hooks:
+            replaced = post([_plain(each) for each in handed], [_plain(each) for each in gradients])
+            if replaced is not None:
+                handed = [_variable(each) for each in replaced]
+        for edge, gradient in zip(function.edges, handed, strict=True):
+            if edge is None or edge[0] not in needed:
+                continue
+            target, slot = edge
+            if target not in buffers:
+                buffers[target] = [None] * target.slots
+            _put(buffers[target], slot, gradient, add, create_graph)
+            waiting[target] -= 1
+            if not waiting[target]:
+                heappush(ready, (-target.number, target))
+    return found
+
+
+def _reachable(starts: Sequence[Function], leaves: frozenset[Leaf]) -> tuple[set[Function], dict[Function, int]]:
+    """The functions on a path to a leaf, and how many gradients each of them waits for."""
+    seen: set[Function] = set()
+    order: list[Function] = []
+    stack = list(starts)
+    while stack:
+        function = stack.pop()
+        if function not in seen:
+            seen.add(function)
+            order.append(function)
+            stack += [edge[0] for edge in function.edges if edge is not None]
+    order.sort(key=lambda each: each.number)
+    needed: set[Function] = set()
+    for function in order:      # operands first
+        if function in leaves or any(edge is not None and edge[0] in needed for edge in function.edges):
+            needed.add(function)
+    waiting: dict[Function, int] = {}
+    for function in needed:
+        for edge in function.edges:
+            if edge is not None and edge[0] in needed:
+                waiting[edge[0]] = waiting.get(edge[0], 0) + 1
+    return needed, waiting
+
+
+def _put(buffer: list[Any], slot: int, gradient: Any, add: Adder, create_graph: bool) -> None:
+    """Add a gradient to what has come in for a slot."""
+    if gradient is not None:
+        buffer[slot] = gradient if buffer[slot] is None else add(buffer[slot], gradient, create_graph)
+
+
+def _hooked(hook: Hook, gradient: Any) -> Any:
+    """A gradient after a hook has seen it."""
+    replaced = hook(_plain(gradient))
+    return gradient if replaced is None else _variable(replaced)
+
+
+def _plain(gradient: Any) -> Any:
+    return gradient.data if isinstance(gradient, Variable) else gradient
+
+
+def _variable(gradient: Any) -> Any:
+    return gradient if gradient is None or isinstance(gradient, Variable) else Variable(np.asarray(gradient))
