@@ -52,8 +52,8 @@ _HOMES = {
 
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
-    "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "from_script", "gradcheck", "parse",
-    "register_python_op", "run", "to_script", "verify", "vjp",
+    "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "from_script",
+    "gradcheck", "parse", "register_python_op", "run", "to_script", "verify", "vjp",
 ]
 
 
