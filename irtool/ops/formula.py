@@ -44,9 +44,10 @@ def is_conjugated(formula: Formula) -> bool:
     """Does a formula, like torch's own, multiply a complex gradient by the conjugate of the derivative?
 
     The others multiply by the derivative itself, and are given, and give, conjugates of torch's gradients. A module of formulas says
-    `CONJUGATED = True` when it follows torch.
+    `CONJUGATED = True` when it follows torch, or names those of its formulas that do.
     """
-    return bool(getattr(formula, "__globals__", {}).get("CONJUGATED", False))
+    stated = getattr(formula, "__globals__", {}).get("CONJUGATED", False)
+    return formula.__name__ in stated if isinstance(stated, tuple) else bool(stated)
 
 
 def why_no_gradient(name: str) -> str | None:

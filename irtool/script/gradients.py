@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_graph
-from irtool.ir.schema import Schema
+from irtool.ir.schema import Schema, schema_of
 from irtool.script.inlining import MUTATORS
 
 
 class Formula:
     """A compiled formula. Its graphs are shared: read them, never edit them."""
 
-    __slots__ = ("name", "graph", "results", "context", "backward", "changers", "is_conjugated")
+    __slots__ = ("name", "graph", "results", "context", "backward", "changers", "is_conjugated", "_forward")
 
     def __init__(self, name: str, graph: Graph, is_conjugated: bool = False) -> None:
         self.name = name
@@ -43,6 +44,7 @@ class Formula:
         for node in graph.walk():
             if node.kind in MUTATORS:
                 self.changers.setdefault(node.inputs[0], []).append(node)
+        self._forward: tuple[bool, set[Node]] | None = None
 
     def split(self) -> tuple[Graph, Graph]:
         """Two graphs of one's own: forward, which returns (results..., context), and backward, (context, gradients...) -> gradients."""
@@ -57,6 +59,20 @@ class Formula:
         pair.destroy()
         closure.destroy()
         return forward, clone_graph(self.backward)
+
+    def forward(self) -> tuple[bool, set[Node]]:
+        """(Is the operator's node replaced by the formula's?, the top-level nodes of the formula's graph that run in f).
+
+        It is replaced where results and what is saved come of one computation: of one draw, of one write, of one node. Otherwise the
+        node stays and what the formula saves is computed from its operands and results.
+        """
+        if self._forward is None:
+            saved, results = self.context.node.inputs, frozenset(self.results)
+            wanted = self.needed(saved, results)
+            replaces = any(map(_is_unsteady, self.graph.walk())) \
+                or any(not results.isdisjoint(node.outputs) and not results.issuperset(node.outputs) for node in wanted)
+            self._forward = replaces, self.needed((*self.results, *saved)) if replaces else wanted
+        return self._forward
 
     def needed(self, values: tuple[Value, ...], given: frozenset[Value] = frozenset()) -> set[Node]:
         """The top-level nodes of the formula's graph that have to run for `values`, when `given` are there already."""
@@ -89,6 +105,14 @@ class Formula:
             assert owner is not None
             node = owner
         return node
+
+
+def _is_unsteady(node: Node) -> bool:
+    """Does it draw random numbers, or write into a tensor?"""
+    if facts_of(node.kind).is_random:
+        return True
+    schema = schema_of(node)
+    return schema is not None and schema.is_mutable and node.kind not in MUTATORS
 
 
 def _made_of(name: str, value: Value | None) -> tuple[Value, ...]:

@@ -18,8 +18,9 @@ from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.script.items import MUTATORS as MUTATORS
-from irtool.script.items import Item, Items, Known, elements, holds_tensor, int_list, item_of, listed, place_of, whole
+from irtool.script.items import Item, Items, Known, elements, holds_tensor, item_of, listed, place_of, whole
 from irtool.script.rules import RULES
+from irtool.script.told_shapes import TELLERS
 
 ELEMENTWISE = frozenset(f"aten::{name}" for name in """
 add sub mul div neg exp log sqrt rsqrt reciprocal sin cos tan tanh sigmoid abs sign pow relu where sinh cosh square erf log1p expm1
@@ -30,8 +31,6 @@ MAX_ROUNDS = 64
 """Longer loops stay loops."""
 ASKING = ("prim::AutogradAnyNonZero", "prim::AnyDefined")
 """Kinds that ask whether a gradient is there."""
-SIZED = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
-"""Kinds whose result has the shape that an operand names."""
 
 
 class Inliner:
@@ -49,6 +48,9 @@ class Inliner:
         self.sizes: dict[tuple[Value, Block | None], Value] | None = None
         """Sizes asked for so far, each made once, right behind the value (or in the block in which it is sure to be there); None: they are
         asked for where they are wanted."""
+
+        self.certain: Graph | None = None
+        """A graph whose tensors are all there: none of them is a gradient that may be undefined."""
 
     def new_block(self) -> None:
         """Constants made so far cannot be read from where nodes go now."""
@@ -244,7 +246,8 @@ class Inliner:
             made = self.build.call_node(node.kind, *[self.argument(item) for item in operands],
                                         types=[self.result_type(node, v, operands) for v in node.outputs])
         else:
-            inputs = [self.value(item, value.type) for item, value in zip(operands, node.inputs, strict=True)]
+            reads = node.kind.startswith("aten::") and node.kind not in MUTATORS
+            inputs = [self.value(item, value.type, is_only_read=reads) for item, value in zip(operands, node.inputs, strict=True)]
             made = self.build.node(node.kind, inputs, node.attributes, [self.result_type(node, v, operands) for v in node.outputs])
         for old, new in zip(node.outputs, made.outputs, strict=True):
             fact = self.fact(node, old, operands)
@@ -260,8 +263,12 @@ class Inliner:
             return [self.argument(each) for each in item.items]
         return self.take(item)
 
-    def value(self, item: Item, type: Type, build: Builder | None = None, is_changed: bool = False) -> Value:
-        """An item as a value of the target, a constant where it is known (and nobody is going to change it)."""
+    def value(self, item: Item, type: Type, build: Builder | None = None, is_changed: bool = False,
+              is_only_read: bool = False) -> Value:
+        """An item as a value of the target, a constant where it is known (and nobody is going to change it).
+
+        A list that is only read is made once for all its readers in a block.
+        """
         if isinstance(item, Value):
             return self.take(item)
         build = build or self.build
@@ -278,7 +285,13 @@ class Inliner:
             return build.construct_tuple([self.value(each, t, build) for each, t in zip(item.items, elements, strict=True)])
         held = type.element if isinstance(type, OptionalType) else type
         element = held.element if isinstance(held, ListType) else types.TENSOR
-        return build.construct_list([self.value(each, element, build) for each in item.items], element)
+        values = [self.value(each, element, build) for each in item.items]
+        if not is_only_read:
+            return build.construct_list(values, element)
+        held_key = (element.key, *values)
+        if held_key not in self.constants:
+            self.constants[held_key] = build.construct_list(values, element)
+        return self.constants[held_key]
 
     def constant(self, value: object, type: Type, build: Builder) -> Value:
         """A constant node."""
@@ -323,10 +336,10 @@ class Inliner:
                         return None
                     shapes.append(shape)
             return broadcast(shapes)
-        if node.kind in SIZED:
-            sizes = next((int_list(operand) for operand in operands if isinstance(operand, (Known, Items))), None)
-            return tuple(sizes) if sizes is not None and all(size >= 0 for size in sizes) else None
-        return None
+        tell = TELLERS.get(node.kind)
+        if tell is None:
+            return None
+        return tell([shape_of(self.type_of(operand)) if isinstance(operand, Value) else None for operand in operands], operands)
 
 
 def _keeps_dtype(node: Node, first: TensorType, others: Sequence[TensorType]) -> bool:

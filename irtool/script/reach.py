@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from irtool.ir import types
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.pair import DEFINED, OF
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.script.gradients import has_gradient
@@ -23,6 +24,13 @@ def holds_tensors(type: Type) -> bool:
     if isinstance(type, (ListType, OptionalType, TupleType)):
         return any(holds_tensors(element) for element in type.elements)
     return type.key == "Any"
+
+
+def all_there(graph: Graph) -> bool:
+    """Is no tensor of the graph a gradient that may be undefined? Such are where a graph holds, or is known as, a reverse graph."""
+    dialect = graph.dialect
+    kinds = {"prim::GradOf", "prim::AutogradAdd", dialect.undefined_kind, dialect.any_defined_kind}
+    return OF not in graph.metadata and DEFINED not in graph.metadata and not any(node.kind in kinds for node in graph.walk())
 
 
 def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:

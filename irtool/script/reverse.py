@@ -13,7 +13,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import is_constant
 from irtool.ir.dtypes import dtype_code
-from irtool.ir.effects import LOOP_KINDS, facts_of
+from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import remove_dead_nodes
@@ -25,8 +25,8 @@ from irtool.script.captures import SAME, Captures
 from irtool.script.changes import Changes
 from irtool.script.gradients import Formula, formula_of, has_own_formula
 from irtool.script.inlining import Inliner
-from irtool.script.items import MUTATORS, NONE, Item, Items, Known, elements, item_of
-from irtool.script.reach import CHOICE_KINDS, FLOATING, holds_tensors, requiring
+from irtool.script.items import NONE, Item, Items, Known, elements, item_of
+from irtool.script.reach import CHOICE_KINDS, FLOATING, all_there, holds_tensors, requiring
 from irtool.script.reverse_lists import LISTS, fill, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 
@@ -74,6 +74,8 @@ class Differentiator(Captures):
         self.reverse = Inliner(self.df, self.build, self.facts, self.take)
         self.forward = Inliner(graph, Builder(graph), self.facts)
         self.forward.sizes = {}
+        if all_there(graph):
+            self.reverse.certain = self.forward.certain = graph
         self.block = self.df.block
         """Where nodes of df go."""
         self.copies: dict[Value, Value] = {}
@@ -522,10 +524,10 @@ class Differentiator(Captures):
         env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
         own = self.results_of(node, _schema(node))
         saved = formula.context.node.inputs
-        if any(map(_is_unsteady, formula.graph.walk())):        # the results and what is saved must be of one draw
+        replaces, wanted = formula.forward()
+        if replaces:
             self.forward.build.before(node)
             self.forward.new_block()
-            wanted = formula.needed((*formula.results, *saved))
             self.forward.run(formula.graph.block, env, wanted)
             for old, result in zip(own, formula.results, strict=True):
                 assert isinstance(old, Value)
@@ -539,7 +541,7 @@ class Differentiator(Captures):
             self.forward.build.after(node)
             self.forward.new_block()
             results = frozenset(formula.results)
-            self.forward.run(formula.graph.block, env, formula.needed(saved, results),
+            self.forward.run(formula.graph.block, env, wanted,
                              lambda at, env: bool(at.outputs) and results.issuperset(at.outputs))
         return Items([env[value] for value in saved], True, formula.context.type)
 
@@ -567,14 +569,6 @@ def _values(item: Item) -> list[Value]:
     if isinstance(item, Value):
         return [item]
     return [value for each in item.items for value in _values(each)] if isinstance(item, Items) else []
-
-
-def _is_unsteady(node: Node) -> bool:
-    """Does it draw random numbers, or write into a tensor?"""
-    if facts_of(node.kind).is_random:
-        return True
-    schema = schema_of(node)
-    return schema is not None and schema.is_mutable and node.kind not in MUTATORS
 
 
 def _is_tensor(value: Value) -> bool:

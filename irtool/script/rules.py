@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING
 
 from irtool.ir import types
-from irtool.ir.graph import Node, Value
+from irtool.ir.dtypes import dtype_code
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.shapes import shape_of
-from irtool.ir.types import OptionalType, TensorType
+from irtool.ir.types import OptionalType, TensorType, same
 from irtool.script.items import NONE, Item, Items, Known, elements, int_list, place_of
 
 if TYPE_CHECKING:
@@ -67,6 +69,16 @@ def _sum_to_size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Ite
     return [operands[0]] if shape is not None and sizes is not None and list(shape) == sizes else None
 
 
+def _reshape(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    """To the shape that it has."""
+    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
+    sizes = int_list(operands[1])
+    if shape is None or sizes is None or len(sizes) != len(shape):
+        return None
+    fits = all(size in (-1, own) for size, own in zip(sizes, shape, strict=True)) and sizes.count(-1) <= (0 if 0 in shape else 1)
+    return [operands[0]] if fits else None
+
+
 def _size_if_not_equal(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
     first, second = int_list(operands[0]), int_list(operands[1])
     if operands[0] == operands[1] and isinstance(operands[0], Value):
@@ -82,7 +94,7 @@ def _same_object(inliner: Inliner, node: Node, operands: list[Item]) -> list[Ite
         same = operands[0] == operands[1]
     elif NONE in operands:
         other = next(operand for operand in operands if operand != NONE)
-        if isinstance(other, Value) and other not in inliner.facts and not _is_certain(other):
+        if isinstance(other, Value) and other not in inliner.facts and not _is_certain(other, inliner.certain):
             return None
         same = False
     else:
@@ -90,9 +102,11 @@ def _same_object(inliner: Inliner, node: Node, operands: list[Item]) -> list[Ite
     return [Known(same is wanted)]
 
 
-def _is_certain(value: Value) -> bool:
-    """Is it never None? A tensor handed over as a gradient may be."""
-    return not isinstance(value.type, (OptionalType, TensorType)) and value.type.key not in ("Any", "None")
+def _is_certain(value: Value, graph: Graph | None) -> bool:
+    """Is it never None? A tensor handed over as a gradient may be, but not one of `graph`."""
+    if isinstance(value.type, TensorType):
+        return graph is not None and value.node.graph is graph and not value.type.undefined
+    return not isinstance(value.type, OptionalType) and value.type.key not in ("Any", "None")
 
 
 def _times(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
@@ -128,14 +142,31 @@ def _real_already(inliner: Inliner, node: Node, operands: list[Item]) -> list[It
 
 
 def _cast_unless_known(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    return [operands[0]] if isinstance(operands[0], (Known, Items)) else None
+    """A cast of what is known, or of a tensor that is there, is no more than another name."""
+    given = operands[0]
+    if isinstance(given, Value):
+        fits = isinstance(node.output.type, TensorType) if isinstance(given.type, TensorType) else same(given.type, node.output.type)
+        if not fits or not _is_certain(given, inliner.certain):
+            return None
+    return [given]
+
+
+def _numel(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
+    return None if shape is None else [Known(prod(shape))]
+
+
+def _dtype(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(inliner, operands[0])
+    return None if dtype is None else [Known(dtype_code(dtype))]
 
 
 RULES: dict[str, Rule] = {
     "prim::ListConstruct": _construct, "prim::TupleConstruct": _construct,
     "prim::TupleUnpack": _unpack, "prim::ListUnpack": _unpack, "prim::TupleIndex": _pick, "aten::__getitem__": _pick,
-    "aten::len": _length, "aten::size": _size, "aten::dim": _rank,
+    "aten::len": _length, "aten::size": _size, "aten::dim": _rank, "aten::numel": _numel, "prim::dtype": _dtype,
     "aten::sum_to_size": _sum_to_size, "aten::_grad_sum_to_size": _sum_to_size, "aten::_size_if_not_equal": _size_if_not_equal,
+    "aten::reshape": _reshape,
     "aten::is_complex": _is_complex, "aten::conj": _real_already, "aten::real": _real_already, "aten::resolve_conj": _real_already,
     "aten::__is__": _same_object, "aten::__isnot__": _same_object,
     "aten::mul": _times, "aten::div": _times,

@@ -89,19 +89,16 @@ def matmul_gradient(self: Tensor, other: Tensor):
 
 @table.gradient("linear")
 def linear_gradient(input: Tensor, weight: Tensor, bias: Tensor | None):
-    weight_size = weight.size()
     bias_size: list[int] | None = None
     if bias is not None:
         bias_size = bias.size()
 
     def backward(grad: Tensor):
-        if len(weight_size) == 1:
-            input_grad = grad.unsqueeze(-1) * weight
-            weight_grad = (grad.unsqueeze(-1) * input).sum_to_size(weight_size)
-        else:
-            input_grad = torch.matmul(grad, weight)
-            flat = grad.reshape([-1, weight_size[0]])
-            weight_grad = flat.t().mm(input.reshape([-1, weight_size[1]]))
+        rows = [-1, weight.size(-1)]
+        matrix = weight.reshape(rows)       # a vector is a row
+        flat = grad.reshape([-1, matrix.size(0)])
+        input_grad = flat.mm(matrix).reshape(input.size())
+        weight_grad = flat.t().mm(input.reshape(rows)).reshape(weight.size())
         bias_grad: Tensor | None = None
         if bias_size is not None:
             bias_grad = grad.sum_to_size(bias_size)

@@ -1,0 +1,51 @@
+"""How much a gradient pair holds: nodes of its two graphs, what is captured, and the memory that keeps."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from irtool.ir.graph import Graph
+from irtool.ir.types import TensorType
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from irtool.script.reverse import Reverse
+
+NOT_COUNTED = frozenset(("prim::Constant", "prim::GradOf", "prim::TupleConstruct", "prim::TupleUnpack", "prim::AutogradZero",
+                         "prim::Undefined"))
+"""Constants, the frame of a region (its body counts), what packs and unpacks tuples, and the name of a gradient that is not there."""
+
+Figures = dict[str, int]
+
+
+def pair_size(f: Graph, df: Graph, vjps: int) -> Figures:
+    """Nodes of `f` and `df`, those in blocks included; of what `df` takes, the `vjps` gradients first: `tensors` and `others`."""
+    captured = df.inputs[vjps:]
+    tensors = sum(isinstance(value.type, TensorType) for value in captured)
+    return {"f": node_count(f), "df": node_count(df), "tensors": tensors, "others": len(captured) - tensors, "vjps": vjps}
+
+
+def node_count(graph: Graph) -> int:
+    """How many nodes compute something."""
+    return sum(node.kind not in NOT_COUNTED for node in graph.walk())
+
+
+def saved_bytes(pair: Reverse, inputs: Sequence[Any]) -> int:
+    """Bytes that are kept between f and df in one run: each buffer once, however many views of it are captured."""
+    import numpy as np
+
+    from irtool.interpret import run
+
+    results = run(pair.f, [each.copy() if isinstance(each, np.ndarray) else each for each in inputs])
+    saved = [inputs[i] for i in pair.captured_inputs] + [results[i] for i in pair.captured_outputs]
+    return sum({id(each): each.nbytes for each in map(_buffer, saved) if each is not None}.values())
+
+
+def _buffer(value: Any) -> np.ndarray[Any, Any] | None:
+    import numpy as np
+
+    buffer: np.ndarray[Any, Any] | None = None
+    while isinstance(value, np.ndarray):
+        buffer, value = value, value.base
+    return buffer
