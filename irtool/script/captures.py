@@ -12,7 +12,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node, replace_node
-from irtool.ir.types import TensorType, Type, spell, tensor_type
+from irtool.ir.types import OptionalType, TensorType, Type, spell, tensor_type
 from irtool.script.items import Item
 from irtool.script.reach import CHOICE_KINDS
 from irtool.script.rounds import Round, gradient_in_df, hand_in, saved
@@ -95,6 +95,11 @@ class Captures:
         if not self.modern or not isinstance(type, TensorType) or type.undefined:
             return type
         return spell(tensor_type(type.dtype, type.sizes, None, None, type.device), self.df.dialect)
+
+    def gradient_type(self, type: Type) -> Type:
+        """The type of a gradient while nothing is known of its shape: what is not there is undefined, not None."""
+        held = type.element if isinstance(type, OptionalType) else type
+        return self.tensor if isinstance(held, TensorType) else held
 
     def exported(self, value: Value) -> Value:
         """A value computed in a branch of f as a result of the `If` around it (and of those around that, up to a loop)."""

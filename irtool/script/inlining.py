@@ -209,7 +209,7 @@ class Inliner:
     def size_of(self, value: Value) -> Value:
         """`aten::size(value)`, made once."""
         assert self.sizes is not None
-        guard = _guard(self.build.block, value)
+        guard = guard_around(self.build.block, value)
         found = self.sizes.get((value, guard))
         if found is None:
             build = Builder(self.graph)
@@ -356,7 +356,7 @@ _NOT_FIRST = frozenset(("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::g
 """Elementwise kinds whose result has another dtype than the first operand."""
 
 
-def _guard(block: Block, value: Value) -> Block | None:
+def guard_around(block: Block, value: Value) -> Block | None:
     """The outermost block around `block`, inside the value's, that runs only when gradients are there: outside, the value may not be."""
     found = None
     while block is not value.node.owner:

@@ -50,7 +50,7 @@ def _reach(block: Block, found: set[Value], trust_types: bool) -> None:
             reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
         elif node.kind in LOOP_KINDS:
             reached = _reach_rounds(node, found, trust_types)
-        elif not found.isdisjoint(_read_by(node)) and _passes_gradients(node, found):
+        elif not found.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, found)):
             reached = [*node.outputs, *changed_lists(node)]
         for value in reached:
             if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):

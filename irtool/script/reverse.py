@@ -82,8 +82,6 @@ class Differentiator(Captures):
         """Copy of a list of f -> the list, which changes afterwards."""
         self.lengths: dict[Value, Value] = {}
         """List of f -> its length, asked for once."""
-        self.unpacked_as: dict[Value, Sequence[Value]] = {}
-        """List of f -> the pieces that were taken out of it."""
         self.codes: dict[Value, Value] = {}
         """Value of f -> its dtype, which f asks for."""
 
@@ -122,8 +120,7 @@ class Differentiator(Captures):
 
     def undefined(self, value: Value) -> Value:
         """An undefined gradient for a value of f."""
-        type = value.type if isinstance(value.type, ListType) else self.tensor
-        return self.build.node(self.df.dialect.undefined_kind, output_types=(type,)).output
+        return self.build.node(self.df.dialect.undefined_kind, output_types=(self.gradient_type(value.type),)).output
 
     def gradient_value(self, value: Value) -> Value:
         """The gradient of a value of f, as one value of df."""
@@ -151,8 +148,7 @@ class Differentiator(Captures):
                 raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements")
             return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], False, value.type)
         assert isinstance(a, Value) and isinstance(b, Value)
-        type = value.type if isinstance(value.type, ListType) else self.tensor
-        total = self.build.node("prim::AutogradAdd", (a, b), output_types=(type,)).output
+        total = self.build.node("prim::AutogradAdd", (a, b), output_types=(self.gradient_type(value.type),)).output
         if a in self.facts:
             self.facts[total] = self.facts[a]
         if a in self.dtypes:
@@ -238,7 +234,7 @@ class Differentiator(Captures):
         for value in threaded:      # lists that change: the gradient that was is changed back
             outer.pop(value)
         for value in reached:
-            output = made.add_output(self.df.fresh_id(), self.tensor if isinstance(value.type, TensorType) else value.type)
+            output = made.add_output(self.df.fresh_id(), self.gradient_type(value.type))
             self.note(output, value)
             self.add_gradient(value, output)
         if not reached:
@@ -278,7 +274,7 @@ class Differentiator(Captures):
         if node.kind == "prim::ListUnpack":
             made = node.inputs[0].node
             if made.owner is node.owner and not made.blocks and not node.inputs[0].is_block_input and made.kind not in STRUCTURE:
-                self.unpacked_as[node.inputs[0]] = node.outputs     # an operator's list: its region puts zeros where there is none
+                pass    # an operator's list: its region puts zeros where there is none
             else:
                 found = self.whole(found, node.outputs)
         if node.inputs[0] in self.needs:
@@ -516,8 +512,15 @@ class Differentiator(Captures):
         if not isinstance(given, Items):
             return fill(self, given, result) if isinstance(given, Value) and isinstance(result, Value) and is_list(given) else given
         pieces = [each for each in result.items if isinstance(each, Value)] if isinstance(result, Items) else \
-            self.unpacked_as.get(result) if isinstance(result, Value) else None
-        return Items(self.whole(given.items, pieces, True), False, given.type) if pieces is not None else given
+            self.pieces_of(result, len(given.items)) if isinstance(result, Value) else []
+        return Items(self.whole(given.items, pieces, True), False, given.type)
+
+    def pieces_of(self, value: Value, count: int) -> Sequence[Value]:
+        """The elements of a list of f, taken out of it there if nothing else does."""
+        for user, _ in value.uses:
+            if user.kind == "prim::ListUnpack" and len(user.outputs) == count and user.owner is value.node.owner:
+                return user.outputs
+        return self.forward.build.after(value.node).node("prim::ListUnpack", (value,), output_types=[self.tensor] * count).outputs
 
     def context_of(self, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
         """What the formula saves, as items of f; what is neither an argument nor a result is computed in f, behind the node."""

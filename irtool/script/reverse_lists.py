@@ -17,6 +17,8 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Node, Value
 from irtool.ir.types import ListType, Type
 from irtool.script.captures import SOURCE
+from irtool.script.changes import SHARING
+from irtool.script.inlining import guard_around
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of, place_of
 from irtool.script.rounds import element_type
 
@@ -103,17 +105,28 @@ def number(d: Differentiator, value: Value) -> Value | int:
 
 def length_at(d: Differentiator, value: Value, node: Node) -> Value | int:
     """In df, how long a list of f is when `node` gets it."""
-    if d.changes.is_changed(value):
-        return d.take(Builder(d.f).before(node).node("aten::len", (value,), output_types=(types.INT,)).output)
-    found = elements(item_of(value))
-    if found is not None:
-        return len(found)
+    known = elements(item_of(value)) if not d.changes.is_changed(value) else None
+    if known is not None:
+        return len(known)
     made = d.lengths.get(value)
     if made is None:
-        build = Builder(d.f)
-        build = build.at_start(value.node.owner_block) if value.is_block_input else build.after(value.node)
-        made = d.lengths[value] = build.node("aten::len", (value,), output_types=(types.INT,)).output
+        build = Builder(d.f).before(node)
+        is_hoisted = is_there(value, node) and not d.changes.is_changed(value)
+        if is_hoisted and value.is_block_input:
+            build.at_start(value.node.owner_block)
+        elif is_hoisted:
+            build.after(value.node)
+        made = build.node("aten::len", (value,), output_types=(types.INT,)).output
+        if is_hoisted:
+            d.lengths[value] = made
     return d.take(made)
+
+
+def is_there(value: Value, node: Node) -> bool:
+    """Is a list that `node` reads certain to be there where it comes from? In a graph of gradients it may be undefined."""
+    if value.is_block_input:
+        return guard_around(node.owner_block, value) is None
+    return value.node.kind.startswith("aten::") and value.node.kind not in SHARING
 
 
 def is_list(value: Value) -> bool:
@@ -173,8 +186,8 @@ def _insert(d: Differentiator, lists: Lists, node: Node, after: Value | None) ->
 def _pop(d: Differentiator, lists: Lists, node: Node, after: Value | None) -> list[Value]:
     place = number(d, node.inputs[1]) if len(node.inputs) > 1 else -1
     count = length_at(d, node.inputs[0], node)
-    taken = d.gradients.get(node.output)
-    given = None if taken is None else d.reverse.value(taken, node.output.type)
+    taken = d.gradients.get(node.output) if node.outputs else None
+    given = d.reverse.value(taken, node.output.type) if taken is not None else None
 
     def make() -> list[Value]:
         at = place if isinstance(place, int) and place >= 0 else lists.count("aten::remainder", place, count)

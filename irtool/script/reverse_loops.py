@@ -13,7 +13,7 @@ from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.graph import Block, Node, Value
 from irtool.script.items import MUTATORS
 from irtool.script.reach import CHOICE_KINDS
-from irtool.script.rounds import Round, element_type, refuse_old_text, rounds_made
+from irtool.script.rounds import Round, refuse_old_text, rounds_made
 
 if TYPE_CHECKING:
     from irtool.script.reverse import Differentiator
@@ -31,7 +31,7 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
     made = d.build.node("prim::Loop", (count, d.build.constant(True), *[d.gradient_value(value) for value in results]))
     inner = made.add_block()
     number = inner.add_input(d.df.fresh_id(), types.INT)
-    given = [inner.add_input(d.df.fresh_id(), element_type(d, value.type)) for value in results]
+    given = [inner.add_input(d.df.fresh_id(), d.gradient_type(value.type)) for value in results]
     index = d.build.at_end(inner).node("aten::sub", (last, number), output_types=(types.INT,)).output
     d.rounds[body] = Round(body, inner, index)
     outer, outer_block = d.gradients, d.block
@@ -43,7 +43,7 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
         if value in d.needs:
             d.add_gradient(value, d.own(gradient))
     for value in threaded:      # a list that changes: its gradient changes from round to round
-        d.gradients[value] = inner.add_input(d.df.fresh_id(), value.type)
+        d.gradients[value] = inner.add_input(d.df.fresh_id(), d.gradient_type(value.type))
     d.sweep(body)
     d.build.at_end(inner)
     d.reverse.new_block()
@@ -55,7 +55,7 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
         inner.add_output(d.gradient_value(body.inputs[slot + 1]))
     for value in threaded:
         inner.add_output(d.gradient_value(value))
-    sums = [inner.add_input(d.df.fresh_id(), element_type(d, value.type)) for value in outside]
+    sums = [inner.add_input(d.df.fresh_id(), d.gradient_type(value.type)) for value in outside]
     for value, so_far in zip(outside, sums, strict=True):
         inner.add_output(d.reverse.value(d.sum(so_far, inside[value], value), value.type))
     d.gradients, d.block = outer, outer_block
@@ -64,14 +64,14 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
     for value in (*threaded, *outside):
         made.add_input(d.gradient_value(value))
     d.build.at_end(d.block)
-    for slot in slots:
-        output = made.add_output(d.df.fresh_id(), element_type(d, node.inputs[slot + 2].type))
-        if node.inputs[slot + 2] in d.needs:
-            d.note(output, node.inputs[slot + 2])
-            d.add_gradient(node.inputs[slot + 2], output)
-    for value in (*threaded, *outside):
-        d.gradients[value] = made.add_output(d.df.fresh_id(), element_type(d, value.type))
-        d.note(made.outputs[-1], value)
+    started = [node.inputs[slot + 2] for slot in slots]
+    outputs = [made.add_output(d.df.fresh_id(), d.gradient_type(value.type)) for value in (*started, *threaded, *outside)]
+    for value, output in zip((*started, *threaded, *outside), outputs, strict=True):
+        d.note(output, value)
+    d.gradients.update(zip((*threaded, *outside), outputs[len(slots):], strict=True))
+    for value, output in zip(started, outputs, strict=False):
+        if value in d.needs:
+            d.add_gradient(value, output)
 
 
 def carried_back(d: Differentiator, node: Node) -> tuple[list[int], set[Value]]:

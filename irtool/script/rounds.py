@@ -99,7 +99,7 @@ def hand_in(captures: Captures, value: Value, given: Value) -> None:
     found = captures.kept.get(value)
     if found is not None:
         inner, round = found
-        type = element_type(captures, inner.type)
+        type = captures.gradient_type(inner.type)
         region = Builder(captures.df).after(round.top).node(
             "prim::GradOf", (given,), {"name": Attribute.of("aten::append", captures.df.dialect)}, (type,))
         body = region.add_block()
