@@ -49,6 +49,8 @@ class Inliner:
         """Sizes asked for so far, each made once, right behind the value (or in the block in which it is sure to be there); None: they are
         asked for where they are wanted."""
 
+        self.unsure: set[Value] = set()
+        """Values that may be None, though it is known what shape they have when they are not."""
         self.certain: Graph | None = None
         """A graph whose tensors are all there: none of them is a gradient that may be undefined."""
 

@@ -361,7 +361,9 @@ class Differentiator(Captures):
             (answer,) = self.reverse.run(formula.backward.block, env)
             del self.facts[given[0]]
         else:
+            self.reverse.unsure = {value for item in given for value in _values(item)} if count > 1 else set()
             (answer,) = self.reverse.run(formula.backward.block, env)
+            self.reverse.unsure = set()
         slots: Sequence[Item] | None = [answer]
         if isinstance(formula.backward.outputs[0].type, TupleType):
             slots = elements(answer) or self.unpacked(answer)

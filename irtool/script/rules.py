@@ -94,7 +94,8 @@ def _same_object(inliner: Inliner, node: Node, operands: list[Item]) -> list[Ite
         same = operands[0] == operands[1]
     elif NONE in operands:
         other = next(operand for operand in operands if operand != NONE)
-        if isinstance(other, Value) and other not in inliner.facts and not _is_certain(other, inliner.certain):
+        if isinstance(other, Value) and (other in inliner.unsure
+                                         or other not in inliner.facts and not _is_certain(other, inliner.certain)):
             return None
         same = False
     else:
