@@ -32,11 +32,14 @@ Call = Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
 class Tensor:
     """A tensor value. `array` holds the elements; methods and operators are torch's."""
 
-    __slots__ = ("array",)
+    __slots__ = ("array", "label")
     __hash__ = object.__hash__
 
     def __init__(self, array: Any) -> None:
         self.array = np.asarray(array)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.array) if dtype is None else np.asarray(self.array, dtype)
 
     def __repr__(self) -> str:
         return f"Tensor({self.array!r})"
@@ -209,15 +212,19 @@ def run_kernel(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The lowest layer: choose the overload, run it on the arrays. Raises UnsupportedError when none takes the operands."""
     from irtool.ops.call import overload
 
-    plain = [unwrapped(arg) for arg in args]
-    plain_named = {name: unwrapped(arg) for name, arg in named.items()}
-    name, values = choose(kind, plain, plain_named)
+    name, values = choose(kind, args, named)
     with np.errstate(all="ignore"):
-        return wrapped(overload(name)(values))
+        return wrapped(overload(name)([unwrapped(value) for value in values]))
 
 
-def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """The first overload, in torch's order, that takes the operands: without conversions, then with. Raises UnsupportedError."""
+def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
+           plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
+    """The first overload, in torch's order, that takes the operands: without conversions, then with. Raises UnsupportedError.
+
+    Gives its name and one value per argument, tensors still in their handles. plain: gives for an operand what is looked at in its
+    place, an array for a handle.
+    """
+    plain = plain or unwrapped
     from irtool.ir.schema import parse_schema, schemas
     from irtool.ops import OPS
     from irtool.ops.call import bind, fits
@@ -229,10 +236,10 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[st
                 values = bind(schema, _packed(schema, args, lenient), named)
             except RunError:
                 continue
-            if all(fits(argument, value, lenient) or bool(argument.fixed_size) and isinstance(value, int)
+            if all(fits(argument, plain(value), lenient) or bool(argument.fixed_size) and isinstance(value, int)
                    for argument, value in zip(schema.arguments, values, strict=False)):
                 return schema.name, values
-    given = ", ".join("Tensor" if isinstance(arg, np.ndarray) else type(arg).__name__ for arg in [*args, *named.values()])
+    given = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
     raise UnsupportedError(f"{kind} on ({given}) is not supported")
 
 

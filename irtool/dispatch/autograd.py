@@ -1,0 +1,208 @@
+"""A tape: each operation on its tensors is noted with what its gradient needs; `gradients` walks back.
+
+The derivative of an operation runs on the layer below, so that only tapes below note it, or with `create_graph` on the layer itself: then
+it is noted on the same tape and can be differentiated again. No zeros are ever made: what is never reached has no gradient (None).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.dispatch.logger import Print, label, line
+from irtool.dispatch.stack import Boxed, DispatchError, Layer, current, map_tensors, pushed, tensors_in
+from irtool.ops.arrays import dtype_of
+from irtool.ops.tensor import Tensor
+
+
+Propagate = Callable[[list[Any], Callable[..., Any]], Sequence[Any]]
+
+
+class Variable:
+    """A value on a tape. made_by: the number of the entry that made it, -1 for what was there before. hooks see its gradient."""
+
+    __slots__ = ("made_by", "hooks")
+
+    def __init__(self, made_by: int = -1) -> None:
+        self.made_by = made_by
+        self.hooks: list[Callable[[Any], Any]] = []
+
+
+class Entry:
+    """One operation: its operands and results in their boxes as they were then, and what goes back through it."""
+
+    __slots__ = ("name", "args", "results", "propagate")
+
+    def __init__(self, name: str, args: list[Any], results: list[Any], propagate: Propagate) -> None:
+        self.name = name
+        self.args = args
+        self.results = results
+        self.propagate = propagate      # gradients of the results, and where to do operations -> one gradient per operand
+
+
+class Autograd(Layer):
+    """Reverse differentiation by a tape. create_graph: derivatives go on this tape too. write: prints what goes on the tape."""
+
+    def __init__(self, inner: Layer, name: str = "", create_graph: bool = False, write: Print | None = None) -> None:
+        super().__init__(inner, name)
+        self.create_graph = create_graph
+        self.write = write
+        self.tape: list[Entry] = []
+
+    def variable(self, value: Any) -> Any:
+        """A tensor of the layer below (or tensors, in lists and tuples) as one whose gradient can be asked for."""
+        return map_tensors(lambda each: Boxed(self, each, Variable()), value)
+
+    def apply(self, name: str, args: list[Any]) -> Any:
+        """Do the operation below, and note it if it has one of this tape's tensors among its operands."""
+        rules = self.rules
+        if not rules.constants_on_tape and not any(value.layer is self for value in tensors_in(args) if isinstance(value, Boxed)):
+            return self.below.apply(name, args)
+        plain = rules.without_write(name)
+        if plain is not None:
+            return self.write_into(args[0], self.apply(plain, args))
+        shortcut = rules.shortcut(name, args)
+        if shortcut is not None:
+            return shortcut
+        inner = [self.opened(arg) for arg in args]
+        if not rules.is_differentiable(name):
+            return self.below.apply(name, inner)
+        result, saved = rules.forward(name, inner, self.below.apply)
+        taken = [map_tensors(self.snapshot, arg) for arg in args]
+
+        def propagate(grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+            if apply == self.apply:
+                found: Sequence[Any] = rules.backward(name, taken, entry.results, saved, grads, apply, again=True)
+            else:
+                opened = [self.opened(arg) for arg in taken]
+                found = rules.backward(name, opened, [self.opened(each) for each in entry.results], saved, grads, apply)
+            return found
+
+        entry = Entry(name, taken, [], propagate)
+        boxed = self.note(entry, result)
+        if self.write is not None:
+            self.write(line(self, boxed, rules.spelled(name, args, label, is_tape=True)))
+        return boxed
+
+    def note(self, entry: Entry, result: Any) -> Any:
+        """Put an entry on the tape; its results in boxes."""
+        place = len(self.tape)
+        self.tape.append(entry)
+
+        def box(value: Any) -> Any:
+            return Boxed(self, value, Variable(place)) if dtype_of(value.dtype).kind in "fc" else value
+
+        boxed = map_tensors(box, result)
+        entry.results[:] = boxed if isinstance(boxed, tuple) else (boxed,)
+        return boxed
+
+    def snapshot(self, value: Any) -> Any:
+        """The tensor as it is now: an operator that writes gives its handle another value."""
+        return Boxed(self, value.value, value.data) if self.owns(value) else value
+
+    def opened(self, value: Any) -> Any:
+        """Without this layer's boxes."""
+        return map_tensors(lambda each: each.value if self.owns(each) else each, value)
+
+    def write_into(self, target: Any, result: Any) -> Any:
+        """A tensor that was written into has a new value from now on. Raises DispatchError when it is no variable of the layer."""
+        if not self.owns(target):
+            raise DispatchError(f"a value of {self} is written in place into a tensor outside of it")
+        target.value, target.data = result.value, result.data
+        return target
+
+    def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
+        """Run below, where lower tapes keep the rule too; `backward` runs on this layer."""
+        if not any(self.owns(value) for value in tensors_in(list(args))):
+            return self.below.custom_vjp(forward, backward, args)
+        output, saved = self.below.custom_vjp(forward, backward, [self.opened(arg) for arg in args])
+        taken = [map_tensors(self.snapshot, arg) for arg in args]
+
+        def propagate(grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+            with pushed(self):
+                found = backward(grads if len(grads) > 1 else grads[0], kept)
+            found = list(found) if isinstance(found, list | tuple) else [found]
+            return found if apply == self.apply else [self.opened(each) for each in found]
+
+        entry = Entry("custom_vjp", taken, [], propagate)
+        boxed = self.note(entry, output)
+        if self.write is not None:
+            self.write(line(self, boxed, f"custom_vjp({', '.join([forward.__name__, backward.__name__, *map(label, args)])})"))
+        known = {id(each.value): each for each in tensors_in([*args, *entry.results]) if self.owns(each)}
+        kept = map_tensors(lambda each: known.get(id(each), each), saved)       # what was saved of operands and results is on the tape
+        return boxed, kept
+
+    # -- back
+    def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
+        """The gradients of `outputs`, each times its seed (a tensor of the layer below; None: it takes no part), for the wanted tensors.
+
+        With create_graph in this layer's boxes, else as the layer below sees them. None for what the outputs do not depend on.
+        """
+        apply = self.apply if self.create_graph else self.outside().apply
+        grads: dict[int, Any] = {}
+        last = -1
+        for output, seed in zip(outputs, seeds, strict=True):
+            if self.owns(output) and seed is not None:
+                last = max(last, output.data.made_by)
+                self.accumulate(grads, output.data, seed, apply)
+        if self.create_graph:
+            last = len(self.tape) - 1
+        if self.write is not None:
+            self.write(f"-- {self.name} d{', d'.join(map(label, outputs))} -------")
+        for place in range(last, -1, -1):
+            entry = self.tape[place]
+            given = [self.hooked(grads, each) for each in entry.results]
+            if all(each is None or isinstance(each, list) and all(one is None for one in each) for each in given):
+                continue
+            for arg, found in zip(entry.args, entry.propagate(given, apply), strict=True):
+                self.hand_on(grads, arg, found, apply)
+        if self.write is not None:
+            self.write("-" * 24)
+        return [map_tensors(lambda each: self.hooked(grads, each), each) for each in wanted]
+
+    def outside(self) -> Layer:
+        """Where derivatives go that this tape does not note: to the layer below, or to what was put on top of that meanwhile."""
+        top = current()
+        return top if top.contains(self.below) and not top.contains(self) else self.below
+
+    def hand_on(self, grads: dict[int, Any], arg: Any, found: Any, apply: Callable[..., Any]) -> None:
+        """An operand's gradient goes to the variable it is."""
+        if found is None:
+            return
+        if isinstance(arg, list | tuple):
+            for one, each in zip(arg, found, strict=True):
+                self.hand_on(grads, one, each, apply)
+        elif self.owns(arg):
+            self.accumulate(grads, arg.data, found, apply)
+
+    def accumulate(self, grads: dict[int, Any], variable: Variable, found: Any, apply: Callable[..., Any]) -> None:
+        """One more gradient of a variable."""
+        before = grads.get(id(variable))
+        grads[id(variable)] = found if before is None else self.rules.add(before, found, apply)
+
+    def hooked(self, grads: dict[int, Any], value: Any) -> Any:
+        """The gradient of a result, its hooks done; None when there is none, and for what is no variable."""
+        if isinstance(value, list | tuple):
+            return [self.hooked(grads, each) for each in value]
+        if not self.owns(value):
+            return None
+        found = grads.get(id(value.data))
+        hooks, value.data.hooks = value.data.hooks, []
+        for hook in hooks:
+            if found is not None:
+                replaced = hook(found)
+                found = grads[id(value.data)] = found if replaced is None else replaced
+        value.data.hooks = hooks if found is None else []
+        return found
+
+
+def register_hook(tensor: Any, hook: Callable[[Tensor], Tensor | None]) -> None:
+    """`hook` sees the gradient of a tensor on a tape once it is whole, and may give another in its place (as torch's Tensor.register_hook).
+
+    Raises DispatchError for a tensor that is on no tape.
+    """
+    if not isinstance(tensor, Boxed) or not isinstance(tensor.layer, Autograd):
+        raise DispatchError("a hook needs a tensor whose gradient can be asked for")
+    tensor.data.hooks.append(hook)
+
+
+__all__ = ["Autograd", "Entry", "Variable", "register_hook"]

@@ -1,0 +1,32 @@
+"""The bottom of every stack: operations run, on arrays."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.dispatch.stack import Boxed, DispatchError, Layer, pushed, tensors_in
+
+
+class Backend(Layer):
+    """Runs operations on NumPy arrays."""
+
+    def __init__(self, name: str = "", rules: Any = None) -> None:
+        super().__init__(None, name, rules)
+
+    def apply(self, name: str, args: list[Any]) -> Any:
+        """Run the kernel. Raises DispatchError for a tensor of a layer that is not on this stack."""
+        for value in tensors_in(args):
+            if isinstance(value, Boxed):
+                raise DispatchError(f"incompatible dispatcher trees: a tensor of {value.layer} is used where that layer is not"
+                                    if value.layer.is_alive else f"value escaped its transform: {value.layer} is over")
+        return self.rules.run(name, args)
+
+    def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
+        """Just run it."""
+        with pushed(self):
+            output, saved = forward(*args)
+        return output, saved
+
+
+BACKEND = Backend()
+"""The one that is there when no layer is."""

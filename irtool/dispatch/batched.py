@@ -1,0 +1,155 @@
+"""A layer that hides one dimension: operations are done for all its places at once.
+
+A boxed tensor says where its hidden dimension is; one without a box is the same for all places, and is never expanded without need. What
+an operator does with hidden dimensions is a rule (`irtool.dispatch.batching`), which does other operations on the layer below.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.dispatch.stack import Boxed, DispatchError, Layer, map_tensors, pushed, tensors_in
+from irtool.ir.effects import facts_of
+from irtool.ir.errors import RunError
+from irtool.ir.schema import Schema
+from irtool.ops.call import overload
+from irtool.ops.tensor import Tensor
+
+RANDOMNESS = ("error", "same", "different")
+
+
+class Batched(Layer):
+    """Hides a dimension of extent `length`. randomness: what random operators do: `error`, the `same` numbers for all, or `different`."""
+
+    def __init__(self, inner: Layer, length: int, name: str = "", randomness: str = "error") -> None:
+        super().__init__(inner, name)
+        if randomness not in RANDOMNESS:
+            raise RunError(f"randomness is '{randomness}', expected one of {', '.join(RANDOMNESS)}")
+        self.length = length
+        self.randomness = randomness
+
+    def box(self, value: Any, dim: int = 0) -> Boxed:
+        """A tensor of the layer below with its dimension `dim` hidden. Raises RunError when that has another extent."""
+        shape = value.shape
+        if not -len(shape) <= dim < len(shape):
+            raise RunError(f"there is no dimension {dim} to hide in a tensor of shape {shape}")
+        if shape[dim] != self.length:
+            raise RunError(f"the dimension to hide has extent {shape[dim]}, expected {self.length}")
+        return Boxed(self, value, dim % len(shape))
+
+    def shape(self, tensor: Boxed) -> list[int]:
+        """The sizes without the hidden one."""
+        sizes = list(tensor.value.shape)
+        del sizes[tensor.data]
+        return sizes
+
+    def apply(self, name: str, args: list[Any]) -> Any:
+        """Do the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a rule."""
+        is_batched = any(each.layer is self for each in tensors_in(args) if isinstance(each, Boxed))
+        if not is_batched and not self.must_differ(name):
+            return self.below.apply(name, args)
+        rules = self.rules
+        plain = rules.without_write(name)
+        if plain is not None:
+            return self.write_into(args[0], self.apply(plain, args), name)
+        return rules.batch(name)(Batch(self, name), *args)
+
+    def must_differ(self, name: str) -> bool:
+        """Does a random operator draw other numbers for each place? Raises RunError where that was not said."""
+        if not facts_of(name.partition(".")[0]).is_random:
+            return False
+        if self.randomness == "error":
+            raise RunError(f"{name.partition('.')[0]} draws random numbers inside vmap: say randomness='same' or 'different'")
+        return self.randomness == "different"
+
+    def write_into(self, target: Any, result: Any, name: str) -> Any:
+        """A tensor that was written into has a new value from now on. Raises DispatchError for a tensor that is the same for all places."""
+        if not self.owns(target):
+            raise DispatchError(f"{name.partition('.')[0]} writes batched values into a tensor that is not batched")
+        target.value, target.data = result.value, result.data
+        return target
+
+    def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
+        """Hand down both functions, made to work on whole batches."""
+        if not any(self.owns(value) for value in tensors_in(list(args))):
+            return self.below.custom_vjp(forward, backward, args)
+        fronts = [map_tensors(self.whole, arg) for arg in args]
+        output, saved = self.below.custom_vjp(self.for_batches(forward), self.for_batches(backward), fronts)
+        return self.boxed(output), self.boxed(saved)
+
+    def for_batches(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of single places as one of whole batches, on whatever layer is on top when it runs."""
+        def new_fn(*args: Any) -> Any:
+            from irtool.dispatch.stack import current
+
+            layer = Batched(current(), self.length, self.name, self.randomness)
+            with pushed(layer):
+                result = function(*[layer.boxed(arg) for arg in args])
+            return map_tensors(layer.whole, result)
+        return new_fn
+
+    def boxed(self, value: Any) -> Any:
+        """Tensors, in lists and tuples too, whose first dimension is the hidden one."""
+        return map_tensors(self.box, value)
+
+    def whole(self, value: Any) -> Any:
+        """A tensor as the layer below sees it, with the hidden dimension first; expanded when it had none."""
+        if self.owns(value):
+            return value.value if value.data == 0 else self.below.call("aten::movedim", (value.value, value.data, 0), {})
+        return self.rules.expanded(value, self.length, self.below.apply)
+
+
+class Batch:
+    """What a batching rule works with: one operation on one layer. `result = rule(batch, *args)`, args as in the schema."""
+
+    __slots__ = ("layer", "name")
+
+    def __init__(self, layer: Batched, name: str) -> None:
+        self.layer = layer
+        self.name = name
+
+    @property
+    def kind(self) -> str:
+        """`aten::sum` of `aten::sum.dim_IntList`."""
+        return self.name.partition(".")[0]
+
+    @property
+    def schema(self) -> Schema:
+        """The overload's declaration."""
+        return overload(self.name).schema
+
+    @property
+    def length(self) -> int:
+        """How many places there are."""
+        return self.layer.length
+
+    def has(self, value: Any) -> bool:
+        """Has a tensor a hidden dimension (or one in a list of them)?"""
+        return any(self.layer.owns(each) for each in tensors_in(value))
+
+    def front(self, value: Any) -> Any:
+        """A tensor of the layer below with the hidden dimension first; one that has none as it is. None stays."""
+        return self.layer.whole(value) if self.layer.owns(value) else value
+
+    def whole(self, value: Any) -> Any:
+        """The same, expanded where it has no hidden dimension. None stays."""
+        return self.layer.whole(value) if isinstance(value, Tensor) else value
+
+    def box(self, value: Any, dim: int = 0) -> Any:
+        """Results of the layer below, with the hidden dimension at `dim`, in lists and tuples too."""
+        return map_tensors(lambda each: self.layer.box(each, dim), value)
+
+    def do(self, kind: str, *args: Any, **named: Any) -> Any:
+        """An operation on the layer below: `batch.do("aten::add", x, y)`."""
+        return self.layer.below.call(kind, args, named)
+
+    def same(self, *args: Any) -> Any:
+        """The very overload, on the layer below."""
+        return self.layer.below.apply(self.name, list(args))
+
+    def again(self, kind: str, *args: Any, **named: Any) -> Any:
+        """An operation on the batched layer itself, for rules that spell an operator by others."""
+        return self.layer.call(kind, args, named)
+
+
+__all__ = ["Batch", "Batched"]

@@ -1,0 +1,93 @@
+"""The rule of all pointwise operators: align what is visible, let the rest broadcast."""
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from irtool.dispatch.batched import Batch
+from irtool.ir.errors import Error
+from irtool.ops.arrays import code_of, dtype_of
+from irtool.ops.call import overload
+from irtool.ops.elementwise import NotPointwise, Symbol, symbolic
+from irtool.ops.rules import result_type
+from irtool.ops.tensor import Tensor
+
+TRIES: dict[str, tuple[Any, ...]] = {
+    "Scalar": (0.5, 1), "Scalar?": (0.5, None), "float": (0.5,), "float?": (0.5, None), "bool": (False,), "int": (1,), "ScalarType": (6,),
+    "int?": (None,), "bool?": (None,), "ScalarType?": (None,), "MemoryFormat?": (None,), "Device": ("cpu",), "Device?": (None,),
+    "Layout?": (None,), "str": ("none",), "str?": ("floor", None), "Generator?": (None,),
+}
+"""Operands to try a kernel with, by type."""
+
+
+@cache
+def is_pointwise(name: str) -> bool:
+    """Does each element of an overload's results depend on its operands' elements at that place alone?
+
+    Found by running its kernel on symbols (`irtool.ops.elementwise`).
+    """
+    from irtool.ir.effects import facts_of
+
+    try:
+        found = overload(name)
+    except Error:
+        return False
+    if found.mode != "plain" or facts_of(found.schema.kind).is_random:
+        return False
+    for dtype in ("float32", "int64", "bool"):
+        for place in (0, 1):
+            args = [_try(argument, place, dtype) for argument in found.schema.arguments]
+            if any(each is ... for each in args) or not any(isinstance(each, Symbol) for each in args):
+                return False
+            try:
+                symbolic(found, args)
+                return True
+            except NotPointwise:
+                continue
+    return False
+
+
+def _try(argument: Any, place: int, dtype: str) -> Any:
+    text = argument.type.text
+    if text in ("Tensor", "Tensor?"):
+        return Symbol(np.dtype("bool" if argument.name in ("condition", "mask") else dtype), False)
+    if argument.has_default and not place and text not in ("Scalar?", "float?"):
+        return argument.default
+    choices = TRIES.get(text)
+    return ... if choices is None else choices[min(place, len(choices) - 1)]
+
+
+def pointwise(batch: Batch, *args: Any) -> Any:
+    """Operands with a hidden dimension get it in front, and as many dimensions behind it as the largest visible rank asks for."""
+    operands = [each for each in args if isinstance(each, Tensor)]
+    rank = max(each.ndim for each in operands)
+    dtype = common_dtype(batch, args)
+    return batch.box(batch.same(*[aligned(batch, each, rank, dtype) if isinstance(each, Tensor) else each for each in args]))
+
+
+def aligned(batch: Batch, value: Any, rank: int, dtype: int | None = None) -> Any:
+    """The tensor on the layer below, its visible dimensions the last of `rank`, in a dtype."""
+    if dtype is not None and value.dtype != dtype and dtype_of(value.dtype).kind != "b":
+        value = batch.again("aten::to", value, dtype)
+    if not batch.has(value):
+        return value
+    found = batch.front(value)
+    missing = rank - value.ndim
+    if missing <= 0:
+        return found
+    return batch.do("aten::reshape", found, [batch.length, *[1] * missing, *value.shape])
+
+
+def common_dtype(batch: Batch, args: tuple[Any, ...]) -> int | None:
+    """The dtype to convert to beforehand: a tensor that shows no dimensions counts less in promotion, and would not with a hidden one."""
+    promoted = overload(batch.name).promoted
+    values = [args[place] for place in promoted if args[place] is not None]
+    tensors = [each for each in values if isinstance(each, Tensor)]
+    if not any(batch.has(each) and not each.ndim for each in tensors) or len({each.dtype for each in tensors}) < 2:
+        return None
+    return code_of(result_type([np.empty((0,) * each.ndim, dtype_of(each.dtype)) if isinstance(each, Tensor) else each for each in values]))
+
+
+__all__ = ["aligned", "is_pointwise", "pointwise"]

@@ -1,0 +1,173 @@
+"""Gradient formulas as layers run them: forward on the layer below, with what must be kept; backward on whichever layer.
+
+The operation itself is done in one piece; what its formula keeps besides operands and results is a graph of its own, run behind it. A
+formula that draws random numbers is run whole instead, since result and what is kept must be of one draw.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.dispatch.stack import map_tensors, tensors_in
+from irtool.interpret import walk
+from irtool.ir.effects import facts_of
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.rewrite import clone_node
+from irtool.ir.schema import Schema, schema_of
+from irtool.ir.types import TensorType, TupleType
+from irtool.ops.arrays import dtype_of
+from irtool.ops.call import call_node, overload, plan_for
+from irtool.ops.tensor import Tensor, unwrapped, wrapped
+from irtool.script.gradients import Formula, formula_of
+from irtool.script.inlining import MUTATORS
+
+Apply = Callable[..., Any]
+
+
+class Recipe:
+    """How one overload is differentiated."""
+
+    __slots__ = ("schema", "formula", "kept", "wanted", "is_whole", "whole", "count")
+
+    def __init__(self, schema: Schema, formula: Formula) -> None:
+        self.schema = schema
+        self.formula = formula
+        self.count = len(formula.backward.inputs) - 1
+        self.is_whole = any(map(_is_unsteady, formula.graph.walk()))
+        self.whole = formula.split()[0] if self.is_whole else None
+        places: dict[Value, tuple[str, int]] = {value: ("arg", i) for i, value in enumerate(formula.graph.inputs)}
+        places.update((value, ("result", i)) for i, value in enumerate(formula.results))
+        saved = formula.context.node.inputs
+        own = [value for value in dict.fromkeys(saved) if value not in places]
+        places.update((value, ("kept", i)) for i, value in enumerate(own))
+        self.wanted = [places[value] for value in saved]
+        self.kept = _slice(formula, own) if own and not self.is_whole else None
+
+    def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
+        """The results, and what is kept."""
+        if self.whole is not None:
+            *results, saved = walk(self.whole, list(args), caller(apply))[0]
+            return (tuple(results) if len(results) > 1 else results[0]), saved
+        result = apply(self.schema.name, args)
+        return result, self.saved(args, result if isinstance(result, tuple) else (result,), None, apply)
+
+    def saved(self, args: Sequence[Any], results: Sequence[Any], saved: Any, apply: Apply) -> Any:
+        """What is kept besides operands and results, computed by `apply`."""
+        if self.kept is None:
+            return saved
+        return walk(self.kept, [*args, *results], caller(apply))
+
+    def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply) -> Sequence[Any]:
+        """One gradient per operand, None where there is none."""
+        if self.is_whole:
+            context = saved
+        else:
+            sources = {"arg": args, "result": results, "kept": saved}
+            context = tuple([sources[source][i] for source, i in self.wanted])
+        turned = self.formula.is_conjugated or not any(dtype_of(each.dtype).kind == "c" for each in tensors_in([list(args), list(results)]))
+        given = [grad if turned else conjugated(grad, apply) for grad in grads[:self.count]]
+        if all(each is None for each in given):
+            return [None] * len(args)
+        (found,) = walk(self.formula.backward, [context, *given], caller(apply))
+        if not isinstance(self.formula.backward.outputs[0].type, TupleType):
+            found = (found,)
+        return [self.fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(found, args, strict=True)]
+
+    def fitted(self, grad: Any, arg: Any, apply: Apply) -> Any:
+        """A gradient in the dtype of its operand; of what is real, its real part."""
+        if isinstance(grad, list | tuple):
+            return [self.fitted(each, one, apply) for each, one in zip(grad, arg, strict=True)]
+        if grad is None or not isinstance(arg, Tensor) or grad.dtype == arg.dtype:
+            return grad
+        if dtype_of(grad.dtype).kind == "c" and dtype_of(arg.dtype).kind != "c":
+            grad = apply("aten::real", [grad])
+        return grad if grad.dtype == arg.dtype else apply("aten::_to_copy", [grad, arg.dtype, None, None, None, False, None])
+
+
+def conjugated(grad: Any, apply: Apply) -> Any:
+    """Formulas multiply by the plain derivative; a complex gradient is the conjugate of what they make of the conjugate."""
+    return map_tensors(lambda each: apply("aten::conj_physical", [each]) if dtype_of(each.dtype).kind == "c" else each, grad)
+
+
+def _is_unsteady(node: Node) -> bool:
+    if facts_of(node.kind).is_random:
+        return True
+    schema = schema_of(node)
+    return schema is not None and schema.is_mutable and node.kind not in MUTATORS
+
+
+def _slice(formula: Formula, own: list[Value]) -> Graph:
+    """The part of a formula that computes values of it from operands and results."""
+    graph = Graph(formula.graph.dialect)
+    mapping = {value: graph.block.add_input(graph.fresh_id(), value.type) for value in (*formula.graph.inputs, *formula.results)}
+    needed = formula.needed(tuple(own), frozenset(formula.results))
+    for node in formula.graph.block:
+        if node in needed:
+            before = dict(mapping)
+            clone_node(node, mapping, graph.block, graph)
+            mapping.update((value, before[value]) for value in node.outputs if value in before)     # results are given
+    graph.block.set_outputs([mapping[value] for value in own])
+    return graph
+
+
+_recipes: dict[str, Recipe | None] = {}
+
+
+def recipe_of(name: str) -> Recipe | None:
+    """The recipe of an overload; None for one that has no gradient. Raises UnsupportedError where there should be one."""
+    if name not in _recipes:
+        schema = overload(name).schema
+        formula = formula_of(schema)
+        _recipes[name] = None if formula is None else Recipe(schema, formula)
+    return _recipes[name]
+
+
+def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
+    """What runs the nodes of a graph (`irtool.interpret.walk`) by doing its operations with `apply`."""
+    def call(node: Node, values: list[Any]) -> Sequence[Any]:
+        kind = node.kind
+        if kind == "prim::AutogradAdd":
+            a, b = values
+            return (b if a is None else a if b is None else apply("aten::add.Tensor", [a, b, 1]),)
+        if kind.startswith("aten::"):
+            if not any(True for _ in tensors_in(values)) and not _makes_tensors(node):
+                return call_node(node, values)
+            plan = plan_for(node)
+            if plan is None:
+                raise UnsupportedError(f"{kind} is not supported here yet")
+            return _results(node, apply(plan.overload.schema.name, list(plan.arguments(values))))
+        if kind in PLAIN or not any(True for _ in tensors_in(values)):
+            return [wrapped(each) for each in call_node(node, values)]
+        return _results(node, wrapped_call(node, values))
+    return call
+
+
+PLAIN = frozenset(("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex",
+                   "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::AutogradAnyNonZero", "prim::AutogradAllNonZero",
+                   "prim::AutogradZero", "prim::Uninitialized", "prim::DictConstruct", "prim::RaiseException"))
+"""Kinds that hand tensors on without looking at their elements."""
+
+
+def wrapped_call(node: Node, values: list[Any]) -> Any:
+    """A node that looks at facts of arrays (`prim::dtype`, `prim::device`), on the arrays at the bottom."""
+    from irtool.dispatch.stack import elements_of
+
+    found = call_node(node, [map_tensors(elements_of, value) for value in values])
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _makes_tensors(node: Node) -> bool:
+    return any(isinstance(value.type, TensorType) for value in node.outputs)
+
+
+def _results(node: Node, result: Any) -> Sequence[Any]:
+    count = len(node.outputs)
+    if count == 1:
+        return (result,)
+    if isinstance(result, list | tuple) and len(result) == count:
+        return tuple(result)
+    return () if count == 0 else (result,)
+
+
+__all__ = ["Recipe", "caller", "conjugated", "recipe_of", "unwrapped"]

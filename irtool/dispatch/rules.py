@@ -1,0 +1,105 @@
+"""What layers know of operators. Layers ask a table; the one here answers for the library, from the stanzas.
+
+A table of one's own (as in tests, or for teaching) has the same methods: `choose`, `run`, `forward`, `backward`, `add`, `batch`, `spelled`.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.dispatch import recipes
+from irtool.dispatch.stack import choose_overload
+from irtool.ir.schema import parse_schema
+from irtool.ops.call import overload
+from irtool.ops.tensor import unwrapped, wrapped
+
+Apply = Callable[..., Any]
+OPERATORS = {"aten::add": "+", "aten::sub": "-", "aten::mul": "*", "aten::div": "/"}
+SILENT = frozenset(("aten::size", "aten::dim", "aten::numel", "aten::is_complex", "aten::is_floating_point"))
+
+
+class Library:
+    """All operators of irtool."""
+
+    constants_on_tape = False
+    """Does a tape note operations none of whose operands is on it?"""
+
+    def choose(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[str, list[Any]]:
+        """The overload that takes the operands, and one value per argument."""
+        return choose_overload(kind, args, named)
+
+    def run(self, name: str, args: list[Any]) -> Any:
+        """Run the kernel on arrays."""
+        with np.errstate(all="ignore"):
+            return wrapped(overload(name)([unwrapped(value) for value in args]))
+
+    # -- derivatives
+    def is_differentiable(self, name: str) -> bool:
+        """Has it a gradient formula? Raises UnsupportedError where there should be one."""
+        return recipes.recipe_of(name) is not None
+
+    def forward(self, name: str, args: list[Any], apply: Apply) -> tuple[Any, Any]:
+        """The results, and what the gradient needs besides operands and results."""
+        recipe = recipes.recipe_of(name)
+        assert recipe is not None
+        return recipe.forward(args, apply)
+
+    def backward(self, name: str, args: list[Any], results: list[Any], saved: Any, grads: list[Any], apply: Apply,
+                 again: bool = False) -> Sequence[Any]:
+        """One gradient per operand. again: what was saved is computed anew by `apply`, so that it can be differentiated too."""
+        recipe = recipes.recipe_of(name)
+        assert recipe is not None
+        if again:
+            saved = recipe.saved(args, results, saved, apply)
+        return recipe.backward(args, results, saved, grads, apply)
+
+    def add(self, a: Any, b: Any, apply: Apply) -> Any:
+        """The sum of two gradients."""
+        return apply("aten::add.Tensor", [a, b, 1])
+
+    def shortcut(self, name: str, args: list[Any]) -> Any:
+        """A result that needs no operation; None when there is none."""
+        return None
+
+    def without_write(self, name: str) -> str | None:
+        """For an operator that writes into its first operand, the overload that gives a new tensor; None for others."""
+        found = overload(name)
+        if found.mode != "inplace":
+            return None
+        count = len(found.schema.arguments)
+        for text, own in zip(found.op.schemas, found.op.names, strict=True):
+            if [a.type.text for a in parse_schema(text).arguments] == [a.type.text for a in found.schema.arguments[:count]]:
+                return own
+        return found.op.names[0]
+
+    # -- batches
+    def batch(self, name: str) -> Callable[..., Any]:
+        """The batching rule of an overload. Raises UnsupportedError, with the reason, where there is none."""
+        from irtool.dispatch.batching import rule_of
+
+        return rule_of(name)
+
+    def expanded(self, value: Any, length: int, apply: Apply) -> Any:
+        """A tensor with a new first dimension, the same `length` times."""
+        return apply("aten::expand", [apply("aten::unsqueeze", [value, 0]), [length, *value.shape], False])
+
+    # -- printing
+    def is_logged(self, name: str) -> bool:
+        """Is it printed? Questions about sizes are not."""
+        return name.partition(".")[0] not in SILENT
+
+    def spelled(self, name: str, args: list[Any], label: Callable[[Any], str], is_tape: bool = False) -> str:
+        """The operation as a line shows it: `v0 + v1`, `v0.sum(dim=(0,))`, `where(v0, v1, v2)`."""
+        kind = name.partition(".")[0]
+        if kind in OPERATORS and (len(args) == 2 or args[2] == 1):
+            return f"{label(args[0])} {OPERATORS[kind]} {label(args[1])}"
+        schema = overload(name).schema
+        given = [f"{argument.name}={label(value)}" if argument.keyword_only else label(value)
+                 for argument, value in zip(schema.arguments, args, strict=False)
+                 if not (argument.has_default and type(value) is type(argument.default) and value == argument.default)]
+        return f"{kind.removeprefix('aten::')}({', '.join(given)})"
+
+
+LIBRARY = Library()

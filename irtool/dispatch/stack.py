@@ -1,0 +1,191 @@
+"""The stack of layers: what a layer is, what a tensor looks like to one, and which layer operations go to.
+
+A tensor that a layer has something to say about is `Boxed`: the tensor of the layer below, the layer, and what the layer knows of it (its
+place on a tape, where its batch dimension is). Boxes nest as layers do. A tensor without a box of a layer is a constant to it, so
+nothing is ever lifted: each layer takes off its own boxes, asks the layer below, and puts boxes on what it has something to say about.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError
+from irtool.ops.tensor import Tensor, calling, choose
+
+
+class DispatchError(RunError):
+    """A tensor was used where its layer is not."""
+
+
+class Boxed(Tensor):
+    """A tensor as a layer sees it. value: the same as the layer below sees it; data: what the layer knows of it."""
+
+    __slots__ = ("layer", "value", "data")
+
+    def __init__(self, layer: Layer, value: Tensor, data: Any = None) -> None:
+        self.layer = layer
+        self.value = value
+        self.data = data
+
+    @property
+    def array(self) -> Any:     # type: ignore[override]
+        """There are no elements to be had inside a transformation."""
+        raise DispatchError(f"the elements of a tensor inside {self.layer} cannot be looked at" if self.layer.is_alive else
+                            f"value escaped its transform: {self.layer} is over")
+
+    @property
+    def dtype(self) -> int:
+        """torch's number of the dtype."""
+        return self.value.dtype
+
+    @property
+    def shape(self) -> list[int]:
+        """The sizes the layer shows."""
+        return self.layer.shape(self)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions the layer shows."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.shape}, {self.layer})"
+
+
+class Layer:
+    """One layer. `apply` does an operation; the others have sensible defaults."""
+
+    def __init__(self, inner: Layer | None, name: str = "", rules: Any = None) -> None:
+        self.inner = inner
+        self.name = name or type(self).__name__
+        self.is_alive = True
+        self._rules = rules
+
+    @property
+    def rules(self) -> Any:
+        """What is known of the operators: the table it was given, else that of the layer below, at the bottom the library's."""
+        if self._rules is None:
+            if self.inner is not None:
+                self._rules = self.inner.rules
+            else:
+                from irtool.dispatch.rules import LIBRARY
+
+                self._rules = LIBRARY
+        return self._rules
+
+    @property
+    def below(self) -> Layer:
+        """The layer below. The backend has none."""
+        assert self.inner is not None
+        return self.inner
+
+    def apply(self, name: str, args: list[Any]) -> Any:
+        """Do the operation `aten::add.Tensor` on one value per argument of its schema; give its result, a tuple for several."""
+        raise NotImplementedError
+
+    def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
+        """Run `forward(*args)`, which gives (output, saved), on this layer, with `backward(grad, saved)` for its gradients."""
+        raise NotImplementedError
+
+    def shape(self, tensor: Boxed) -> list[int]:
+        """The sizes of one of its tensors."""
+        return tensor.value.shape
+
+    def owns(self, value: Any) -> bool:
+        """Is it a tensor in one of the layer's boxes?"""
+        return isinstance(value, Boxed) and value.layer is self
+
+    def contains(self, layer: Layer) -> bool:
+        """Is a layer this one, or below it?"""
+        found: Layer | None = self
+        while found is not None and found is not layer:
+            found = found.inner
+        return found is not None
+
+    def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Do `aten::add`, whose overload is still to be chosen."""
+        name, values = self.rules.choose(kind, args, named)
+        return self.apply(name, values)
+
+    def __enter__(self) -> Any:
+        self._manager = pushed(self)
+        return self._manager.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._manager.__exit__(*error)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+_top: ContextVar[Layer | None] = ContextVar("irtool_layer", default=None)
+
+
+def current() -> Layer:
+    """The layer on top of the stack; a backend when there is none."""
+    found = _top.get()
+    if found is None:
+        from irtool.dispatch.backend import BACKEND
+
+        return BACKEND
+    return found
+
+
+@contextmanager
+def pushed(layer: Layer) -> Iterator[Any]:
+    """Within the block, operations on tensors go to `layer`."""
+    token = _top.set(layer)
+    try:
+        with calling(layer.call):
+            yield layer
+    finally:
+        _top.reset(token)
+
+
+def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
+    """`function` on each tensor in a value, through lists and tuples; the rest as it is."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, list | tuple):
+        return type(value)([map_tensors(function, each) for each in value])
+    return value
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensors in a value, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from tensors_in(each)
+
+
+def stand_in(value: Any) -> Any:
+    """What the choice of an overload looks at: an array for a tensor, 0-d or not."""
+    if isinstance(value, Tensor):
+        return _NUMBER if value.ndim == 0 else _ARRAY
+    if isinstance(value, list | tuple):
+        return type(value)([stand_in(each) for each in value])
+    return value
+
+
+_NUMBER, _ARRAY = np.zeros(()), np.zeros(1)
+
+
+def choose_overload(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """The overload that takes the operands, and one value per argument."""
+    return choose(kind, args, named, stand_in)
+
+
+def elements_of(value: Any) -> Any:
+    """The arrays at the bottom of tensors, whatever layers they are in; nothing may be done with them but look."""
+    while isinstance(value, Boxed):
+        value = value.value
+    return value.array if isinstance(value, Tensor) else value
