@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ir.builder import NOTHING
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.errors import Error, RunError, UnsupportedError, VerifyError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -22,6 +23,7 @@ from irtool.ir.source import Diagnostic
 from irtool.ir.verify import violations
 from irtool.ops.arrays import seeded
 from irtool.ops.call import call_node
+from irtool.ops.prim import is_there
 from irtool.ops.python_op import register_python_op
 from irtool.values import accept, copied, delivered
 
@@ -268,12 +270,12 @@ def _leave_round(walk: Walk, frame: Frame, results: list[Any]) -> None:
 
 
 def _enter_grad_of(walk: Walk, step: Step) -> None:
-    defined = any(walk.env[value] is not None for value in step.operands)
+    defined = any(is_there(walk.env[value]) for value in step.operands)
     _release_early(walk, step)
     if defined:
         walk.push(step.node.blocks[0], [], step, _leave_block)
     else:
-        walk.finish(step, [None] * len(step.results))
+        walk.finish(step, [NOTHING.get(value.type.key) for value in step.node.outputs])     # what it saved may be a number
 
 
 def _enter_subgraph(walk: Walk, step: Step) -> None:

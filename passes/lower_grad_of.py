@@ -5,7 +5,7 @@ from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_block, replace_node
-from irtool.ir.types import spell
+from irtool.ir.types import TensorType, spell
 from irtool.script.items import holds_tensor
 
 
@@ -52,7 +52,9 @@ def lower_grad_of(graph: Graph) -> bool:
         clone_block(node.blocks[0], choice.add_block(), {}, graph)
         without = choice.add_block()
         undefined = build.at_end(without).node(dialect.undefined_kind, output_types=(tensor,)).output
-        without.set_outputs([undefined if holds_tensor(value.type) else build.nothing(value.type) for value in node.outputs])
+        without.set_outputs([undefined if isinstance(value.type, TensorType) else
+                             build.node(dialect.undefined_kind, output_types=(value.type,)).output if holds_tensor(value.type) else
+                             build.nothing(value.type) for value in node.outputs])
         replace_node(node, choice.outputs)
         changed = True
     return changed

@@ -3,16 +3,19 @@ from __future__ import annotations
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
+from irtool.ir.constants import constant
 from irtool.ir.errors import Error, PassError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs, read_numbers, set_defined
 from irtool.ir.rewrite import inline_block, replace_node
 from irtool.ir.shapes import contiguous
 from irtool.ir.types import ListType, TensorType, Type, spell
+from irtool.script.inlining import ASKING
 from irtool.script.items import holds_tensor
 
 DEFINED_STATE, UNDEFINED_STATE, UNKNOWN_STATE = range(3)
+UNDEFINED_KINDS = frozenset(("prim::Undefined", "prim::AutogradZero"))
 GRADIENT_KINDS = frozenset(("prim::GradOf", "prim::AutogradAdd"))
 
 
@@ -84,12 +87,16 @@ def is_undefined(type: Type) -> bool:
 
 
 class Specializer:
-    """One forward sweep over the top-level nodes. A value without a state is there: results of bodies that were opened are."""
+    """One forward sweep over the top-level nodes, and over those that come out of opened ones. A value without a state is there."""
 
     def __init__(self, graph: Graph, flags: list[bool]) -> None:
         self.graph = graph
         self.state: dict[Value, int] = {value: DEFINED_STATE if flag else UNDEFINED_STATE
                                         for value, flag in zip(graph.inputs, flags, strict=True)}
+        self.hoisted: set[Node] = set()
+        """Nodes that came out of opened ones: what they compute is there, where they do not say otherwise."""
+        self.gradients: set[Value] = set()
+        """What opened regions were given: None means undefined."""
         self.build = Builder(graph)
         self.undefined_type = spell(types.TENSOR, graph.dialect)
         self.changed = False
@@ -108,13 +115,21 @@ class Specializer:
             return self.open_gradient(node)
         if node.kind == "prim::AutogradAdd" and len(node.inputs) == 2:
             self.decide_sum(node)
-        elif node.kind in ("prim::Undefined", "prim::AutogradZero"):
+        elif node.kind in UNDEFINED_KINDS:
             self.set_all(node, UNDEFINED_STATE)
-        elif node.kind == "prim::If" and not self.graph.dialect.attribute_arguments:
-            self.decide_choice(node)
-        else:
+        elif node.kind == "prim::If" and len(node.blocks) == 2 and (node in self.hoisted or not self.graph.dialect.attribute_arguments):
+            return self.decide_choice(node)
+        elif node.kind == "prim::unchecked_cast" and node in self.hoisted and node.inputs[0].type is node.output.type:
+            replace_node(node, node.inputs)
+        elif node not in self.hoisted or self.is_open_loop(node):
             self.set_all(node, UNKNOWN_STATE)
         return after
+
+    def is_open_loop(self, node: Node) -> bool:
+        """A loop whose results may be undefined: it carries gradients."""
+        return node.kind == "prim::Loop" and (
+            any(self.of(value) != DEFINED_STATE for value in node.inputs)
+            or any(inner.kind in GRADIENT_KINDS or inner.kind in UNDEFINED_KINDS for block in node.blocks for inner in block.walk()))
 
     def of(self, value: Value) -> int:
         """The state of a value."""
@@ -124,6 +139,16 @@ class Specializer:
         """All results of a node are in this state."""
         for value in node.outputs:
             self.state[value] = state
+
+    def open_block(self, node: Node, block: Block) -> Node:
+        """The nodes of a block take the place of the node that owns it; gives the first of them."""
+        after = node.next
+        first = block.return_node.next
+        self.hoisted.update(block)
+        is_empty = first is block.return_node
+        replace_node(node, inline_block(block, node))
+        self.changed = True
+        return after if is_empty else first
 
     def open_gradient(self, node: Node) -> Node:
         """A `GradOf`: gone, opened, or left."""
@@ -135,16 +160,23 @@ class Specializer:
         if DEFINED_STATE not in states:
             self.set_all(node, UNKNOWN_STATE)
             return after
-        replace_node(node, inline_block(node.blocks[0], node))
-        self.changed = True
-        return after
+        self.gradients.update(node.inputs)
+        return self.open_block(node, node.blocks[0])
 
     def replace_by_undefined(self, node: Node) -> None:
         """One undefined gradient in the place of all results."""
         made = self.build.after(node).node(self.graph.dialect.undefined_kind, output_types=(self.undefined_type,))
         self.state[made.output] = UNDEFINED_STATE
-        replace_node(node, [made.output if holds_tensor(value.type) else self.build.nothing(value.type) for value in node.outputs])
+        replace_node(node, [made.output if isinstance(value.type, TensorType) else self.undefined(value.type) for value in node.outputs])
         self.changed = True
+
+    def undefined(self, type: Type) -> Value:
+        """What stands for a result that is no tensor."""
+        if not holds_tensor(type):
+            return self.build.nothing(type)
+        made = self.build.node(self.graph.dialect.undefined_kind, output_types=(type,)).output
+        self.state[made] = UNDEFINED_STATE
+        return made
 
     def decide_sum(self, node: Node) -> None:
         """An `AutogradAdd`: one of its operands, a sum, or left."""
@@ -163,18 +195,44 @@ class Specializer:
             return
         self.changed = True
 
-    def decide_choice(self, node: Node) -> None:
-        """What `lower-grad-of` made of a `GradOf`: an `If` that asks whether a gradient is there."""
-        asked = node.inputs[0].node
-        self.set_all(node, UNKNOWN_STATE)
-        if asked.kind not in ("prim::AutogradAnyNonZero", "prim::AnyDefined") or len(node.blocks) != 2:
-            return
-        states = {self.of(value) for value in asked.inputs}
-        if states <= {UNDEFINED_STATE}:
-            self.replace_by_undefined(node)
-        elif states == {DEFINED_STATE}:
-            for value in node.outputs:
-                del self.state[value]
-            replace_node(node, inline_block(node.blocks[0], node))
-            self.changed = True
+    def decide_choice(self, node: Node) -> Node:
+        """An `If` that asks whether a gradient is there (what `lower-grad-of` made of a `GradOf`, and such as regions hold)."""
+        asked, after = node.inputs[0].node, node.next
+        is_there = self.answer(asked)
+        if is_there is not None:
+            return self.open_block(node, node.blocks[0 if is_there else 1])
+        if node in self.hoisted:
+            self.survey(node)
+        else:
+            self.set_all(node, UNKNOWN_STATE)
+        return after
 
+    def survey(self, node: Node) -> None:
+        """The states of what the nodes of an `If` give, and of its results; nothing is changed."""
+        for block in node.blocks:
+            for inner in block:
+                if inner.kind == "prim::If" and inner.blocks:
+                    self.survey(inner)
+                elif self.is_open_loop(inner):
+                    self.set_all(inner, UNKNOWN_STATE)
+                elif inner.kind in UNDEFINED_KINDS:
+                    self.set_all(inner, UNDEFINED_STATE)
+                elif inner.kind in GRADIENT_KINDS:
+                    states = {self.of(value) for value in inner.inputs}
+                    self.set_all(inner, DEFINED_STATE if DEFINED_STATE in states else
+                                 UNKNOWN_STATE if UNKNOWN_STATE in states else UNDEFINED_STATE)
+        for value, *given in zip(node.outputs, *[block.outputs for block in node.blocks], strict=False):
+            states = {self.of(each) for each in given}
+            self.state[value] = states.pop() if len(states) == 1 else UNKNOWN_STATE
+
+    def answer(self, asked: Node) -> bool | None:
+        """Does a node say that a gradient is there? None where that is not known, or it asks something else."""
+        if asked.kind in ASKING:
+            states = {self.of(value) for value in asked.inputs}
+            return True if DEFINED_STATE in states else None if UNKNOWN_STATE in states else False
+        if asked.kind in ("aten::__is__", "aten::__isnot__"):
+            value = next((value for value in asked.inputs if value in self.gradients), None)
+            if value is not None and any(constant(other) is None for other in asked.inputs if other is not value):
+                state = self.of(value)
+                return None if state == UNKNOWN_STATE else (state == DEFINED_STATE) is (asked.kind == "aten::__isnot__")
+        return None

@@ -201,12 +201,12 @@ def autograd_add(xp, a, b):
     return as_array(a, dtype) + as_array(b, dtype)
 
 
-def _is_there(value: Any) -> bool:
+def is_there(value: Any) -> bool:
     """Is a tensor defined, or at least one of a list?"""
-    return any(map(_is_there, value)) if isinstance(value, list) else value is not None
+    return any(map(is_there, value)) if isinstance(value, list) else value is not None
 
 
-table.define("prim::AutogradAnyNonZero(...) -> bool", lambda xp, *values: any(map(_is_there, values)), doc="Is one defined?")
+table.define("prim::AutogradAnyNonZero(...) -> bool", lambda xp, *values: any(map(is_there, values)), doc="Is one defined?")
 table.define("prim::AutogradAllNonZero(...) -> bool", lambda xp, *values: all(v is not None for v in values), doc="Are all defined?")
 table.define("prim::AutogradAllZero(...) -> bool", lambda xp, *values: all(v is None for v in values), doc="Is none defined?")
 

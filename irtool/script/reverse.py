@@ -273,10 +273,8 @@ class Differentiator(Captures):
         found = [self.gradients.get(value, NONE) for value in node.outputs]
         if node.kind == "prim::ListUnpack":
             made = node.inputs[0].node
-            if made.owner is node.owner and not made.blocks and not node.inputs[0].is_block_input and made.kind not in STRUCTURE:
-                pass    # an operator's list: its region puts zeros where there is none
-            else:
-                found = self.whole(found, node.outputs)
+            if made.owner is not node.owner or made.blocks or node.inputs[0].is_block_input or made.kind in STRUCTURE:
+                found = self.whole(found, node.outputs)     # for an operator's list its region puts zeros where there is none
         if node.inputs[0] in self.needs:
             self.add_gradient(node.inputs[0], Items(found, node.kind == "prim::TupleUnpack", node.inputs[0].type))
 
@@ -311,7 +309,7 @@ class Differentiator(Captures):
         return whole
 
     def zeros(self, like: Value, first: Value) -> Value:
-        """Zeros of the size and dtype of a value of f, which need not be saved for that; `first` is the first of the pieces it is one of."""
+        """Zeros of the size and dtype of a value of f, which need not be saved for that; `first`: the first of the pieces it is one of."""
         type = self.facts.get(like, like.type)
         old_text = not self.modern or self.df.dialect.attribute_arguments
         if old_text or like in self.captures or like in self.inner_captures or not isinstance(type, TensorType):
@@ -390,7 +388,8 @@ class Differentiator(Captures):
             self.facts[found] = self.facts[item]
         return found
 
-    def where_defined(self, item: Value, is_defined: bool, make: Callable[[Value], Value], other: Callable[[], Value] | None = None) -> Value:
+    def where_defined(self, item: Value, is_defined: bool, make: Callable[[Value], Value],
+                      other: Callable[[], Value] | None = None) -> Value:
         """What `make` makes of a gradient; nothing, or what `other` makes, of one that turns out to be undefined."""
         if is_defined:
             return make(item)
