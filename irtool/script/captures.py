@@ -15,7 +15,7 @@ from irtool.ir.rewrite import clone_node, replace_node
 from irtool.ir.types import OptionalType, TensorType, Type, spell, tensor_type
 from irtool.script.items import Item
 from irtool.script.reach import CHOICE_KINDS
-from irtool.script.rounds import Round, gradient_in_df, hand_in, saved
+from irtool.script.rounds import Round, ask_again, gradient_in_df, hand_in, saved
 
 SAME = "prim::AutogradAdd"
 """The kind of nodes of one operand that give a gradient a name of its own while df is being made."""
@@ -120,6 +120,7 @@ class Captures:
 
     def recompute_sizes(self) -> None:
         """The size of a value that is captured anyway is asked for in df rather than captured too."""
+        ask_again(self)
         outputs = set(self.f.outputs)
         for value, own in list(self.captures.items()):
             node = self.exports.get(value, value).node

@@ -13,7 +13,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Node, Value
-from irtool.ir.types import ListType, TensorType, Type, spell
+from irtool.ir.types import ListType, TensorType, Type
 
 if TYPE_CHECKING:
     from irtool.script.captures import Captures
@@ -75,6 +75,20 @@ def element_type(captures: Captures, type: Type) -> Type:
     return captures.tensor if isinstance(type, TensorType) else type
 
 
+def ask_again(captures: Captures) -> None:
+    """The size of a value that is kept anyway is asked for in df rather than kept too."""
+    for value, round in captures.kept.values():
+        own, node = captures.inner_captures[value], value.node
+        if node.kind not in ("aten::size", "prim::dtype") or len(node.inputs) != 1:
+            continue
+        whole = captures.inner_captures.get(node.inputs[0])
+        if whole is not None and whole.has_uses and whole.node.owner is round.own and own.has_uses:
+            made = Builder(captures.df).after(whole.node).node(node.kind, (whole,), output_types=(own.type,))
+            own.replace_all_uses_with(made.output)
+            round.last = made if round.last is whole.node else round.last
+            own.node.remove()
+
+
 def rounds_made(captures: Captures, node: Node) -> Value:
     """In df, how many rounds a loop of f made. One that may stop early counts them."""
     body = node.blocks[0]
@@ -132,6 +146,3 @@ def refuse_old_text(captures: Captures, node: Node) -> None:
     if node.kind != "prim::Loop" or captures.f.dialect.attribute_arguments:
         raise UnsupportedError(f"the gradient of {node.kind} in text of dialect {captures.f.dialect.name} is not supported; "
                                "convert it to a later one first")
-
-
-__all__ = ["Round", "element_type", "gradient_in_df", "hand_in", "refuse_old_text", "rounds_made", "saved", "spell"]
