@@ -18,7 +18,6 @@ from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
-from irtool.ir.shapes import shape_of
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import ListType, NamedTupleType, TensorType, TupleType, Type, spell
 from irtool.script.captures import SAME, Captures
@@ -26,8 +25,9 @@ from irtool.script.changes import Changes
 from irtool.script.gradients import Formula, formula_of, has_own_formula
 from irtool.script.inlining import Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
+from irtool.script.pieces import filled, whole
 from irtool.script.reach import CHOICE_KINDS, FLOATING, all_there, holds_tensors, requiring
-from irtool.script.reverse_lists import LISTS, fill, hand_on_list, is_list, undo, unpack
+from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
@@ -274,7 +274,7 @@ class Differentiator(Captures):
         if node.kind == "prim::ListUnpack":
             made = node.inputs[0].node
             if made.owner is not node.owner or made.blocks or node.inputs[0].is_block_input or made.kind in STRUCTURE:
-                found = self.whole(found, node.outputs)     # for an operator's list its region puts zeros where there is none
+                found = whole(self, found, node.outputs)     # for an operator's list its region puts zeros where there is none
         if node.inputs[0] in self.needs:
             self.add_gradient(node.inputs[0], Items(found, node.kind == "prim::TupleUnpack", node.inputs[0].type))
 
@@ -290,46 +290,6 @@ class Differentiator(Captures):
         for value, each in zip(values, found or (), strict=True):
             if value in self.needs:
                 self.add_gradient(value, each)
-
-    def whole(self, found: Sequence[Item], values: Sequence[Value], is_one_there: bool = False) -> list[Item]:
-        """Gradients of the pieces of a list, zeros where there is none, or where one turns out to be undefined.
-
-        is_one_there: this stands in a region that runs when one of them is.
-        """
-        whole: list[Item] = []
-        is_sure = is_one_there and len({item for item in found if item != NONE}) == 1
-        for item, value in zip(found, values, strict=True):
-            if item == NONE:
-                item = self.zeros(value, values[0])
-            elif isinstance(item, Value) and not is_sure:
-                item = self.where_defined(item, False, lambda there: there, partial(self.zeros, value, values[0]))
-            if isinstance(item, Value):
-                self.note(item, value)
-            whole.append(item)
-        return whole
-
-    def zeros(self, like: Value, first: Value) -> Value:
-        """Zeros of the size and dtype of a value of f, which need not be saved for that; `first`: the first of the pieces it is one of."""
-        type = self.facts.get(like, like.type)
-        old_text = not self.modern or self.df.dialect.attribute_arguments
-        if old_text or like in self.captures or like in self.inner_captures or not isinstance(type, TensorType):
-            return self.build.call("aten::zeros_like", self.take(like), type=self.tensor)
-        sizes = shape_of(type)
-        forward = self.forward.build
-        forward.after(like.node)
-        size = list(sizes) if sizes is not None else self.take(self.forward.size_of(like))
-        dtype = self.dtypes.get(like) or (like.type.dtype if isinstance(like.type, TensorType) else None)
-        none = self.build.constant(None)
-        return self.build.call("aten::zeros", size, dtype_code(dtype) if dtype is not None else self.code_of(like, first),
-                               none, none, none, type=self.tensor)
-
-    def code_of(self, value: Value, first: Value) -> Value:
-        """In df, the dtype of a value of f. The pieces of a list have one, unless they are of different tensors."""
-        made = value.node.inputs[0].node if value.node.kind == "prim::ListUnpack" else value.node
-        of = value if made.kind == "aten::broadcast_tensors" else first
-        if of not in self.codes:
-            self.codes[of] = self.forward.build.after(of.node).node("prim::dtype", (of,), output_types=(types.INT,)).output
-        return self.take(self.codes[of])
 
     def apply_formula(self, node: Node) -> None:
         """A `GradOf` around the backward half of the operator's formula."""
@@ -350,7 +310,7 @@ class Differentiator(Captures):
         self.reverse.new_block()
         turned = formula.is_conjugated and self.modern and not all(_is_complex(value.type) is False for item in (*arguments, *results)
                                                                    for value in _values(item) if _is_tensor(value))
-        given = [self.filled(item, result) for item, result in zip(given, results, strict=False)]
+        given = [filled(self, item, result) for item, result in zip(given, results, strict=False)]
         if turned:
             given = [self.conjugate(item, count == 1) for item in given]
         env: dict[Value, Item] = dict(zip(formula.backward.inputs, [context, *given], strict=True))
@@ -507,21 +467,6 @@ class Differentiator(Captures):
             return Items([self.gradients.get(value, NONE) for value in values], False, item.type)
         assert isinstance(item, Value)
         return self.gradient(item) if item in self.needs else NONE
-
-    def filled(self, given: Item, result: Item) -> Item:
-        """In a region: the gradient of a list, with zeros for the pieces that have none."""
-        if not isinstance(given, Items):
-            return fill(self, given, result) if isinstance(given, Value) and isinstance(result, Value) and is_list(given) else given
-        pieces = [each for each in result.items if isinstance(each, Value)] if isinstance(result, Items) else \
-            self.pieces_of(result, len(given.items)) if isinstance(result, Value) else []
-        return Items(self.whole(given.items, pieces, True), False, given.type)
-
-    def pieces_of(self, value: Value, count: int) -> Sequence[Value]:
-        """The elements of a list of f, taken out of it there if nothing else does."""
-        for user, _ in value.uses:
-            if user.kind == "prim::ListUnpack" and len(user.outputs) == count and user.owner is value.node.owner:
-                return user.outputs
-        return self.forward.build.after(value.node).node("prim::ListUnpack", (value,), output_types=[self.tensor] * count).outputs
 
     def context_of(self, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
         """What the formula saves, as items of f; what is neither an argument nor a result is computed in f, behind the node."""
