@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.constants import constant
 from irtool.ir.errors import Error, PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
@@ -11,10 +10,12 @@ from irtool.ir.pair import DEFINED, GradientPair, pairs, read_numbers, set_defin
 from irtool.ir.rewrite import inline_block, replace_node
 from irtool.ir.shapes import contiguous
 from irtool.ir.types import ListType, TensorType, Type, spell
-from irtool.script.inlining import ASKING
+from irtool.script.definedness import DEFINED as DEFINED_STATE
+from irtool.script.definedness import UNDEFINED as UNDEFINED_STATE
+from irtool.script.definedness import UNKNOWN as UNKNOWN_STATE
+from irtool.script.definedness import Definedness
 from irtool.script.items import holds_tensor
 
-DEFINED_STATE, UNDEFINED_STATE, UNKNOWN_STATE = range(3)
 UNDEFINED_KINDS = frozenset(("prim::Undefined", "prim::AutogradZero"))
 GRADIENT_KINDS = frozenset(("prim::GradOf", "prim::AutogradAdd"))
 
@@ -63,7 +64,7 @@ def specialize_undef(module: Module, defined: tuple[bool, ...] = ()) -> bool:
 
 def assumptions(graph: Graph, name: str, pair: GradientPair | None, given: tuple[bool, ...]) -> list[bool] | None:
     """One flag per input; None for a graph in which nothing depends on them. Raises PassError for a wrong count, or a contradiction."""
-    if pair is None and DEFINED not in graph.metadata and not any(node.kind in GRADIENT_KINDS for node in graph.block):
+    if pair is None and DEFINED not in graph.metadata and not any(node.kind in GRADIENT_KINDS for node in graph.walk()):
         return None
     try:
         recorded = [bool(flag) for flag in read_numbers(graph, DEFINED)] if DEFINED in graph.metadata else None
@@ -86,59 +87,58 @@ def is_undefined(type: Type) -> bool:
     return isinstance(type, TensorType) and type.undefined is True
 
 
-class Specializer:
-    """One forward sweep over the top-level nodes, and over those that come out of opened ones. A value without a state is there."""
+class Specializer(Definedness):
+    """One forward sweep over the nodes, those that come out of opened regions and those in loops and branches among them."""
 
     def __init__(self, graph: Graph, flags: list[bool]) -> None:
+        super().__init__()
         self.graph = graph
-        self.state: dict[Value, int] = {value: DEFINED_STATE if flag else UNDEFINED_STATE
-                                        for value, flag in zip(graph.inputs, flags, strict=True)}
+        self.state.update((value, DEFINED_STATE if flag else UNDEFINED_STATE) for value, flag in zip(graph.inputs, flags, strict=True))
         self.hoisted: set[Node] = set()
         """Nodes that came out of opened ones: what they compute is there, where they do not say otherwise."""
-        self.gradients: set[Value] = set()
-        """What opened regions were given: None means undefined."""
+        self.enters_blocks = not graph.dialect.attribute_arguments
+        """The pass of 2018 knew nothing of blocks."""
         self.build = Builder(graph)
         self.undefined_type = spell(types.TENSOR, graph.dialect)
         self.changed = False
 
     def run(self) -> bool:
         """Visit every node; says whether anything was changed."""
-        node = self.graph.block.return_node.next
-        while node is not self.graph.block.return_node:
-            node = self.visit(node)
+        self.sweep(self.graph.block)
         return self.changed
+
+    def sweep(self, block: Block) -> None:
+        """Visit the nodes of a block."""
+        node = block.return_node.next
+        while node is not block.return_node:
+            node = self.visit(node)
 
     def visit(self, node: Node) -> Node:
         """Deal with one node; gives the one to visit next."""
         after = node.next
+        is_hoisted = node in self.hoisted
         if node.kind == "prim::GradOf" and len(node.blocks) == 1:
             return self.open_gradient(node)
         if node.kind == "prim::AutogradAdd" and len(node.inputs) == 2:
             self.decide_sum(node)
-        elif node.kind in UNDEFINED_KINDS:
-            self.set_all(node, UNDEFINED_STATE)
-        elif node.kind == "prim::If" and len(node.blocks) == 2 and (node in self.hoisted or not self.graph.dialect.attribute_arguments):
+        elif node.kind == "prim::If" and len(node.blocks) == 2 and (is_hoisted or self.enters_blocks):
             return self.decide_choice(node)
-        elif node.kind == "prim::unchecked_cast" and node in self.hoisted and node.inputs[0].type is node.output.type:
+        elif node.kind == "prim::Loop" and self.enters_blocks:
+            self.look_into_loop(node, is_hoisted)
+            self.enter(node)
+            self.leave_loop(node)
+        elif node.kind == "prim::unchecked_cast" and is_hoisted and node.inputs[0].type is node.output.type:
             replace_node(node, node.inputs)
-        elif node not in self.hoisted or self.is_open_loop(node):
-            self.set_all(node, UNKNOWN_STATE)
+        else:
+            self.look(node, is_hoisted)
         return after
 
-    def is_open_loop(self, node: Node) -> bool:
-        """A loop whose results may be undefined: it carries gradients."""
-        return node.kind == "prim::Loop" and (
-            any(self.of(value) != DEFINED_STATE for value in node.inputs)
-            or any(inner.kind in GRADIENT_KINDS or inner.kind in UNDEFINED_KINDS for block in node.blocks for inner in block.walk()))
-
-    def of(self, value: Value) -> int:
-        """The state of a value."""
-        return self.state.get(value, DEFINED_STATE)
-
-    def set_all(self, node: Node, state: int) -> None:
-        """All results of a node are in this state."""
-        for value in node.outputs:
-            self.state[value] = state
+    def enter(self, node: Node) -> None:
+        """Visit the nodes in the blocks of one."""
+        for block in node.blocks:
+            if node in self.hoisted:
+                self.hoisted.update(block)
+            self.sweep(block)
 
     def open_block(self, node: Node, block: Block) -> Node:
         """The nodes of a block take the place of the node that owns it; gives the first of them."""
@@ -191,7 +191,7 @@ class Specializer:
             self.build.tail = ""
             replace_node(node, [total])
         else:
-            self.set_all(node, UNKNOWN_STATE)
+            self.set_all(node, UNKNOWN_STATE if node.owner is self.graph.block else self.sum(left, right))
             return
         self.changed = True
 
@@ -201,38 +201,7 @@ class Specializer:
         is_there = self.answer(asked)
         if is_there is not None:
             return self.open_block(node, node.blocks[0 if is_there else 1])
-        if node in self.hoisted:
-            self.survey(node)
-        else:
-            self.set_all(node, UNKNOWN_STATE)
+        self.enter(node)
+        for value, *given in zip(node.outputs, *[block.outputs for block in node.blocks], strict=True):
+            self.state[value] = self.join(given)
         return after
-
-    def survey(self, node: Node) -> None:
-        """The states of what the nodes of an `If` give, and of its results; nothing is changed."""
-        for block in node.blocks:
-            for inner in block:
-                if inner.kind == "prim::If" and inner.blocks:
-                    self.survey(inner)
-                elif self.is_open_loop(inner):
-                    self.set_all(inner, UNKNOWN_STATE)
-                elif inner.kind in UNDEFINED_KINDS:
-                    self.set_all(inner, UNDEFINED_STATE)
-                elif inner.kind in GRADIENT_KINDS:
-                    states = {self.of(value) for value in inner.inputs}
-                    self.set_all(inner, DEFINED_STATE if DEFINED_STATE in states else
-                                 UNKNOWN_STATE if UNKNOWN_STATE in states else UNDEFINED_STATE)
-        for value, *given in zip(node.outputs, *[block.outputs for block in node.blocks], strict=False):
-            states = {self.of(each) for each in given}
-            self.state[value] = states.pop() if len(states) == 1 else UNKNOWN_STATE
-
-    def answer(self, asked: Node) -> bool | None:
-        """Does a node say that a gradient is there? None where that is not known, or it asks something else."""
-        if asked.kind in ASKING:
-            states = {self.of(value) for value in asked.inputs}
-            return True if DEFINED_STATE in states else None if UNKNOWN_STATE in states else False
-        if asked.kind in ("aten::__is__", "aten::__isnot__"):
-            value = next((value for value in asked.inputs if value in self.gradients), None)
-            if value is not None and any(constant(other) is None for other in asked.inputs if other is not value):
-                state = self.of(value)
-                return None if state == UNKNOWN_STATE else (state == DEFINED_STATE) is (asked.kind == "aten::__isnot__")
-        return None
