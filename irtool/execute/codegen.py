@@ -151,7 +151,7 @@ class Plan:
         self.latest: Variant | None = None
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
-        self.repeatable = not self.writes and not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
+        self.repeatable = not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
 
     @property
     def source(self) -> str:
@@ -193,10 +193,11 @@ class Plan:
             values = copied(values)
         try:
             results = self.once(variant, values, seed)
-        except Changed:
+        except Changed:     # once: from now on nothing is taken for granted
             variant.observed, variant.function = None, None
             variant.compile()
-            results = self.once(variant, values, seed)
+            values = inputs if variant.as_they_are else self.accepted(inputs)
+            results = self.once(variant, copied(values) if self.writes else values, seed)
         return [value if type(value) is np.ndarray else delivered(value, declared.type)
                 for value, declared in zip(results, self.graph.outputs, strict=True)]
 

@@ -31,6 +31,8 @@ SMALL = 1 << 12
 KEYWORD_OUT = frozenset((np.maximum, np.minimum, np.concatenate, np.stack))
 """Functions whose out= must be named."""
 METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape transpose swapaxes squeeze sum mean max min".split()}
+GIVE_ARRAYS = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape, np.where))
+"""Functions that give an array, and no NumPy number, without dimensions too."""
 LITERALS = (int, bool, type(None))
 
 
@@ -166,8 +168,7 @@ class Source:
 
     def release(self, instruction: Instruction, variables: Iterable[Variable], depth: int) -> None:
         """Let go of what is worth it and has a name of its own."""
-        outs = [instruction.out] if isinstance(instruction, Call) else [] if isinstance(instruction, Repeat) else instruction.outs
-        taken = {self.name(out) for out in outs if out not in variables}
+        taken = {self.name(out) for out in outs_of(instruction) if out not in variables}
         names: dict[str, None] = {}
         for variable in variables:
             place = self.memory.place.get(variable)
@@ -183,12 +184,12 @@ class Source:
         assert meta is not None
         args = [self.value(each) for each in call.args]
         if call.way == "into":
-            self.local[out] = args[0]
             self.write(depth, f"{self.function(call.function)}({', '.join(args)}, {self.out(call, args[0])})", call.node)
             return
         if call.way == "view" or call.way not in WRITES_OUT:
             text = self.expression(call, args)
-            self.write(depth, f"{self.name(out)} = {text if call.way == 'view' or meta.shape else f'asarray({text})'}", call.node)
+            is_array = call.way == "view" or meta.shape or call.function in GIVE_ARRAYS
+            self.write(depth, f"{self.name(out)} = {text if is_array else f'asarray({text})'}", call.node)
             return
         buffer = self.memory.place[out]
         place = self.local[out] = f"b{buffer.number}"
@@ -215,12 +216,20 @@ class Source:
         """A method, an index, or a function."""
         named = [f"{name}={self.value(value)}" for name, value in call.named.items()]
         if call.function is operator.getitem:
-            return f"{args[0]}[{args[1]}]"
+            return f"{args[0]}[{self.index(call.args[1])}]"
         if call.function is operator.pow:
             return f"{args[0]} ** {args[1]}"
         if call.function in METHODS:
             return f"{args[0]}.{METHODS[call.function]}({', '.join([*args[1:], *named])})"
         return f"{self.function(call.function)}({', '.join([*args, *named])})"
+
+    def index(self, value: Any) -> str:
+        """What stands between brackets."""
+        if type(value) is tuple and value:
+            return ", ".join([self.index(each) for each in value]) + ("," if len(value) == 1 else "")
+        if type(value) is slice and value.step in (None, 1):
+            return f"{'' if value.start is None else self.value(value.start)}:{'' if value.stop is None else self.value(value.stop)}"
+        return "..." if value is Ellipsis else self.value(value)
 
     def visit(self, visit: Visit, depth: int) -> None:
         """A node called as the interpreter calls it."""
@@ -309,21 +318,24 @@ def last_reads(lowered: Lowered, owned: Iterable[Variable], results: Iterable[It
         reads_of(item, later)
     mine = set(owned)
     for instruction in lowered.instructions:
-        mine.update([instruction.out] if isinstance(instruction, Call) else
-                    instruction.carried if isinstance(instruction, Repeat) else instruction.outs)
+        mine.update(outs_of(instruction))
     dying: dict[int, list[Variable]] = {}
     for instruction in reversed(lowered.instructions):
         read: set[Variable] = set()
         all_reads(instruction, read)
-        if isinstance(instruction, Call):
-            read.add(instruction.out)
-        else:
-            read.update(instruction.carried if isinstance(instruction, Repeat) else instruction.outs)
+        read.update(outs_of(instruction))
         found = [variable for variable in read if variable in mine and variable not in later]
         if found:
             dying[id(instruction)] = sorted(found, key=lambda each: each.number)
         later |= read
     return dying
+
+
+def outs_of(instruction: Instruction) -> list[Variable]:
+    """The variables an instruction fills for those behind it."""
+    if isinstance(instruction, Call):
+        return [instruction.out]
+    return instruction.carried if isinstance(instruction, Repeat) else instruction.outs
 
 
 def reads_of(value: Any, found: set[Variable]) -> None:

@@ -172,7 +172,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         raise Untraceable("elements are not known")
 
     __array__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = _no_elements
-    item = tolist = tobytes = any = all = nonzero = sort = argsort = fill = _no_elements
+    item = tolist = tobytes = nonzero = sort = fill = _no_elements
     __setitem__ = __contains__ = _no_elements
     __hash__ = None     # type: ignore[assignment]
 
@@ -185,24 +185,33 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         raise Untraceable("iteration")
 
     def __getattr__(self, name: str) -> Any:
-        raise Untraceable(f"array.{name}")
+        if name not in PROBED_METHODS:
+            raise Untraceable(f"array.{name}")
+        function = getattr(np.ndarray, name)
+        return lambda *args, **named: probe(self.recorder, function, (self, *args), named)
 
     # -- calls
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        if method in ("reduce", "accumulate") and len(inputs) == 1 and "out" not in named:
+            return probe(self.recorder, getattr(ufunc, method), inputs, named)
         if method != "__call__":
             raise Untraceable(f"{ufunc.__name__}.{method}")
         out = named.pop("out", None)
-        if out is not None and len(out) == 1 and out[0] is inputs[0] and not named:
-            return trace_into(self.recorder, ufunc, inputs)
-        if named or out is not None:
-            raise Untraceable(f"{ufunc.__name__} with {', '.join(named) or 'out'}")
-        return trace_ufunc(self.recorder, ufunc, inputs)
+        order = named.pop("order", "K")
+        if named:
+            raise Untraceable(f"{ufunc.__name__} with {', '.join(named)}")
+        if out is not None:
+            return trace_into(self.recorder, ufunc, inputs, out)
+        result = trace_ufunc(self.recorder, ufunc, inputs)
+        if order not in "KA" and not (order == "C" and result.meta.is_contiguous):
+            raise Untraceable(f"{ufunc.__name__} with order")
+        return result
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         rule = FUNCTIONS.get(function)
-        if rule is None:
+        if rule is None and function not in PROBED:
             raise Untraceable(function.__name__)
-        return rule(self.recorder, function, args, named)
+        return (rule or probe)(self.recorder, function, args, named)
 
     def __pow__(self, other: Any) -> Any:
         if not self.ndim or isinstance(other, Traced) or not isinstance(other, int | float):
@@ -222,10 +231,11 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         return self.recorder.note(np.ndarray.astype, (self, dtype), {}, Meta(dtype, self.shape, layout_like(self.meta, dtype)), "fresh")
 
     def copy(self, order: str = "C") -> Traced:
-        """A copy, row by row."""
-        if order != "C":
+        """A copy, row by row, or (K) laid out as this one."""
+        if order not in "CK":
             raise Untraceable("order")
-        return self.recorder.note(np.ndarray.copy, (self,), {}, fresh_meta(self.dtype, self.shape), "fresh")
+        meta = fresh_meta(self.dtype, self.shape) if order == "C" else Meta(self.dtype, self.shape, layout_like(self.meta, self.dtype))
+        return self.recorder.note(np.ndarray.copy, (self, order), {}, meta, "fresh")
 
     def reshape(self, *shape: Any) -> Traced:
         """Another shape: a view where the layout allows it, else a copy."""
@@ -270,6 +280,12 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         if Ellipsis not in parts and sum(type(part) is int for part in parts) >= self.ndim:
             raise Untraceable("one element")
         return self._view(operator.getitem, parts if len(parts) != 1 else parts[0])
+
+    def as_strided(self, shape: Sequence[int], strides: Sequence[int]) -> Traced:
+        """A view of this shape with strides in bytes."""
+        shape, strides = tuple(shape), tuple(strides)
+        return self.recorder.note(np.lib.stride_tricks.as_strided, (self, shape, strides), {}, Meta(self.dtype, shape, strides), "view",
+                                  self.root)
 
     def _view(self, function: Callable[..., Any], *args: Any) -> Traced:
         """A view that NumPy can make without reading."""
@@ -371,19 +387,21 @@ def prepared(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([np.array(each, dtype) if type(each) in (int, float) else each for each in inputs])
 
 
-def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...]) -> Traced:
+def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> Traced:
     """`x += y` on something the kernel has made itself."""
     target = inputs[0]
-    made = any(step.out is target and step.way != "view" for step in recorder.steps)
-    if not made or ufunc.signature is not None or ufunc.nout != 1:
+    if len(outs) != 1 or outs[0] is not target or not is_traced(target) or ufunc.signature is not None or ufunc.nout != 1:
+        raise Untraceable(f"{ufunc.__name__} with out")
+    if not any(step.out is target.root for step in recorder.steps):
         raise Untraceable("writes")
     shape = np.broadcast_shapes(*[each.shape for each in inputs if hasattr(each, "shape")])
     with np.errstate(all="ignore"):
         dtype = np.asarray(ufunc(*[tiny_of(each) for each in inputs])).dtype
     if shape != target.shape or dtype != target.dtype:
         raise Untraceable("writes with a conversion")
-    return recorder.note(ufunc, prepared(inputs), {}, target.meta, "into", target.root)
-
+    recorder.steps.append(Step(ufunc, prepared(inputs), {}, target, "into"))
+    made: Traced = target
+    return made
 
 def trace_matmul(recorder: Recorder, a: Any, b: Any) -> Traced:
     """Note a product of matrices, vectors or stacks."""
@@ -411,8 +429,11 @@ def trace_where(recorder: Recorder, function: Any, args: tuple[Any, ...], named:
 
 def reduction(function: Any, x: Traced, axis: Any, dtype: Any, out: Any, keepdims: Any) -> Traced:
     """Note a sum, mean or extreme over some dimensions of an array that lies row by row."""
-    if out is not None or not x.meta.is_contiguous or not isinstance(keepdims, bool):
+    if out is not None or not isinstance(keepdims, bool):
         raise Untraceable("reduction")
+    if not x.meta.is_contiguous:
+        given = {"axis": axis, "keepdims": keepdims}
+        return probe(x.recorder, function, (x,), given if dtype is None else {**given, "dtype": np.dtype(dtype)})
     axes = tuple(range(x.ndim)) if axis is None else tuple([axis] if isinstance(axis, int) else axis)
     axes = tuple([int(each) % x.ndim for each in axes]) if x.ndim else ()
     if function in (np.ndarray.max, np.ndarray.min) and not x.size:
@@ -421,14 +442,57 @@ def reduction(function: Any, x: Traced, axis: Any, dtype: Any, out: Any, keepdim
     named: dict[str, Any] = {"axis": axis if axis is None or isinstance(axis, int) else tuple(axis)}
     if dtype is not None:
         named["dtype"] = np.dtype(dtype)
-    given = dict(named)
+    tried = dict(named)
     if keepdims:
         named["keepdims"] = True
-    if given["axis"] is not None:
-        given["axis"] = 0
+    if axis is not None:
+        tried["axis"] = 0
     with np.errstate(all="ignore"):
-        found = np.asarray(function(np.ones((1,), x.dtype), **given)).dtype
+        found = np.asarray(function(np.ones((1,), x.dtype), **tried)).dtype
     return x.recorder.note(function, (x,), named, fresh_meta(found, shape), "fresh")
+
+
+def probe(recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Traced:
+    """Note a function whose result's facts do not depend on elements, and which is run on zeros to learn them."""
+    stand: list[tuple[Traced, Any]] = []
+
+    def zeros(value: Any) -> Any:
+        if is_traced(value):
+            if value.size > MAX_PROBED:
+                raise Untraceable("too large to be tried")
+            array = allocated(value.meta)
+            array[...] = 0
+            stand.append((value, array))
+            return array
+        return type(value)([zeros(each) for each in value]) if type(value) in (list, tuple) else value
+
+    with np.errstate(all="ignore"):
+        found = function(*zeros(args), **{name: zeros(value) for name, value in named.items()})
+    if not isinstance(found, np.ndarray | np.generic):
+        raise Untraceable(f"{getattr(function, '__name__', function)} gives {type(found).__name__}")
+    found = np.asarray(found)
+    root = next((value.root for value, array in stand if np.may_share_memory(found, array)), None)
+    return recorder.note(function, tuples(args), {name: tuples(value) for name, value in named.items()}, meta_of(found),
+                         "fresh" if root is None else "view", root)
+
+
+def tuples(value: Any) -> Any:
+    """Lists of arrays as tuples, the form in which a plan has arguments."""
+    if type(value) in (list, tuple) and any(is_traced(each) for each in value):
+        return tuple([tuples(each) for each in value])
+    return value
+
+
+def allocated(meta: Meta) -> Any:
+    """A new array of these facts; its elements are anything."""
+    if meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize):
+        return np.empty(meta.shape, meta.dtype)
+    if 0 in meta.shape:
+        return np.empty(meta.shape, meta.dtype)
+    reach = [(extent - 1) * stride for extent, stride in zip(meta.shape, meta.strides, strict=True)]
+    before = -sum([each for each in reach if each < 0])
+    room = np.empty(before + sum([each for each in reach if each > 0]) + meta.dtype.itemsize, np.uint8)
+    return np.ndarray(meta.shape, meta.dtype, room, before, meta.strides)
 
 
 def trace_reduction(method: Any) -> Callable[..., Traced]:
@@ -444,11 +508,11 @@ def trace_reduction(method: Any) -> Callable[..., Traced]:
 def trace_concatenate(recorder: Recorder, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traced:
     """np.concatenate and np.stack of arrays of one dtype that lie row by row."""
     items, axis = list(args[0]), args[1] if len(args) > 1 else named.pop("axis", 0)
-    if len(args) > 2 or named or not all(is_traced(each) and each.meta.is_contiguous for each in items):
+    if len(args) > 2 or named:
         raise Untraceable("concatenate")
     first = items[0]
-    if any(each.dtype != first.dtype or each.ndim != first.ndim for each in items):
-        raise Untraceable("concatenate")
+    if not all(is_traced(each) and each.meta.is_contiguous and each.dtype == first.dtype and each.ndim == first.ndim for each in items):
+        return probe(recorder, function, (tuple(items), axis), {})
     if function is np.stack:
         axis = axis % (first.ndim + 1)
         if any(each.shape != first.shape for each in items):
@@ -496,6 +560,19 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ndim: lambda recorder, function, args, named: args[0].ndim,
 }
 """NumPy's functions that are understood."""
+PROBED = frozenset((
+    np.flip, np.cumsum, np.cumprod, np.einsum, np.take, np.tile, np.repeat, np.pad, np.argmax, np.argmin, np.broadcast_to, np.full_like,
+    np.zeros_like, np.ones_like, np.empty_like, np.roll, np.tril, np.triu, np.diagonal, np.dot, np.tensordot, np.outer, np.kron, np.prod,
+    np.var, np.std, np.clip, np.argsort, np.copy, np.rot90, np.ravel, np.any, np.all, np.trace, np.nan_to_num, np.real, np.imag,
+    np.angle, np.take_along_axis, np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.fftn, np.fft.ifftn, np.fft.rfftn,
+    np.fft.irfftn,
+))
+"""NumPy's functions whose results have facts that do not depend on elements."""
+PROBED_METHODS = frozenset("""
+cumsum cumprod argmax argmin prod any all repeat take diagonal var std clip conj conjugate view flatten
+""".split())
+MAX_PROBED = 1 << 20
+"""Elements of an array on which a function may be tried."""
 
 
 class Namespace:

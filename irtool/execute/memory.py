@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_lower import Branch, Call, Group, Instruction, Item, Lowered, Program, Repeat, Variable, Visit, roots_of
-from irtool.execute.codegen_trace import Meta, contiguous_strides
+from irtool.execute.codegen_lower import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, roots_of
+from irtool.execute.codegen_trace import Meta, allocated
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
@@ -176,16 +176,11 @@ class MemoryPlan:
                 if meta is not None:
                     self.own(out, meta)
             return
-        if not isinstance(instruction, Call) or instruction.way == "view":
+        if not isinstance(instruction, Call) or instruction.way in ("view", "into"):
             return
         out = instruction.out
         assert out.meta is not None
         self.results += 1
-        if instruction.way == "into":
-            found = self.place.get(instruction.args[0])
-            if found is not None:
-                self.place[out] = found
-            return
         if instruction.way not in WRITES_OUT:
             self.own(out, out.meta)
             return
@@ -295,15 +290,6 @@ def place_by_size(buffers: list[Buffer]) -> int:
 
 
 # -- real memory
-def allocated(meta: Meta) -> Any:
-    """A new array of these facts; its elements are anything."""
-    if meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize):
-        return np.empty(meta.shape, meta.dtype)
-    order = sorted(range(len(meta.shape)), key=lambda dim: (-meta.strides[dim], -meta.shape[dim]))
-    array = np.empty([meta.shape[dim] for dim in order], meta.dtype).transpose(np.argsort(order))
-    return array if array.strides == meta.strides else np.empty(meta.shape, meta.dtype)
-
-
 class Workspace:
     """The arenas of a plan: `borrow` gives the buffers for one run, `give_back` takes them. As many as there are runs at one time."""
 
@@ -382,11 +368,6 @@ def _count_of_free() -> int:
 
 
 COUNT_OF_FREE = _count_of_free()
-
-
-def is_item(value: Any) -> bool:
-    """Is it an item of a program?"""
-    return isinstance(value, Item)
 
 
 __all__ = ["Buffer", "MemoryPlan", "MemoryReport", "Recycler", "Workspace", "allocated", "every"]

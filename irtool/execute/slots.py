@@ -107,8 +107,8 @@ class SlotProgram:
             else:
                 flush()
                 actions.append(guarded(self.action(instruction), instruction.node))
-            dead = [self.slot(variable) for variable in dying.get(id(instruction), ())
-                    if variable.constant is None and variable not in self.memory.place]
+            done = dying.get(id(instruction), ())
+            dead = [self.slot(variable) for variable in done if variable.constant is None and variable not in self.memory.place]
             if dead:
                 flush()
                 actions.append(forget(dead))
@@ -141,7 +141,7 @@ class SlotProgram:
         function, named = call.function, call.named
         args = [self.reader(each) for each in call.args]
         if call.way == "into":
-            target = self.numbers[call.out] = self.slot(call.args[0])
+            target = self.slot(call.out)
 
             def write(slots: Slots) -> None:
                 function(*[read(slots) for read in args], out=slots[target])

@@ -167,12 +167,20 @@ def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
             stride = 0
         sizes.append(size)
         strides.append(stride)
-    return np.lib.stride_tricks.as_strided(x, sizes, strides, writeable=x.flags.writeable)
+    return _as_strided(x, sizes, strides)
 
 
 def strided_view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """`x`'s memory from its first element on, with a shape and strides in *elements*. The caller has checked the bounds."""
-    return np.lib.stride_tricks.as_strided(x, tuple(shape), tuple([s * x.itemsize for s in strides]), writeable=x.flags.writeable)
+    return _as_strided(x, tuple(shape), tuple([s * x.itemsize for s in strides]))
+
+
+def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """`x` with other strides, in bytes, writable where `x` is; what stands for an array has a method of that name."""
+    if type(x) is not np.ndarray and hasattr(type(x), "as_strided"):
+        made: Array = x.as_strided(shape, strides)
+        return made
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
 
 
 def element_strides(x: Array) -> tuple[int, ...]:
