@@ -1,143 +1,290 @@
-"""Groups of differentiable nodes as torch has made them since 2019: along the edges from producer to consumer."""
+"""Groups of nodes as torch has made them since 2019: along the edges from producer to consumer.
+
+Note [groups on paper]: while groups are made, nothing in the graph changes. The order of the block is kept in a list of its own, in
+which a group is one item; its nodes keep their operands and users. Only the finished order is written into the block.
+"""
 from __future__ import annotations
 
-from collections.abc import Callable
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterable, Iterator
 
+from irtool.ir.alias import Aliases
 from irtool.ir.constants import CONSTANT_KINDS
-from irtool.ir.effects import has_side_effects, may_write
+from irtool.ir.effects import STATISTICS, facts_of, node_may_write
 from irtool.ir.graph import Block, Node, Value
 
-REACH = 128
+REACH = 4096
 """A producer farther away from its consumer is left where it is: looking at what is between would make long graphs slow."""
-BARRED = frozenset(f"aten::{name}" for name in "view view_as reshape transpose expand expand_as split split_with_sizes unbind".split())
-"""Views: as results of a group they would be differentiated wrongly."""
+VIEWS = frozenset(f"aten::{name}" for name in "view view_as reshape transpose expand expand_as".split())
+"""Never in a group: as its results they would be differentiated wrongly."""
 
 
-class Group:
-    """Neighbours in a block, in order."""
+class Item:
+    """What stands in the order of a block: a node, or a group, which is one thing to all others."""
 
-    __slots__ = ("first", "last", "size", "merged")
+    __slots__ = ("nodes_reversed", "reads", "gives", "prev", "next", "place", "is_group", "has_effects", "writers", "left", "passed")
 
-    def __init__(self, node: Node) -> None:
-        self.first = self.last = node
-        self.size = 1       # constants are never in one
-        self.merged = [node]
-        """The nodes in the order in which they came in: what the order of inputs and outputs comes from."""
+    def __init__(self, reads: Iterable[Value], gives: Iterable[Value]) -> None:
+        self.nodes_reversed: list[Node] = []
+        """What is in it, the last first: a producer comes in at the front."""
+        self.reads = dict.fromkeys(reads)
+        self.gives = dict.fromkeys(gives)
+        """What is read outside, once it is a group."""
+        self.prev = self.next = self
+        self.place = 0
+        self.is_group = self.has_effects = False
+        self.writers: list[Node] = []
+        self.left: dict[Node, list[Node]] = {}
+        """Constants that nodes left behind when they were expelled, by the node in front of which they stay, as torch has it."""
+        self.passed: dict[Value, set[Node]] = {}
+        """What expelled nodes read that the group reads too, with the nodes: they read it as the group hands it on, as torch has it."""
 
-    def operands(self) -> list[Value]:
-        """What it reads: a node that comes in is no longer read, and what it reads comes last."""
-        found: dict[Value, None] = {}
-        for node in self.merged:
-            for value in node.outputs:
-                found.pop(value, None)
-            found.update(dict.fromkeys(value for value in node.inputs if value.node.kind not in CONSTANT_KINDS))
-        return list(found)
-
-    def results(self) -> list[Value]:
-        """All values it makes, in the order in which nodes came in."""
-        return [value for node in self.merged for value in node.outputs]
+    # -- what whoever makes a graph of a group asks for
+    @property
+    def size(self) -> int:
+        """How many nodes; constants are never in a group."""
+        return len(self.nodes_reversed)
 
     def nodes(self) -> list[Node]:
         """The nodes, in order."""
-        found, node = [self.first], self.first
-        while node is not self.last:
-            node = node.next
-            found.append(node)
-        return found
+        return self.nodes_reversed[::-1]
+
+    def operands(self) -> list[Value]:
+        """What it reads: a node that comes in is no longer read, and what it reads comes last."""
+        return list(self.reads)
+
+    def results(self) -> list[Value]:
+        """What is read outside, in the order in which nodes came in."""
+        return list(self.gives)
 
 
 class Grouping:
-    """The groups of one block."""
+    """The groups of one block.
 
-    def __init__(self, block: Block, is_differentiable: Callable[[Node], bool]) -> None:
+    fits: may this node be in a group?
+    aliases: who writes into what; made when a node of the block writes and none are given.
+    """
+
+    def __init__(self, block: Block, fits: Callable[[Node], bool], aliases: Aliases | None = None) -> None:
         self.block = block
-        self.fits = {node for node in block if node.kind not in CONSTANT_KINDS and node.kind not in BARRED
-                     and not may_write(node) and is_differentiable(node)}
-        self.group_of: dict[Node, Group] = {}
-        self.place: dict[Node, int] = {}
-
-    def run(self) -> list[Group]:
-        """Merge until nothing more can be merged; gives the groups in order."""
-        for _ in range(8):
-            if not self.scan():
-                break
-        return list(dict.fromkeys(self.group_of[node] for node in self.block if node in self.group_of))
-
-    def scan(self) -> bool:
-        """Once through the block, from the end: each node that fits takes in its producers."""
-        self.place = {node: i for i, node in enumerate(self.block)}
-        changed = False
-        node = self.block.return_node.prev
-        while node is not self.block.return_node:
-            if node not in self.fits:
-                node = node.prev
+        self.aliases = aliases
+        self.item_of: dict[Node, Item] = {}
+        self.end = Item(block.outputs, ())
+        last = self.end
+        self.fitting: set[Item] = set()
+        for node in block:
+            item = Item(reads_of(node) if node.blocks else node.inputs, node.outputs)
+            item.nodes_reversed.append(node)
+            item.has_effects = facts_of(node.kind).side_effects
+            if node.blocks or node_may_write(node):
+                item.writers = [each for each in tree(node) if node_may_write(each)]
+            self.item_of[node] = item
+            item.prev, item.next = last, self.end
+            last.next = self.end.prev = item
+            last = item
+            if node.kind in CONSTANT_KINDS or node.kind in VIEWS or item.writers and node.kind not in STATISTICS:
                 continue
-            group = self.group_of.get(node)
-            if group is None:
-                group = self.group_of[node] = Group(node)
-            changed = self.take_producers(group) or changed
-            node = group.first.prev
+            if fits(node):
+                self.fitting.add(item)
+        self.writes = any(item.writers for item in self.item_of.values())
+        if self.writes and aliases is None:
+            graph = block.graph
+            assert graph is not None
+            self.aliases = Aliases(graph)
+        self.number()
+
+    def number(self) -> None:
+        """Give each item its place; numbers in between are for those that move."""
+        for place, item in enumerate(self.items(), 1):
+            item.place = place << 40
+        self.end.place = 1 << 200
+
+    def items(self) -> Iterator[Item]:
+        item = self.end.next
+        while item is not self.end:
+            yield item
+            item = item.next
+
+    def run(self, *outcasts: Callable[[Item], list[Node]]) -> list[Item]:
+        """Merge until nothing more can be merged. The nodes of each group then stand together in the block.
+
+        Gives the groups, the last first: who makes a node of one changes what those behind it read.
+        Each of `outcasts` names the nodes of a group that must leave it, with everything of the group that depends on them, in order.
+        They are asked in turn until none names any.
+        """
+        groups: dict[Item, None] = {}
+        while self.scan(groups):
+            pass
+        for group in list(groups) if outcasts else ():
+            while any([self.expel_all(find(group), group) for find in outcasts]):
+                pass
+        order = [node for item in self.items() for node in item.nodes()]
+        if order != list(self.block):
+            for node in order:
+                node.move_before(self.block.return_node)
+        return [item for item in self.items() if item in groups and item.size][::-1]
+
+    def scan(self, groups: dict[Item, None]) -> bool:
+        """Once through the block, from the end: each node that fits takes in its producers, the latest first."""
+        changed = False
+        item = self.end.prev
+        while item is not self.end:
+            if item in self.fitting:
+                if not item.is_group:
+                    item.is_group = True
+                    groups[item] = None
+                    item.gives = {value: None for value in item.gives if value.has_uses}
+                    item.reads = {value: None for value in item.reads if value.node.kind not in CONSTANT_KINDS}
+                while self.take_a_producer(item, groups):
+                    changed = True
+            item = item.prev
         return changed
 
-    def take_producers(self, group: Group) -> bool:
-        """Merge what the group reads, the latest first; whether anything was merged."""
-        changed = False
-        pending: list[tuple[int, Node]] = []
-        seen: set[Node] = set()
+    def take_a_producer(self, group: Item, groups: dict[Item, None]) -> bool:
+        """Merge one thing that the group reads, if any can be."""
+        producers = {self.item_of[value.node] for value in group.reads if value.node in self.item_of}
+        for producer in sorted(producers & self.fitting, key=lambda item: -item.place):
+            if self.bring(producer, group):
+                for node in list(producer.nodes_reversed):
+                    self.take(node, group)
+                self.unlink(producer)
+                groups.pop(producer, None)
+                return True
+        return False
 
-        def look(nodes: list[Node]) -> None:
-            for node in nodes:
-                for value in node.inputs:
-                    producer = value.node
-                    if producer in self.fits and producer not in seen:
-                        seen.add(producer)
-                        heappush(pending, (-self.place[producer], producer))
+    def take(self, node: Node, group: Item) -> None:
+        """Put a node at the front of a group."""
+        self.item_of[node] = group
+        group.nodes_reversed.append(node)
+        group.writers += [each for each in tree(node) if node_may_write(each)] if self.writes else []
+        for value in reads_of(node):
+            if value.node.kind not in CONSTANT_KINDS:
+                group.reads.setdefault(value)
+        for value in node.outputs:
+            group.reads.pop(value, None)
+            if any(self.reader(use.user) is not group for use in value.uses):
+                group.gives[value] = None
 
-        look(group.nodes())
-        while pending:
-            _, producer = heappop(pending)
-            other = self.group_of.get(producer) or Group(producer)
-            if other is group or not self.bring(other, group):
+    def expel_all(self, nodes: list[Node], group: Item) -> bool:
+        for node in reversed(nodes):
+            self.expel(node, group)
+        return bool(nodes)
+
+    def expel(self, node: Node, group: Item) -> None:
+        """Take a node, of which nothing else in the group depends, out of it: it stands right behind."""
+        item = Item(reads_of(node), node.outputs)
+        item.nodes_reversed.append(node)
+        at = group.nodes_reversed.index(node)
+        constants = [value.node for value in node.inputs if value.node.kind in CONSTANT_KINDS] + group.left.pop(node, [])
+        if constants and at:
+            behind = group.nodes_reversed[at - 1]
+            group.left[behind] = constants + group.left.get(behind, [])
+        elif constants:
+            group.left[self.block.return_node] = constants + group.left.get(self.block.return_node, [])
+        del group.nodes_reversed[at]
+        self.item_of[node] = item
+        for value in node.outputs:
+            group.gives.pop(value, None)
+        for value in node.inputs:
+            if value.node.kind in CONSTANT_KINDS:
                 continue
-            added = other.nodes()
-            for node in added:
-                self.group_of[node] = group
-            group.first = other.first
-            group.size += other.size
-            group.merged += reversed(added)
-            changed = True
-            look(added)
-        return changed
+            group.gives.setdefault(value)
+            if self.item_of.get(value.node) is not group:
+                group.passed.setdefault(value, set()).add(node)
+        self.link_before(item, group.next)
 
-    def bring(self, producer: Group, consumer: Group) -> bool:
-        """Move `producer` right before `consumer`, and what depends on it behind; says whether that can be done."""
-        values: set[Value] = {value for node in producer.nodes() for value in node.outputs}
-        moved: list[Node] = []
-        node, steps = producer.last.next, 0
-        while node is not consumer.first:
+    def reader(self, user: Node) -> Item | None:
+        """The item of this block in which a reader stands; None for the block's results and readers elsewhere."""
+        while True:
+            item = self.item_of.get(user)
+            if item is not None:
+                return item
+            owner = user.owner.owning_node if user.owner is not None else None
+            if owner is None:
+                return None
+            user = owner
+
+    # -- moving
+    def bring(self, producer: Item, consumer: Item) -> bool:
+        """Move `producer` right before `consumer`, and what depends on it right behind; says whether that can be done.
+
+        As torch's `moveBeforeTopologicallyValid`: nothing moves past a side effect, a reader past what it reads, or past who writes.
+        """
+        made = dict(producer.gives)
+        moving, behind = [producer], []
+        item, steps = producer.next, 0
+        while item is not consumer:
             steps += 1
-            if steps > REACH or node is self.block.return_node:
+            if steps > REACH or item is self.end or item.has_effects:
                 return False
-            if has_side_effects(node) or may_write(node):
+            if not made.keys().isdisjoint(item.reads) or self.writes and self.conflict(item, moving):
+                behind.append(item)
+                moving.append(item)
+                made.update(item.gives)
+            item = item.next
+        if behind:
+            if any(not other.gives.keys().isdisjoint(consumer.reads) for other in behind):
                 return False
-            if not values.isdisjoint(node.inputs) or node.blocks and self.reads(node, values):
-                moved.append(node)
-                values.update(node.outputs)
-            node = node.next
-        if any(self.group_of.get(user) is consumer for other in moved for value in other.outputs for user, _ in value.uses):
-            return False
-        if any(self.group_of.get(other) is not None for other in moved):
-            return False        # groups stay whole
-        behind = consumer.last
-        for other in moved:
-            other.move_after(behind)
-            behind = other
-        for other in producer.nodes():
-            other.move_before(consumer.first)
+            if self.writes and self.conflict(consumer, behind):
+                return False
+        self.unlink(producer)
+        self.link_before(producer, consumer)
+        at = consumer
+        for other in behind:
+            self.unlink(other)
+            self.link_before(other, at.next)
+            at = other
         return True
 
-    def reads(self, node: Node, values: set[Value]) -> bool:
-        """Does a node in the blocks of `node` read one of the values?"""
-        return any(not values.isdisjoint(inner.inputs) or any(not values.isdisjoint(block.outputs) for block in inner.blocks)
-                   for block in node.blocks for inner in block.walk()) or any(not values.isdisjoint(b.outputs) for b in node.blocks)
+    def conflict(self, item: Item, others: list[Item]) -> bool:
+        """Does one write what the other reads or writes?"""
+        aliases = self.aliases
+        if aliases is None:
+            return False
+        for other in others:
+            if any(aliases.writes_into(node, other.reads) for node in item.writers):
+                return True
+            if any(aliases.writes_into(node, item.reads) for node in other.writers):
+                return True
+        return False
+
+    def unlink(self, item: Item) -> None:
+        item.prev.next, item.next.prev = item.next, item.prev
+
+    def link_before(self, item: Item, other: Item) -> None:
+        item.prev, item.next = other.prev, other
+        item.prev.next = other.prev = item
+        low = item.prev.place if item.prev is not self.end else 0
+        item.place = (low + other.place) // 2
+        if not low < item.place < other.place:
+            self.number()
+
+
+def tree(node: Node) -> Iterator[Node]:
+    """The node and all in its blocks."""
+    yield node
+    for block in node.blocks:
+        yield from block.walk()
+
+
+def reads_of(node: Node) -> list[Value]:
+    """What a node reads, what the nodes in its blocks read from around it too; each value once."""
+    found = dict.fromkeys(node.inputs)
+    if node.blocks:
+        inside = {value for block in node.blocks for value in block.inputs}
+        for block in node.blocks:
+            for each in block.walk():
+                inside.update(each.outputs)
+                for inner in each.blocks:
+                    inside.update(inner.inputs)
+        for block in node.blocks:
+            for each in (*block.walk(), *[b.return_node for b in every_block(block)]):
+                found.update(dict.fromkeys(value for value in each.inputs if value not in inside))
+    return list(found)
+
+
+def every_block(block: Block) -> Iterator[Block]:
+    """The block and all blocks in it."""
+    yield block
+    for node in block:
+        for inner in node.blocks:
+            yield from every_block(inner)

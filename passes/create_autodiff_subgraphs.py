@@ -1,30 +1,36 @@
 """Differentiable stretches of a graph as nodes of their own."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
+from irtool.ir.alias import Aliases, is_mutable
 from irtool.ir.attribute import Attribute
-from irtool.ir.constants import CONSTANT_KINDS, is_constant
+from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
+from irtool.ir.effects import FRESH, category_of
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_node
+from irtool.ir.rewrite import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.schema import schema_of
-from irtool.ir.types import TensorType
+from irtool.ir.types import ListType
 from irtool.passes import BY_NAME
-from irtool.passes.autodiff_groups import Grouping
+from irtool.passes.autodiff_groups import Grouping, Item, reads_of
 from irtool.script.gradients import has_gradient
 
 SYMBOLIC = frozenset(f"aten::{name}" for name in """
-abs acos adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d add addcmul addmm asin atan avg_pool2d batch_norm bmm cat ceil clamp
-contiguous cos cosh div dot dropout embedding eq ne lt le gt ge erf erfc exp expm1 floor fmod frac gelu hardshrink hardsigmoid hardswish
-hardtanh index layer_norm leaky_relu lerp linear log log10 log1p log2 log_softmax logsumexp matmul max max_pool2d mean min mm mul mv
-native_batch_norm neg nll_loss nonzero permute pow reciprocal relu relu6 remainder round rsqrt rsub sigmoid silu sin sinh softmax softplus
-sqrt squeeze stack std sub t tan tanh threshold to trunc type_as unsqueeze var where _grad_sum_to_size chunk
+_autocast_to_full_precision _autocast_to_reduced_precision _dim_arange _grad_sum_to_size _slow_conv2d_forward abs acos adaptive_avg_pool1d
+adaptive_avg_pool2d adaptive_avg_pool3d add.Scalar add.Tensor addcmul addmm asin atan avg_pool2d batch_norm bmm cat ceil clamp clamp.Tensor
+contiguous cos cosh div.Scalar div.Scalar_mode div.Tensor div.Tensor_mode dot dropout embedding eq.Scalar erf erfc exp expm1 floor
+fmod.Scalar frac ge.Scalar gelu gt.Scalar hardshrink hardsigmoid hardswish hardtanh index.Tensor_hacked_twin layer_norm le.Scalar leaky_relu
+lerp.Scalar lerp.Tensor linear log log10 log1p log2 log_softmax.int logsumexp lt.Scalar matmul max.other max_pool2d max_pool2d_with_indices
+mean mean.dim min.other mm mul.Scalar mul.Tensor mv native_batch_norm ne.Scalar neg nll_loss nonzero permute pow.Scalar pow.Tensor_Scalar
+pow.Tensor_Tensor reciprocal relu relu6 remainder.Scalar round rsqrt rsub.Scalar sigmoid silu sin sinh softmax.int softplus sqrt squeeze
+split.Tensor split_with_sizes squeeze.dim stack std std.correction std.dim sub.Scalar sub.Tensor t tan tanh threshold to.prim_Device trunc
+type_as unbind.int unsqueeze var var.correction var.dim where.self
 """.split())
-"""What torch differentiates symbolically."""
-OVERLOADS = {"aten::to": ("device",), "aten::max": ("other",), "aten::fmod": ("Scalar",), "aten::remainder": ("Scalar",),
-             **{f"aten::{name}": ("Scalar",) for name in ("eq", "ne", "lt", "le", "gt", "ge")}}
-"""Where not all overloads of a kind are among them."""
+"""The overloads that torch 2.13 differentiates symbolically."""
+KINDS = frozenset(name.partition(".")[0] for name in SYMBOLIC) | {"aten::chunk"}
+NO_NODES: Mapping[Node, Sequence[Node]] = {}
+NO_VALUES: Mapping[Value, Container[Node]] = {}
 PRIMS = CONSTANT_KINDS | {"prim::ConstantChunk", "prim::AutogradZero", "prim::Undefined", "prim::AutogradAdd"}
 
 
@@ -59,24 +65,95 @@ def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") 
         raise PassError(f"create-autodiff-subgraphs: form={form}; expected 2018 or modern")
     if form == "2018" or not form and graph.dialect.attribute_arguments:
         return slice_runs(graph, graph.block, threshold)
-    changed = slice_groups(graph, graph.block, threshold)
-    return BY_NAME["cse"](graph) or changed
+    return Slicer(graph, threshold).run()
 
 
-def slice_groups(graph: Graph, block: Block, threshold: int) -> bool:
-    """Wrap groups of producers and consumers in a block, and look into the blocks of the others."""
-    changed = False
-    for group in Grouping(block, is_symbolic).run():
-        if group.size >= threshold:
-            made = wrap(graph, group.nodes(), group.operands(), group.results())
-            inner = made.attributes["Subgraph"].value
-            assert isinstance(inner, Graph)
-            BY_NAME["cse"](inner)
-            changed = True
-    for node in block:
-        for nested in node.blocks:
-            changed = slice_groups(graph, nested, threshold) or changed
-    return changed
+class Slicer:
+    """Groups of producers and consumers, block by block, as torch's SubgraphSlicer makes them."""
+
+    def __init__(self, graph: Graph, threshold: int) -> None:
+        self.graph = graph
+        self.threshold = threshold
+        self.aliases = Aliases(graph)
+        self.changed = False
+
+    def run(self) -> bool:
+        """All blocks; whether anything changed."""
+        self.slice(self.graph.block)
+        return BY_NAME["cse"](self.graph) or self.changed
+
+    def slice(self, block: Block) -> None:
+        """One block, then those in it."""
+        for group in Grouping(block, is_symbolic, self.aliases).run(doubles, views_of_operands):
+            if group.size >= self.threshold:
+                self.make(group)
+        for node in list(block):
+            for nested in node.blocks:
+                self.slice(nested)
+
+    def make(self, group: Item) -> None:
+        """The node for a group, unless merging equal nodes in it leaves too few."""
+        node = wrap(self.graph, group.nodes(), group.operands(), group.results(), group.left, group.passed)
+        inner = node.graphs["Subgraph"]
+        BY_NAME["cse"](inner)
+        if sum(each.kind not in CONSTANT_KINDS for each in inner.block) < self.threshold:
+            replace_node(node, inline_graph(inner, node, node.inputs))
+        self.changed = True
+
+
+def views_of_operands(group: Item) -> list[Node]:
+    """What makes results that may share memory with what the group reads, and what depends on it."""
+    if not any(category_of(node) != FRESH for node in group.nodes_reversed):
+        return []
+    aliases, inner = _on_its_own(group)
+    return _with_users(group, [value.node for value in group.gives
+                               if is_mutable(value.type) and (aliases.is_wild(inner[value]) or _holds_views(value))])
+
+
+def _holds_views(value: Value) -> bool:
+    """Is it a list of views (`split`)?"""
+    return isinstance(value.type, ListType) and category_of(value.node) != FRESH
+
+
+def doubles(group: Item) -> list[Node]:
+    """What makes results that may share memory with an earlier result, and what depends on it."""
+    if len(group.gives) < 2 or not any(category_of(node) != FRESH for node in group.nodes_reversed):
+        return []
+    aliases, inner = _on_its_own(group)
+    place = {value: i for i, value in enumerate(inner)}
+    sets: list[list[Value]] = []
+    for value in group.gives:
+        near = [each for each in sets if aliases.may_alias(inner[min(each, key=place.__getitem__)], inner[value])]
+        for each in near:
+            each.append(value)
+        if not near:
+            sets.append([value])
+    return _with_users(group, [value.node for each in sets for value in sorted(each, key=place.__getitem__)[1:]])
+
+
+def _on_its_own(group: Item) -> tuple[Aliases, dict[Value, Value]]:
+    """Who shares memory with whom in a graph that holds just the group, and its values there."""
+    nodes = group.nodes()
+    graph = Graph()
+    mapping = {value: graph.block.add_input(graph.fresh_id(), value.type) for value in group.reads}
+    for node in nodes:
+        for value in reads_of(node):
+            if value not in mapping:
+                clone_node(value.node, mapping, graph.block, graph)
+        clone_node(node, mapping, graph.block, graph)
+    return Aliases(graph), mapping
+
+
+def _with_users(group: Item, start: list[Node]) -> list[Node]:
+    """The nodes, and those of the group that depend on them, in order."""
+    wanted = set(start).intersection(group.nodes_reversed)
+    values = {value for node in wanted for value in node.outputs}
+    found = []
+    for node in group.nodes():
+        if node in wanted or not values.isdisjoint(reads_of(node)):
+            found.append(node)
+            values.update(node.outputs)
+    return found
 
 
 def slice_runs(graph: Graph, block: Block, threshold: int) -> bool:
@@ -98,35 +175,37 @@ def slice_runs(graph: Graph, block: Block, threshold: int) -> bool:
 
 def is_symbolic(node: Node) -> bool:
     """Does torch differentiate the node symbolically?"""
-    if node.kind not in SYMBOLIC:
-        return node.kind in PRIMS
-    if not all(isinstance(value.type, TensorType) for value in node.outputs):
-        return False
-    wanted = OVERLOADS.get(node.kind)
-    if wanted is None:
+    if node.kind in PRIMS:
         return True
+    if node.kind == "prim::GradOf":
+        return all(map(is_symbolic, node.blocks[0]))
+    if node.kind not in KINDS:
+        return False
     schema = schema_of(node)
-    return schema is not None and schema.overload in wanted
+    if schema is None or schema.name not in SYMBOLIC:
+        return False
+    return schema.name != "aten::dropout" or constant(node.inputs[2]) is not False
 
 
 def is_differentiable(node: Node) -> bool:
     """Can the node stand in a graph that is to be differentiated?"""
-    if node.kind in PRIMS:
+    if node.kind in PRIMS or node.kind in KINDS:
         return True
     if node.kind == "prim::GradOf":
         return all(map(is_differentiable, node.blocks[0]))
     if node.blocks or not node.kind.startswith("aten::"):
         return False
-    if node.kind in SYMBOLIC:
-        return True
     schema = schema_of(node)
     return schema is not None and has_gradient(schema) is True
 
 
-def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), results: Sequence[Value] | None = None) -> Node:
+def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), results: Sequence[Value] | None = None,
+         unused: Mapping[Node, Sequence[Node]] = NO_NODES, passed: Mapping[Value, Container[Node]] = NO_VALUES) -> Node:
     """Move neighbours into a graph; gives the node that runs it. Ids in it count up in the order in which nodes and inputs are met.
 
-    `operands` come first among what it reads, and `results` say in which order it gives what is read outside.
+    `operands` come first among what it reads, `results` say in which order it gives what is read outside, `unused` which constants
+    are copied in front of a node (of what closes the block: at the end) that nobody may read, `passed` who reads a result that is an
+    operand.
     """
     kind = "prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph"
     inner = Graph(graph.dialect)
@@ -134,12 +213,18 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
     given = list(operands)
     for value in given:
         mapping[value] = inner.block.add_input(inner.fresh_id(), value.type)
+    def add_constants(before: Node) -> None:
+        for constant in unused.get(before, ()):
+            if constant.output not in mapping:
+                mapping[constant.output] = clone_node(constant, {}, inner.block, inner).output
+
     for node in nodes:
-        copy = clone_node(node, {}, None)
-        for old, new in zip(node.outputs, copy.outputs, strict=True):
-            new.name = inner.fresh_id()
-            mapping[old] = new
-        for value in node.inputs:
+        add_constants(node)
+        copy = Node(node.kind, (), node.attributes)
+        copy.tail = node.tail
+        for old in node.outputs:
+            mapping[old] = copy.add_output(inner.fresh_id(), old.type)
+        for value in reads_of(node):
             if value not in mapping and is_constant(value):
                 mapping[value] = clone_node(value.node, {}, inner.block, inner).output
             elif value not in mapping:
@@ -147,11 +232,20 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
                 given.append(value)
         copy.set_inputs([mapping[value] for value in node.inputs])
         inner.block.append(copy)
+        for block in node.blocks:
+            made = copy.add_block()
+            for value in block.inputs:
+                mapping[value] = made.add_input(inner.fresh_id(), value.type)
+            clone_block(block, made, mapping, inner)
+    add_constants(nodes[0].owner_block.return_node)
     group = Node(kind, given, {"Subgraph": Attribute("<Graph>", inner)})
     group.insert_before(nodes[0])
     inside = set(nodes)
     for value in [value for node in nodes for value in node.outputs] if results is None else results:
-        readers = [(user, slot) for user, slot in value.uses if user not in inside]
+        if value.node in inside:
+            readers = [(user, slot) for user, slot in value.uses if user not in inside]
+        else:
+            readers = [(user, slot) for user, slot in value.uses if user in passed.get(value, ())]
         if readers:
             output = group.add_output(graph.fresh_id(), value.type)
             inner.block.add_output(mapping[value])

@@ -464,17 +464,20 @@ class Aliases:
             self._make_wild(value)
 
     def _analyze_subgraph(self, node: Node) -> None:
-        """Results of a group may be views of its operands; a group that writes is taken at its worst."""
-        subgraph = node.attributes.get("Subgraph")
-        inner = subgraph.value if subgraph is not None else None
-        if inner is None or not hasattr(inner, "walk") or any(facts_of(n.kind).may_write or facts_of(n.kind).side_effects
-                                                              for n in inner.walk()):
+        """A group does what the nodes of its graph do to its operands; one with side effects is taken at its worst."""
+        inner = node.subgraph
+        if inner is None or any(facts_of(n.kind).side_effects for n in inner.walk()):
             return self._analyze_conservatively(node)
-        operands = [value for value in node.inputs if is_mutable(value.type)]
-        for value in node.outputs:
-            if is_mutable(value.type) and operands and any(facts_of(n.kind).category != FRESH for n in inner.walk()):
-                self._point(value, value, *operands)
-                self._make_wild(value)
+        for value, given in zip(inner.inputs, node.inputs, strict=False):
+            self._point(value, given)
+        self._analyze_block(inner.block)
+        for each in inner.walk():
+            for written in self._writes.get(each, ()):
+                self._write(node, written)
+            if each in self._writes_all:
+                self._writes_all.add(node)
+        for value, result in zip(node.outputs, inner.outputs, strict=False):
+            self._point(value, result)
         return None
 
     def _settle_containers(self) -> None:
