@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import generator
 from irtool.ops.checks import row_major, widen
 from irtool.ops.matmul import matmul_any, same_dtype
 from irtool.ops.normalization import layer_normalized
 from irtool.ops.op import OpTable
+from irtool.ops.random import kept_by_dropout
 
 table = OpTable("attention")
 
@@ -42,7 +42,7 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
     if dropout_mask is not None:
         weights = xp.where(dropout_mask, weights, kind(0)) * kind(1 / (1 - dropout))
     elif dropout > 0:
-        weights = weights * (generator().random(weights.shape) >= dropout) * kind(1 / (1 - dropout))
+        weights = weights * kept_by_dropout(xp, weights.shape, dropout) * kind(1 / (1 - dropout))
     return xp.matmul(weights, wide_value).astype(query.dtype, copy=False), weights.astype(query.dtype, copy=False)
 
 

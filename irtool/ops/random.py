@@ -338,7 +338,8 @@ def _check_share(p):
         raise RunError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
-def _mask(xp, shape, p):
+def kept_by_dropout(xp, shape, p):
+    """Truth values, False with probability p. Whoever drops out draws them here, so that taken apart it drops the same."""
     return _coins(xp, shape, 1 - p, None)
 
 
@@ -346,7 +347,7 @@ def _dropped(xp, x, p, shape):
     """x with whole places of `shape` (which broadcasts to x's) made 0, the rest scaled so that the mean stays."""
     if p == 1:
         return x * x.dtype.type(0)
-    return astype(x * (_mask(xp, shape, p) / (1 - p)), x.dtype)
+    return astype(x * (kept_by_dropout(xp, shape, p) / (1 - p)), x.dtype)
 
 
 def _alpha_dropped(xp, x, p, shape):
@@ -355,7 +356,7 @@ def _alpha_dropped(xp, x, p, shape):
         return x * x.dtype.type(0)
     saturation = 1.7580993408473766
     scale = 1 / math.sqrt((saturation * saturation * p + 1) * (1 - p))
-    kept = _mask(xp, shape, p)
+    kept = kept_by_dropout(xp, shape, p)
     return astype(x * (kept * scale) + (saturation * scale * (kept - 1.0) + saturation * scale * p), x.dtype)
 
 
@@ -383,7 +384,7 @@ def native_dropout(xp, input, p, train):
         return input.copy(), xp.ones(input.shape, bool)
     if p == 1:
         return xp.zeros_like(input), xp.zeros(input.shape, bool)
-    kept = _mask(xp, input.shape, p)
+    kept = kept_by_dropout(xp, input.shape, p)
     return astype(input * kept / (1 - p), input.dtype), kept
 
 

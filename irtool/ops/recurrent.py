@@ -6,8 +6,9 @@ The input's products with w_ih are done for all times at once.
 from __future__ import annotations
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import generator, to_number
+from irtool.ops.arrays import to_number
 from irtool.ops.op import OpTable
+from irtool.ops.random import kept_by_dropout
 
 table = OpTable("recurrent")
 
@@ -119,7 +120,7 @@ def _net(xp, kind, x, states, params, has_biases, num_layers, dropout, train, bi
             finals.append(state)
         x = outputs[0] if directions == 1 else xp.concatenate(outputs, -1)
         if dropout and train and layer < num_layers - 1:
-            x = x * (generator().random(x.shape) >= dropout) / x.dtype.type(1 - dropout)
+            x = x * kept_by_dropout(xp, x.shape, dropout) / x.dtype.type(1 - dropout)
     return x, tuple(xp.stack(part) for part in zip(*finals, strict=True))
 
 

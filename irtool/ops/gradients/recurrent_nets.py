@@ -1,0 +1,456 @@
+"""Gradients of layered recurrent nets over time.
+
+A layer's outputs are its states, so what happened at each time is known again from one product for all times; only an LSTM's cells are
+followed from time to time once more. Then the gradient of the state goes back through time, and weights get theirs from all times at
+once. A layer gives gradients for its input, its first states and its parameters.
+
+Everything is laid out in the order in which a direction runs: (time, batch, ...). Packed sequences are padded, and `active` says which
+rows there are at each time; where a sequence has ended (or not begun) the state stays as it is.
+"""
+from __future__ import annotations
+
+from irtool.ops.gradients.recurrent import product_back
+from irtool.ops.recurrent import table
+from irtool.ops.tensor import Tensor, torch
+
+# ---- one layer in one direction
+
+def states_before(first: Tensor, after: Tensor, active: Tensor | None) -> Tensor:
+    """For each time the state before it, from the state after each."""
+    begin = first.unsqueeze(0)
+    earlier = after.narrow(0, 0, after.size(0) - 1)
+    if active is not None:
+        earlier = torch.where(active.narrow(0, 0, after.size(0) - 1), earlier, begin)
+    return torch.cat([begin, earlier])
+
+
+def totals(for_out: Tensor, for_last: Tensor, slopes: Tensor, weight: Tensor, stays: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The gradient of the state at each time, with what comes from later times, and that of the first state.
+
+    A step goes back by slopes (as many times the state's width as there are gates) and then the hidden weight; `stays` of the state
+    goes past that.
+    """
+    gates = weight.size(0) // weight.size(1)
+    state = for_last
+    found: list[Tensor] = []
+    for back in range(for_out.size(0)):
+        time = for_out.size(0) - 1 - back
+        state = state + for_out.select(0, time)
+        found.append(state)
+        step = (state.repeat([1, gates]) * slopes.select(0, time)) @ weight
+        if stays is not None:
+            step = step + state * stays.select(0, time)
+        state = step
+    return torch.stack(found).flip([0]), state
+
+
+def gates_of(x: Tensor, before: Tensor, params: list[Tensor], has_biases: bool) -> tuple[Tensor, Tensor]:
+    """What input and state give to the gates."""
+    from_input, from_state = torch.matmul(x, params[0].t()), torch.matmul(before, params[1].t())
+    if has_biases:
+        from_input, from_state = from_input + params[2], from_state + params[3]
+    return from_input, from_state
+
+
+def params_back(for_input: Tensor, for_state: Tensor, x: Tensor, before: Tensor, params: list[Tensor], has_biases: bool) -> tuple[
+        Tensor, list[Tensor]]:
+    """Gradients of the input and the parameters from those of the gates."""
+    for_x, for_w_ih, for_b_ih = product_back(for_input, x, params[0])
+    _, for_w_hh, for_b_hh = product_back(for_state, before, params[1])
+    found = [for_w_ih, for_w_hh]
+    if has_biases:
+        found = found + [for_b_ih, for_b_hh]
+    return for_x, found
+
+
+def plain_back(kind: str, for_out: Tensor, for_last: Tensor, x: Tensor, out: Tensor, first: Tensor, params: list[Tensor],
+               has_biases: bool, active: Tensor | None) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """tanh or relu of the gates."""
+    slopes = 1 - out * out
+    if kind == "rnn_relu":
+        slopes = (out > 0).to(out.dtype)
+    stays: Tensor | None = None
+    if active is not None:
+        slopes = slopes * active
+        stays = active.logical_not().to(out.dtype)
+    at, for_first = totals(for_out, for_last, slopes, params[1], stays)
+    for_gates = at * slopes
+    for_x, for_params = params_back(for_gates, for_gates, x, states_before(first, out, active), params, has_biases)
+    return for_x, [for_first], for_params
+
+
+def gru_back(for_out: Tensor, for_last: Tensor, x: Tensor, out: Tensor, first: Tensor, params: list[Tensor], has_biases: bool,
+             active: Tensor | None) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Reset, update and new gate."""
+    before = states_before(first, out, active)
+    from_input, from_state = gates_of(x, before, params, has_biases)
+    inputs, states = from_input.chunk(3, -1), from_state.chunk(3, -1)
+    reset, update = (inputs[0] + states[0]).sigmoid(), (inputs[1] + states[1]).sigmoid()
+    new = (inputs[2] + reset * states[2]).tanh()
+    slope_new = (1 - update) * (1 - new * new)
+    slope_update = (before - new) * update * (1 - update)
+    stays = update
+    if active is not None:
+        slope_new, slope_update = slope_new * active, slope_update * active
+        stays = torch.where(active, update, torch.ones_like(update))
+    slope_reset = slope_new * states[2] * reset * (1 - reset)
+    slopes = torch.cat([slope_reset, slope_update, slope_new * reset], -1)
+    at, for_first = totals(for_out, for_last, slopes, params[1], stays)
+    thrice = at.repeat([1, 1, 3])
+    for_input = thrice * torch.cat([slope_reset, slope_update, slope_new], -1)
+    for_x, for_params = params_back(for_input, thrice * slopes, x, before, params, has_biases)
+    return for_x, [for_first], for_params
+
+
+def cells_after(first: Tensor, forget: Tensor, given: Tensor) -> Tensor:
+    """The cell after each time: what it does not forget, and what it is given."""
+    cell = first
+    found: list[Tensor] = []
+    for time in range(forget.size(0)):
+        cell = forget.select(0, time) * cell + given.select(0, time)
+        found.append(cell)
+    return torch.stack(found)
+
+
+def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
+              has_biases: bool, active: Tensor | None) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Input, forget, cell and output gate; with an odd number of parameters the last one projects the state."""
+    before = states_before(first[0], out, active)
+    from_input, from_state = gates_of(x, before, params, has_biases)
+    parts = (from_input + from_state).chunk(4, -1)
+    i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
+    forget, given = f, i * g
+    is_there = torch.ones_like(o)
+    if active is not None:
+        is_there = active.to(o.dtype).expand(o.size())
+        forget, given = torch.where(active, f, torch.ones_like(f)), given * active
+    cells = cells_after(first[1], forget, given)
+    cells_before = torch.cat([first[1].unsqueeze(0), cells.narrow(0, 0, cells.size(0) - 1)])
+    squashed = cells.tanh()
+    into_cell = o * (1 - squashed * squashed) * is_there
+    slopes = torch.cat([g * i * (1 - i), cells_before * f * (1 - f), i * (1 - g * g), squashed * o * (1 - o)], -1)
+    slopes = slopes * is_there.repeat([1, 1, 4])
+    has_projection = len(params) % 2 == 1
+    weight = params[1]
+    state, cell = for_last[0], for_last[1]
+    states: list[Tensor] = []
+    gates: list[Tensor] = []
+    for back in range(for_out.size(0)):
+        time = for_out.size(0) - 1 - back
+        state = state + for_out.select(0, time)
+        states.append(state)
+        shown = torch.matmul(state, params[len(params) - 1]) if has_projection else state
+        cell = cell + shown * into_cell.select(0, time)
+        for_gates = torch.cat([cell, cell, cell, shown], -1) * slopes.select(0, time)
+        gates.append(for_gates)
+        step = for_gates @ weight
+        if active is not None:
+            step = step + state * active.select(0, time).logical_not()
+        state = step
+        cell = cell * forget.select(0, time)
+    every = torch.stack(gates).flip([0])
+    for_x, for_params = params_back(every, every, x, before, params, has_biases)
+    if has_projection:
+        shown_there = torch.stack(states).flip([0]) * is_there.narrow(-1, 0, 1)
+        for_params = for_params + [product_back(shown_there, o * squashed, params[len(params) - 1])[1]]
+    return for_x, [state, cell], for_params
+
+
+def direction_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
+                   has_biases: bool, active: Tensor | None, is_backwards: bool) -> tuple[
+                       Tensor, list[Tensor], list[Tensor]]:
+    """One layer in one direction; a direction that runs backwards is laid out backwards first."""
+    running = active
+    if is_backwards:
+        for_out, x, out = for_out.flip([0]), x.flip([0]), out.flip([0])
+        if active is not None:
+            running = active.flip([0])
+    if kind == "lstm":
+        for_x, for_first, for_params = lstm_back(for_out, for_last, x, out, first, params, has_biases, running)
+    elif kind == "gru":
+        for_x, for_first, for_params = gru_back(for_out, for_last[0], x, out, first[0], params, has_biases, running)
+    else:
+        for_x, for_first, for_params = plain_back(kind, for_out, for_last[0], x, out, first[0], params, has_biases, running)
+    return for_x.flip([0]) if is_backwards else for_x, for_first, for_params
+
+
+# ---- layers on layers
+
+def layer_again(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, bidirectional: bool,
+                batch_sizes: Tensor | None) -> list[Tensor]:
+    """One layer, all its directions: outputs and last states."""
+    if batch_sizes is None:
+        if kind == "lstm":
+            out, last, cell = torch.lstm(x, first, params, has_biases, 1, 0.0, False, bidirectional, False)
+            return [out, last, cell]
+        if kind == "gru":
+            out, last = torch.gru(x, first[0], params, has_biases, 1, 0.0, False, bidirectional, False)
+        elif kind == "rnn_tanh":
+            out, last = torch.rnn_tanh(x, first[0], params, has_biases, 1, 0.0, False, bidirectional, False)
+        else:
+            out, last = torch.rnn_relu(x, first[0], params, has_biases, 1, 0.0, False, bidirectional, False)
+        return [out, last]
+    if kind == "lstm":
+        out, last, cell = torch.lstm(x, batch_sizes, first, params, has_biases, 1, 0.0, False, bidirectional)
+        return [out, last, cell]
+    if kind == "gru":
+        out, last = torch.gru(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
+    elif kind == "rnn_tanh":
+        out, last = torch.rnn_tanh(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
+    else:
+        out, last = torch.rnn_relu(x, batch_sizes, first[0], params, has_biases, 1, 0.0, False, bidirectional)
+    return [out, last]
+
+
+def thinned(x: Tensor, kept: list[Tensor], layer: int, dropout: float) -> Tensor:
+    """What dropout left of a layer's outputs, or of their gradient."""
+    if layer < len(kept):
+        return torch.native_dropout_backward(x, kept[layer], 1 / (1 - dropout) if dropout < 1 else 0.0)
+    return x
+
+
+def with_dropout(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float,
+                 bidirectional: bool, batch_sizes: Tensor | None) -> tuple[list[Tensor], list[Tensor]]:
+    """The net with dropout between layers: outputs and last states, and what was kept."""
+    directions = 2 if bidirectional else 1
+    each = len(params) // num_layers
+    kept: list[Tensor] = []
+    last: list[Tensor] = []
+    cells: list[Tensor] = []
+    for layer in range(num_layers):
+        own = [state.narrow(0, layer * directions, directions) for state in first]
+        found = layer_again(kind, x, own, params[layer * each:layer * each + each], has_biases, bidirectional, batch_sizes)
+        x = found[0]
+        last = last + [found[1]]
+        if kind == "lstm":
+            cells = cells + [found[2]]
+        if layer < num_layers - 1:
+            x, mask = torch.native_dropout(x, dropout, True)
+            kept = kept + [mask]
+    results = [x, torch.cat(last)]
+    if kind == "lstm":
+        results = results + [torch.cat(cells)]
+    return results, kept
+
+
+def padded(x: Tensor, batch_sizes: Tensor | None) -> Tensor:
+    """Rows of packed sequences as (time, batch, ...)."""
+    if batch_sizes is None:
+        return x
+    return torch._pad_packed_sequence(x, batch_sizes, False, 0.0, -1)[0]
+
+
+def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
+             has_biases: bool, num_layers: int, bidirectional: bool, batch_sizes: Tensor | None, kept: list[Tensor],
+             dropout: float) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Gradients of all layers, from the last one back; `out` is what the last one gave."""
+    directions = 2 if bidirectional else 1
+    each = len(params) // (num_layers * directions)
+    active: Tensor | None = None
+    if batch_sizes is not None:
+        places = torch._pad_packed_sequence(torch.arange(x.size(0), device=x.device), batch_sizes, False, -1, -1)[0]
+        active = (places >= 0).unsqueeze(-1)
+    inputs = [x]
+    outputs: list[Tensor] = []
+    for layer in range(num_layers - 1):
+        own = [state.narrow(0, layer * directions, directions) for state in first]
+        place = layer * directions * each
+        found = layer_again(kind, inputs[layer], own, params[place:place + directions * each], has_biases, bidirectional, batch_sizes)
+        outputs = outputs + [found[0]]
+        inputs = inputs + [thinned(found[0], kept, layer, dropout)]
+    outputs = outputs + [out]
+    for_first: list[Tensor] = []
+    for_cell: list[Tensor] = []
+    for_params: list[Tensor] = []
+    for back in range(num_layers):
+        layer = num_layers - 1 - back
+        grads, outs = padded(for_out, batch_sizes).chunk(directions, -1), padded(outputs[layer], batch_sizes).chunk(directions, -1)
+        into = padded(inputs[layer], batch_sizes)
+        for_x = torch.zeros_like(into)
+        states: list[Tensor] = []
+        cells: list[Tensor] = []
+        weights: list[Tensor] = []
+        for direction in range(directions):
+            place = layer * directions + direction
+            part, begin, own_params = direction_back(
+                kind, grads[direction], [last.select(0, place) for last in for_last], into, outs[direction],
+                [state.select(0, place) for state in first], params[place * each:place * each + each], has_biases, active, direction == 1)
+            for_x = for_x + part
+            states = states + [begin[0]]
+            if kind == "lstm":
+                cells = cells + [begin[1]]
+            weights = weights + own_params
+        for_first, for_cell, for_params = states + for_first, cells + for_cell, weights + for_params
+        for_out = for_x
+        if active is not None:
+            for_out = for_x.flatten(0, 1).index_select(0, torch.nonzero(active.reshape([-1])).reshape([-1]))
+        if layer > 0:
+            for_out = thinned(for_out, kept, layer - 1, dropout)
+    found_first = [torch.stack(for_first)]
+    if kind == "lstm":
+        found_first = found_first + [torch.stack(for_cell)]
+    return for_out, found_first, for_params
+
+
+def or_zeros(grad: Tensor | None, like: Tensor) -> Tensor:
+    """Zeros for a result that takes no part."""
+    return torch.zeros_like(like) if grad is None else grad
+
+
+def turned(x: Tensor, batch_first: bool) -> Tensor:
+    """Time first, or as it was."""
+    return x.transpose(0, 1) if batch_first else x
+
+
+# ---- the operators
+
+@table.gradient("lstm.input")
+def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+                  bidirectional: bool, batch_first: bool):
+    kept: list[Tensor] = []
+    if train and dropout > 0 and num_layers > 1:
+        results, kept = with_dropout("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, dropout, bidirectional, None)
+        out, last, cell = turned(results[0], batch_first), results[1], results[2]
+    else:
+        out, last, cell = torch.lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+
+    def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
+        for_x, for_hx, for_params = net_back(
+            "lstm", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)],
+            turned(input, batch_first), turned(out, batch_first), hx, params, has_biases, num_layers, bidirectional, None, kept, dropout)
+        return turned(for_x, batch_first), for_hx, for_params, None, None, None, None, None, None
+
+    return out, last, cell, backward
+
+
+@table.gradient("lstm.data")
+def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int,
+                         dropout: float, train: bool, bidirectional: bool):
+    kept: list[Tensor] = []
+    if train and dropout > 0 and num_layers > 1:
+        results, kept = with_dropout("lstm", data, hx, params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+        out, last, cell = results[0], results[1], results[2]
+    else:
+        out, last, cell = torch.lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+
+    def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
+        for_x, for_hx, for_params = net_back(
+            "lstm", or_zeros(grad, out), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)], data, out, hx, params, has_biases,
+            num_layers, bidirectional, batch_sizes, kept, dropout)
+        return for_x, None, for_hx, for_params, None, None, None, None, None
+
+    return out, last, cell, backward
+
+
+@table.gradient("gru.input")
+def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+                 bidirectional: bool, batch_first: bool):
+    kept: list[Tensor] = []
+    if train and dropout > 0 and num_layers > 1:
+        results, kept = with_dropout("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
+                                     None)
+        out, last = turned(results[0], batch_first), results[1]
+    else:
+        out, last = torch.gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+
+    def backward(grad: Tensor | None, grad_last: Tensor | None):
+        for_x, for_hx, for_params = net_back(
+            "gru", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, kept, dropout)
+        return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
+
+    return out, last, backward
+
+
+@table.gradient("gru.data")
+def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
+                        dropout: float, train: bool, bidirectional: bool):
+    kept: list[Tensor] = []
+    if train and dropout > 0 and num_layers > 1:
+        results, kept = with_dropout("gru", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+        out, last = results[0], results[1]
+    else:
+        out, last = torch.gru(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+
+    def backward(grad: Tensor | None, grad_last: Tensor | None):
+        for_x, for_hx, for_params = net_back("gru", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
+                                             has_biases, num_layers, bidirectional, batch_sizes, kept, dropout)
+        return for_x, None, for_hx[0], for_params, None, None, None, None, None
+
+    return out, last, backward
+
+
+@table.gradient("rnn_tanh.input")
+def rnn_tanh_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+                      bidirectional: bool, batch_first: bool):
+    kept: list[Tensor] = []
+    if train and dropout > 0 and num_layers > 1:
+        results, kept = with_dropout("rnn_tanh", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
+                                     None)
+        out, last = turned(results[0], batch_first), results[1]
+    else:
+        out, last = torch.rnn_tanh(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+
+    def backward(grad: Tensor | None, grad_last: Tensor | None):
+        for_x, for_hx, for_params = net_back(
+            "rnn_tanh", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, kept, dropout)
+        return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
+
+    return out, last, backward
+
+
+@table.gradient("rnn_tanh.data")
+def packed_rnn_tanh_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
+                             dropout: float, train: bool, bidirectional: bool):
+    kept: list[Tensor] = []
+    if train and dropout > 0 and num_layers > 1:
+        results, kept = with_dropout("rnn_tanh", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+        out, last = results[0], results[1]
+    else:
+        out, last = torch.rnn_tanh(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+
+    def backward(grad: Tensor | None, grad_last: Tensor | None):
+        for_x, for_hx, for_params = net_back("rnn_tanh", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
+                                             has_biases, num_layers, bidirectional, batch_sizes, kept, dropout)
+        return for_x, None, for_hx[0], for_params, None, None, None, None, None
+
+    return out, last, backward
+
+
+@table.gradient("rnn_relu.input")
+def rnn_relu_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+                      bidirectional: bool, batch_first: bool):
+    kept: list[Tensor] = []
+    if train and dropout > 0 and num_layers > 1:
+        results, kept = with_dropout("rnn_relu", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
+                                     None)
+        out, last = turned(results[0], batch_first), results[1]
+    else:
+        out, last = torch.rnn_relu(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+
+    def backward(grad: Tensor | None, grad_last: Tensor | None):
+        for_x, for_hx, for_params = net_back(
+            "rnn_relu", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, kept, dropout)
+        return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
+
+    return out, last, backward
+
+
+@table.gradient("rnn_relu.data")
+def packed_rnn_relu_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
+                             dropout: float, train: bool, bidirectional: bool):
+    kept: list[Tensor] = []
+    if train and dropout > 0 and num_layers > 1:
+        results, kept = with_dropout("rnn_relu", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+        out, last = results[0], results[1]
+    else:
+        out, last = torch.rnn_relu(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+
+    def backward(grad: Tensor | None, grad_last: Tensor | None):
+        for_x, for_hx, for_params = net_back("rnn_relu", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
+                                             has_biases, num_layers, bidirectional, batch_sizes, kept, dropout)
+        return for_x, None, for_hx[0], for_params, None, None, None, None, None
+
+    return out, last, backward
