@@ -25,7 +25,7 @@ from irtool.script.changes import Changes
 from irtool.script.gradients import Formula, formula_of, has_own_formula
 from irtool.script.inlining import Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
-from irtool.script.pieces import filled, whole
+from irtool.script.pieces import filled
 from irtool.script.reach import CHOICE_KINDS, FLOATING, all_there, holds_tensors, requiring
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
@@ -274,7 +274,7 @@ class Differentiator(Captures):
         if node.kind == "prim::ListUnpack":
             made = node.inputs[0].node
             if made.owner is not node.owner or made.blocks or node.inputs[0].is_block_input or made.kind in STRUCTURE:
-                found = whole(self, found, node.outputs)     # for an operator's list its region puts zeros where there is none
+                found = [self.undefined(value) if item == NONE else item for item, value in zip(found, node.outputs, strict=True)]
         if node.inputs[0] in self.needs:
             self.add_gradient(node.inputs[0], Items(found, node.kind == "prim::TupleUnpack", node.inputs[0].type))
 
