@@ -1,11 +1,12 @@
 """Differentiable stretches of a graph as nodes of their own."""
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from irtool.ir.alias import Aliases, is_mutable
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
+from irtool.ir.dialect import Dialect
 from irtool.ir.effects import FRESH, category_of
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -207,40 +208,15 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
     are copied in front of a node (of what closes the block: at the end) that nobody may read, `passed` who reads a result that is an
     operand.
     """
-    kind = "prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph"
-    inner = Graph(graph.dialect)
-    mapping: dict[Value, Value] = {}
-    given = list(operands)
-    for value in given:
-        mapping[value] = inner.block.add_input(inner.fresh_id(), value.type)
-    def add_constants(before: Node) -> None:
-        for constant in unused.get(before, ()):
-            if constant.output not in mapping:
-                mapping[constant.output] = clone_node(constant, {}, inner.block, inner).output
-
-    for node in nodes:
-        add_constants(node)
-        copy = Node(node.kind, (), node.attributes)
-        copy.tail = node.tail
-        for old in node.outputs:
-            mapping[old] = copy.add_output(inner.fresh_id(), old.type)
-        for value in reads_of(node):
-            if value not in mapping and is_constant(value):
-                mapping[value] = clone_node(value.node, {}, inner.block, inner).output
-            elif value not in mapping:
-                mapping[value] = inner.block.add_input(inner.fresh_id(), value.type)
-                given.append(value)
-        copy.set_inputs([mapping[value] for value in node.inputs])
-        inner.block.append(copy)
-        for block in node.blocks:
-            made = copy.add_block()
-            for value in block.inputs:
-                mapping[value] = made.add_input(inner.fresh_id(), value.type)
-            clone_block(block, made, mapping, inner)
-    add_constants(nodes[0].owner_block.return_node)
-    group = Node(kind, given, {"Subgraph": Attribute("<Graph>", inner)})
-    group.insert_before(nodes[0])
     inside = set(nodes)
+    copy = _Copy(graph.dialect, operands)
+    for node in nodes:
+        copy.constants(unused.get(node, ()))
+        copy.node(node)
+    copy.constants(unused.get(nodes[0].owner_block.return_node, ()))
+    kind = "prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph"
+    group = Node(kind, copy.given, {"Subgraph": Attribute("<Graph>", copy.graph)})
+    group.insert_before(nodes[0])
     for value in [value for node in nodes for value in node.outputs] if results is None else results:
         if value.node in inside:
             readers = [(user, slot) for user, slot in value.uses if user not in inside]
@@ -248,9 +224,49 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
             readers = [(user, slot) for user, slot in value.uses if user in passed.get(value, ())]
         if readers:
             output = group.add_output(graph.fresh_id(), value.type)
-            inner.block.add_output(mapping[value])
+            copy.graph.block.add_output(copy.mapping[value])
             for user, slot in readers:
                 user.replace_input(slot, output)
     for node in reversed(nodes):
         node.destroy()
     return group
+
+
+class _Copy:
+    """The graph in the making that nodes are copied into."""
+
+    def __init__(self, dialect: Dialect, operands: Sequence[Value]) -> None:
+        self.graph = Graph(dialect)
+        self.mapping: dict[Value, Value] = {}
+        self.given: list[Value] = []
+        """What its inputs are outside."""
+        for value in operands:
+            self.add_input(value)
+
+    def add_input(self, value: Value) -> None:
+        self.mapping[value] = self.graph.block.add_input(self.graph.fresh_id(), value.type)
+        self.given.append(value)
+
+    def constants(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            if node.output not in self.mapping:
+                clone_node(node, self.mapping, self.graph.block, self.graph)
+
+    def node(self, node: Node) -> None:
+        graph, mapping = self.graph, self.mapping
+        copy = Node(node.kind, (), node.attributes)
+        copy.tail = node.tail
+        for old in node.outputs:
+            mapping[old] = copy.add_output(graph.fresh_id(), old.type)
+        for value in reads_of(node):
+            if is_constant(value):
+                self.constants((value.node,))
+            elif value not in mapping:
+                self.add_input(value)
+        copy.set_inputs([mapping[value] for value in node.inputs])
+        graph.block.append(copy)
+        for block in node.blocks:
+            made = copy.add_block()
+            for value in block.inputs:
+                mapping[value] = made.add_input(graph.fresh_id(), value.type)
+            clone_block(block, made, mapping, graph)
