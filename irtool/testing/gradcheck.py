@@ -21,6 +21,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.types import TensorType
+from irtool.ops.arrays import seeded
 from irtool.ops.formula import run_formula
 from irtool.testing.derivatives import derivative, widened
 
@@ -130,7 +131,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
             check = Check(graph, values, chosen, names, n, seed, rtol)
             report.rows += check.rows(random, directions)
             if n == 1:
-                report.eager = compare_eager(graph, values, dict(zip(chosen, check.found[0], strict=True)), check.cotangents[0])
+                report.eager = compare_eager(graph, values, dict(zip(chosen, check.found[0], strict=True)), check.cotangents[0], seed)
             if n < order:
                 outputs = run(prepared(graph), values, seed=seed)
                 graph, taken = derivative(graph, chosen)
@@ -256,7 +257,7 @@ def drawn(value: Any, random: np.random.Generator) -> Any:
     if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
         return None
     made = np.asarray(random.standard_normal(value.shape))
-    return made + 1j * random.standard_normal(value.shape) if value.dtype.kind == "c" else made.astype(value.dtype)
+    return np.asarray(made + 1j * random.standard_normal(value.shape)) if value.dtype.kind == "c" else made.astype(value.dtype)
 
 
 def shifted(value: Any, direction: Any, step: float) -> Any:
@@ -293,7 +294,7 @@ class Operands(Observer):
             self.values = dict(zip(node.inputs, operands, strict=True))
 
 
-def compare_eager(graph: Graph, inputs: list[Any], found: dict[int, Any], cotangents: list[Any]) -> dict[str, str]:
+def compare_eager(graph: Graph, inputs: list[Any], found: dict[int, Any], cotangents: list[Any], seed: int = 0) -> dict[str, str]:
     """Of a graph that is a single operator on its inputs: by operator, how its formula as Python differs. Empty for other graphs."""
     nodes = [node for node in graph.walk() if not is_constant_node(node) and node.kind != "prim::ListConstruct"]
     schema = schema_of(nodes[0]) if len(nodes) == 1 else None
@@ -306,8 +307,9 @@ def compare_eager(graph: Graph, inputs: list[Any], found: dict[int, Any], cotang
     arguments = node_arguments(nodes[0], schema)
     args = [argument_value(each, watcher.values) for each in arguments]
     try:
-        _, backward = run_formula(schema.name, args)
-        expected = backward(*cotangents)
+        with seeded(seed):
+            _, backward = run_formula(schema.name, args)
+            expected = backward(*cotangents)
     except UnsupportedError:
         return {}
     except Error as error:
