@@ -244,6 +244,15 @@ def _ctc_rows(log_probs, targets, input_lengths, target_lengths):
         yield log_probs[:time, row], labels
 
 
+def _ctc_states(xp, labels, blank):
+    """Labels with blanks between and around them, and which may be reached from the last but one."""
+    extended = xp.full(2 * len(labels) + 1, blank, xp.int64)
+    extended[1::2] = labels
+    skip = xp.zeros(len(extended), bool)
+    skip[2:] = (extended[2:] != blank) & (extended[2:] != extended[:-2])
+    return extended, skip
+
+
 def ctc(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     """Negative log-likelihood per sample and the forward variables (batch, time, 2 * longest target + 1)."""
     only("ctc_loss_cpu", "f", log_probs)
@@ -260,10 +269,7 @@ def ctc(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infin
         if not len(logs):
             losses[row] = 0 if not len(labels) else math.inf
             continue
-        extended = xp.full(2 * len(labels) + 1, blank, xp.int64)
-        extended[1::2] = labels
-        skip = xp.zeros(len(extended), bool)
-        skip[2:] = (extended[2:] != blank) & (extended[2:] != extended[:-2])
+        extended, skip = _ctc_states(xp, labels, blank)
         own = alpha[row]
         width = len(extended)
         own[0, 0] = logs[0, blank]
@@ -317,3 +323,31 @@ def _ctc_with_alpha(xp, log_probs, targets, input_lengths, target_lengths, blank
 for _suffix, _type in (("", "int[]"), (".Tensor", "Tensor")):
     table.define(f"aten::_ctc_loss{_suffix}(Tensor log_probs, Tensor targets, {_type} input_lengths, {_type} target_lengths, int blank=0, "
                  "bool zero_infinity=False) -> (Tensor, Tensor)", _ctc_with_alpha, doc="ctc_loss per sample, and its forward variables.")
+
+
+def _ctc_backward(xp, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity):
+    inputs, outputs = _lengths(_at_least_1d(input_lengths)), _lengths(_at_least_1d(target_lengths))
+    result = xp.zeros_like(log_probs)
+    for row, (logs, labels) in enumerate(_ctc_rows(log_probs, targets, inputs, outputs)):
+        loss = neg_log_likelihood[row]
+        if not len(logs) or (zero_infinity and loss == math.inf):
+            continue
+        extended, skip = _ctc_states(xp, labels, blank)
+        width = len(extended)
+        beta = xp.full((len(logs), width), -math.inf, log_probs.dtype)
+        beta[-1, -2:] = logs[-1, extended[-2:]]
+        for time in range(len(logs) - 1)[::-1]:
+            after = beta[time + 1]
+            one = xp.concatenate([after[1:], xp.full(1, -math.inf, after.dtype)])
+            two = xp.concatenate([xp.where(skip, after, -math.inf)[2:], xp.full(2, -math.inf, after.dtype)])[:width]
+            beta[time] = xp.logaddexp(xp.logaddexp(after, one), two).astype(after.dtype) + logs[time, extended]
+        both = xp.full(logs.shape, -math.inf, log_probs.dtype)
+        xp.logaddexp.at(both, (slice(None), extended), log_alpha[row, :len(logs), :width] + beta)
+        result[:len(logs), row] = (xp.exp(logs) - xp.exp(both + loss - logs)) * grad[row]
+    return result
+
+
+for _suffix, _type in (("", "int[]"), (".Tensor", "Tensor")):
+    table.define(f"aten::_ctc_loss_backward{_suffix}(Tensor grad, Tensor log_probs, Tensor targets, {_type} input_lengths, {_type} "
+                 "target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
+                 _ctc_backward, doc="Gradient of _ctc_loss, as if a log_softmax came before: the probabilities less how often each label is expected.")
