@@ -9,14 +9,14 @@ import numpy as np
 from irtool.execute.dtypes import may_mix, observed_dtypes
 from irtool.interpret import run
 from irtool.ir.effects import node_may_write
-from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.errors import PassError, RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import schema_of, schemas
-from irtool.ir.types import TensorType
-from irtool.passes import BY_NAME
+from irtool.ir.types import TensorType, TupleType
+from irtool.passes.lower_tuples import lower_tuples
 from irtool.script.inlining import MUTATORS
 from irtool.script.reverse import Reverse, differentiate_graph
 
@@ -63,8 +63,7 @@ class Differentiated:
 
 def prepared(graph: Graph) -> Graph:
     """A copy that gives its results one by one and writes into nothing, as far as that can be had."""
-    f = clone_graph(graph)
-    BY_NAME["lower-tuples"](f)
+    f = without_tuples(graph)
     outputs = list(f.outputs)
     while any(map(is_construct, outputs)):
         outputs = [each for value in outputs for each in (value.node.inputs if is_construct(value) else (value,))]
@@ -72,6 +71,20 @@ def prepared(graph: Graph) -> Graph:
     for node in f.block:
         without_write(f, node)
     remove_dead_nodes(f)
+    return f
+
+
+def without_tuples(graph: Graph) -> Graph:
+    """A copy with fewer tuples, without those that loops carry and branches give where that can be had."""
+    f = clone_graph(graph)
+    if any(isinstance(value.type, TupleType) for node in f.walk() if node.blocks for value in node.outputs) and not any(
+            isinstance(value.type, TupleType) for value in f.inputs):
+        try:
+            lower_tuples(f, all=True)
+            return f
+        except PassError:       # a tuple that cannot be taken apart
+            f = clone_graph(graph)
+    lower_tuples(f)
     return f
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from irtool.ir import types
 from irtool.ir.effects import LOOP_KINDS
+from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Node, Value
+from irtool.ir.types import NamedTupleType, TupleType
 from irtool.script.items import MUTATORS
 from irtool.script.reach import CHOICE_KINDS
 from irtool.script.rounds import Round, refuse_old_text, rounds_made
@@ -25,6 +27,8 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
     body = node.blocks[0]
     slots, reached = carried_back(d, node)
     results = [node.outputs[slot] for slot in slots]
+    if any(isinstance(value.type, TupleType | NamedTupleType) for value in results):
+        raise UnsupportedError("the gradient of a tuple carried by a loop is not supported; run lower-tuples{all} first")
     threaded = [value for value in d.changes.at.get(node, ()) if value in d.needs and (value in d.gradients or value in reached)]
     count = rounds_made(d, node)
     last = d.build.node("aten::sub", (count, d.build.constant(1)), output_types=(types.INT,)).output

@@ -1,0 +1,512 @@
+"""TorchScript functions with loops and changing lists, and inputs for them: a word says what an argument is.
+
+`x3` is a vector of three normal numbers, `x4,3` a matrix, `+3` positive ones, `[x3]*3` a list of such, anything else a number.
+"""
+from __future__ import annotations
+
+PROGRAMS: dict[str, tuple[str, str]] = {
+    "wh": ("""
+def wh(x, w):
+    h = x
+    n = 0
+    while bool(h.sum() < 5.0) and n < 7:
+        h = h * 1.5 + torch.sin(h * w)
+        n += 1
+    return h
+""", "+3 x3"),
+    "brk": ("""
+def brk(x, w, n: int):
+    h = x
+    s = x * 0
+    for i in range(n):
+        h = torch.tanh(h * w)
+        if i == 2:
+            break
+        s = s + h * h
+    return s + h
+""", "x3 x3 6"),
+    "cont": ("""
+def cont(x, w, n: int):
+    h = x
+    for i in range(n):
+        if i % 2 == 0:
+            continue
+        h = torch.tanh(h * w)
+    return h
+""", "x3 x3 5"),
+    "nest": ("""
+def nest(x, w, n: int):
+    h = x
+    for i in range(n):
+        k = h * i
+        for j in range(i + 1):
+            k = torch.sin(k * w + h) * k
+        h = h + k
+    return h
+""", "x3 x3 3"),
+    "iff": ("""
+def iff(x, w, n: int):
+    h = x
+    for i in range(n):
+        if bool(h.sum() > 0):
+            y = h * h
+            h = torch.sin(y * w) - y
+        else:
+            h = torch.cos(h) * w
+    return h
+""", "x3 x3 4"),
+    "inif": ("""
+def inif(x, w, n: int):
+    h = x * w
+    if n > 2:
+        for i in range(n):
+            h = torch.tanh(h * w) * h
+    else:
+        h = h * h
+    return h * x
+""", "x3 x3 4"),
+    "zero": ("""
+def zero(x, w, n: int):
+    h = x * w
+    for i in range(n):
+        h = torch.tanh(h * w) * h
+    return h * x
+""", "x3 x3 0"),
+    "swap": ("""
+def swap(x, w, n: int):
+    a = x
+    b = w
+    for i in range(n):
+        a, b = torch.sin(b), a * b
+    return a * 2
+""", "x3 x3 5"),
+    "cols": ("""
+def cols(x, w):
+    h = torch.zeros_like(w)
+    for i in range(x.size(0)):
+        h = torch.tanh(torch.mv(x[i], h) + w)
+    return h
+""", "x4,3,3 x3"),
+    "fl": ("""
+def fl(x, n: int):
+    s = 1.0
+    h = x
+    for i in range(n):
+        s = s * 1.5
+        h = h * s + torch.exp(-h)
+    return h
+""", "x3 4"),
+    "unb": ("""
+def unb(x, w):
+    s = torch.zeros_like(w)
+    for t in x.unbind(0):
+        s = torch.sin(s + t * w)
+    return s
+""", "x4,3 x3"),
+    "nest3": ("""
+def nest3(x, w, n: int):
+    h = x
+    for i in range(n):
+        for j in range(n):
+            if j > i:
+                for k in range(j):
+                    h = torch.sin(h * w) + h
+            else:
+                h = h * w
+    return h
+""", "x3 x3 3"),
+    "opt": ("""
+def opt(x, w, n: int):
+    h: Optional[Tensor] = None
+    for i in range(n):
+        if h is None:
+            h = x * w
+        else:
+            h = torch.sin(h) * w
+    assert h is not None
+    return h
+""", "x3 x3 3"),
+    "unused": ("""
+def unused(x, w, n: int):
+    h = x
+    c = w
+    for i in range(n):
+        c = c * h
+        h = torch.sin(h)
+    return h
+""", "x3 x3 3"),
+    "app": ("""
+def app(x, w):
+    outs: List[Tensor] = []
+    h = torch.zeros_like(w)
+    for i in range(x.size(0)):
+        h = torch.tanh(x[i] * w + h)
+        outs.append(h)
+    return torch.stack(outs), h
+""", "x4,3 x3"),
+    "straight": ("""
+def straight(x, w):
+    outs = [x]
+    outs.append(x * w)
+    y = torch.stack(outs)
+    outs.append(torch.sin(x))
+    z = torch.cat(outs)
+    return y, z * 2, outs[0] * outs[-1]
+""", "x3 x3"),
+    "seti": ("""
+def seti(x, w, n: int):
+    outs = [x, w, x * w]
+    for i in range(n):
+        outs[i % 3] = torch.sin(outs[(i + 1) % 3]) * w
+        outs[-1] = outs[0] + outs[-1] * 0.5
+    return torch.stack(outs)
+""", "x3 x3 4"),
+    "insp": ("""
+def insp(x, w, n: int):
+    outs = [x, w]
+    for i in range(n):
+        outs.insert(i % 2, outs[0] * w)
+        outs.insert(-1, torch.sin(outs[1]))
+        y = outs.pop(1)
+        z = outs.pop()
+        outs.append(y * z)
+    return torch.stack(outs)
+""", "x3 x3 3"),
+    "ext": ("""
+def ext(x, w, n: int):
+    a = [x]
+    b = [w]
+    for i in range(n):
+        a.extend(b)
+        a += [torch.sin(a[-1])]
+        b.append(a[i] * w)
+    return torch.stack(a), torch.stack(b)
+""", "x3 x3 3"),
+    "rev": ("""
+def rev(x, w):
+    a = [x, w, x * w]
+    a.reverse()
+    a.append(torch.sin(a[0]))
+    del a[1]
+    b = a.copy()
+    b.append(a[0] * 2)
+    return torch.stack(a), torch.stack(b)
+""", "x3 x3"),
+    "clear": ("""
+def clear(x, w):
+    a = [x, w, x * w]
+    y = a[2] * a[0]
+    a.clear()
+    a.append(torch.sin(y))
+    return torch.stack(a)
+""", "x3 x3"),
+    "func": ("""
+def func(x, w, n: int):
+    outs: List[Tensor] = []
+    h = x
+    for i in range(n):
+        h = torch.sin(h * w)
+        outs = outs + [h]
+    return torch.stack(outs[1:]), torch.cat(outs[:2]), torch.stack(outs[-2:])
+""", "x3 x3 4"),
+    "cond": ("""
+def cond(x, w, n: int):
+    outs: List[Tensor] = []
+    h = x
+    for i in range(n):
+        h = torch.sin(h * w)
+        if i % 2 == 0:
+            outs.append(h * h)
+        else:
+            outs.append(torch.cos(h))
+            outs.append(w * h)
+    s = x
+    for t in outs:
+        s = s * torch.sin(t)
+    return s
+""", "x3 x3 4"),
+    "readback": ("""
+def readback(x, w, n: int):
+    outs = [x]
+    for i in range(n):
+        outs.append(torch.sin(outs[-1] * w) + outs[0])
+    return outs[len(outs) - 1]
+""", "x3 x3 4"),
+    "grow": ("""
+def grow(x, w):
+    outs = [x]
+    while bool(outs[-1].sum() < 6.0) and len(outs) < 6:
+        outs.append(outs[-1] * 1.3 + torch.abs(w))
+    return torch.stack(outs).sum(0)
+""", "+3 x3"),
+    "ll": ("""
+def ll(x, w, n: int):
+    rows: List[Tensor] = []
+    for i in range(n):
+        row: List[Tensor] = []
+        for j in range(i + 1):
+            row.append(torch.sin(x * j) * w)
+        rows.append(torch.stack(row).sum(0))
+    return torch.stack(rows)
+""", "x3 x3 3"),
+    "lists": ("""
+def lists(xs: List[Tensor], w):
+    s = w
+    for x in xs:
+        s = torch.sin(s * x)
+    return s
+""", "[x3]*3 x3"),
+    "outl": ("""
+def outl(x, w, n: int):
+    outs: List[Tensor] = []
+    for i in range(n):
+        outs.append(torch.sin(x * i) * w)
+    return outs
+""", "x3 x3 3"),
+    "chunks": ("""
+def chunks(x, w):
+    outs: List[Tensor] = []
+    for t in x.chunk(3, 0):
+        outs.append(t * torch.sin(t) * w)
+    return torch.cat(outs, 0)
+""", "x6,3 x3"),
+    "early": ("""
+def early(x, w):
+    ts = x.unbind(0)
+    s = w
+    for i in range(len(ts)):
+        if i == 2:
+            break
+        s = s * ts[i] * ts[i]
+    return s
+""", "x4,3 x3"),
+    "comp": ("""
+def comp(x, w, n: int):
+    ys = [torch.sin(x * i) * w for i in range(n)]
+    return torch.stack(ys).prod(0)
+""", "x3 x3 3"),
+    "zipl": ("""
+def zipl(x, w):
+    s = w
+    for a, b in zip(x.unbind(0), x.unbind(1)):
+        s = torch.sin(s * a) + b
+    return s
+""", "x3,3 x3"),
+    "enum": ("""
+def enum(x, w):
+    outs: List[Tensor] = []
+    for i, a in enumerate(x.unbind(0)):
+        if i > 0:
+            outs.append(a * outs[i - 1])
+        else:
+            outs.append(a * w)
+    return torch.stack(outs)
+""", "x3,3 x3"),
+    "cell": ("""
+def cell(x, w, u, n: int):
+    h = torch.zeros_like(x[0])
+    c = torch.zeros_like(x[0])
+    outs: List[Tensor] = []
+    for t in range(n):
+        g = torch.mm(x[t], w) + torch.mm(h, u)
+        i, f, o, k = g.chunk(4, 1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(k)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        outs.append(h)
+    return torch.stack(outs)
+""", "x3,2,3 x3,12 x3,12 3"),
+    "bidir": ("""
+def bidir(x, w):
+    fw: List[Tensor] = []
+    bw: List[Tensor] = []
+    h = w
+    n = x.size(0)
+    for i in range(n):
+        h = torch.tanh(x[i] + h * w)
+        fw.append(h)
+    h = w
+    for i in range(n):
+        h = torch.tanh(x[n - 1 - i] * h)
+        bw.insert(0, h)
+    outs: List[Tensor] = []
+    for i in range(n):
+        outs.append(torch.cat([fw[i], bw[i]]))
+    return torch.stack(outs)
+""", "x3,2 x2"),
+    "phi": ("""
+def phi(x, w, n: int):
+    if n > 2:
+        outs = [x]
+        outs.append(w)
+    else:
+        outs = [x * w]
+    outs.append(torch.sin(x))
+    return torch.stack(outs).sum(0)
+""", "x3 x3 3"),
+    "reset": ("""
+def reset(x, w, n: int):
+    outs = [x]
+    s = w
+    for i in range(n):
+        outs.append(torch.sin(outs[-1]) * w)
+        if len(outs) > 2:
+            s = s * torch.stack(outs).sum(0)
+            outs = [outs[-1] * 2]
+    return s
+""", "x3 x3 5"),
+    "nestl": ("""
+def nestl(x, w, n: int):
+    ll: List[List[Tensor]] = []
+    for i in range(n):
+        row: List[Tensor] = []
+        for j in range(i + 1):
+            row.append(torch.sin(x * j) * w)
+        ll.append(row)
+    s = x
+    for row in ll:
+        for y in row:
+            s = s * y
+    return s
+""", "x3 x3 3"),
+    "lstm": ("""
+def lstm(x, h, c, w, u):
+    for i in range(x.size(0)):
+        g = torch.mm(x[i], w) + torch.mm(h, u)
+        a, b, d, e = g.chunk(4, 1)
+        c = torch.sigmoid(a) * c + torch.sigmoid(b) * torch.tanh(d)
+        h = torch.sigmoid(e) * torch.tanh(c)
+    return h
+""", "x3,2,3 x2,3 x2,3 x3,12 x3,12"),
+    "state": ("""
+def state(x, w, n: int):
+    state = (x, w)
+    for i in range(n):
+        h, c = state
+        state = (torch.sin(h * c), c + h * i)
+    return state[0] * state[1]
+""", "x3 x3 3"),
+    "leave": ("""
+def leave(x, w, n: int):
+    for i in range(n):
+        x = x * w + i
+        if i == 2:
+            return torch.sin(x)
+    return x * w
+""", "x3 x3 5"),
+    "stay": ("""
+def stay(x, w, n: int):
+    for i in range(n):
+        x = x * w + i
+        if i == 7:
+            return torch.sin(x)
+    return x * w
+""", "x3 x3 4"),
+    "out": ("""
+def out(x, w, n: int):
+    s = x
+    for i in range(n):
+        y = s * w
+        for j in range(n):
+            if j > i:
+                break
+            y = torch.sin(y) * s
+        s = s + y
+    return s
+""", "x3 x3 3"),
+    "newton": ("""
+def newton(x, w):
+    y = x
+    step = torch.ones_like(x)
+    while bool(step.abs().max() > 1e-3):
+        step = (y * y - x * w.abs() - 1.0) / (2.0 * y)
+        y = y - step
+    return y
+""", "+3 x3"),
+    "power": ("""
+def power(x, n: int):
+    out = torch.ones_like(x)
+    base = x
+    while n > 0:
+        if n % 2 == 1:
+            out = out * base
+        base = base * base
+        n = n // 2
+    return out
+""", "x3 11"),
+    "scan": ("""
+def scan(x, w):
+    sums: List[Tensor] = []
+    total = w
+    for i in range(x.size(0)):
+        total = total + x[i] * total
+        sums.append(total.sum())
+    best = sums[0]
+    for i in range(1, len(sums)):
+        if bool(sums[i] > best):
+            best = sums[i]
+    return best * torch.stack(sums).mean()
+""", "x4,3 x3"),
+    "moved": ("""
+def moved(x, w, n: int):
+    queue = [x, w]
+    out = x
+    for i in range(n):
+        first = queue.pop(0)
+        queue.append(torch.sin(first) * queue[0])
+        out = out + queue[-1] * first
+    return out, torch.stack(queue)
+""", "x3 x3 4"),
+    "sizes": ("""
+def sizes(x, w, n: int):
+    shape: List[int] = []
+    for i in range(n):
+        shape.append(1)
+    shape.append(3)
+    y = (x * w).reshape(shape)
+    return y * torch.sin(w)
+""", "x3 x3 2"),
+    "mixed": ("""
+def mixed(x, w, n: int):
+    outs: List[Tensor] = []
+    for i in range(n):
+        row = [x * i]
+        while len(row) < i:
+            row.append(torch.sin(row[-1] * w))
+            if len(outs) > 0 and len(row) % 2 == 0:
+                row[0] = outs[-1] * row[-1]
+        outs.append(torch.stack(row).sum(0))
+        if i % 3 == 2:
+            outs.insert(1, outs.pop() * w)
+    return torch.stack(outs)
+""", "x3 x3 5"),
+    "scales": ("""
+def scales(x, w, n: int):
+    scale: List[float] = []
+    for i in range(n):
+        scale.append(0.5 * i + 1.0)
+    for s in scale:
+        x = torch.sin(x * s) * w
+    return x
+""", "x3 x3 3"),
+    "optional": ("""
+def optional(x, w, n: int):
+    best: Optional[Tensor] = None
+    for i in range(n):
+        y = torch.sin(x * i) * w
+        if best is None:
+            best = y
+        elif bool(y.sum() > best.sum()):
+            best = y * best
+    if best is None:
+        return x
+    return best
+""", "x3 x3 4"),
+    "dot": ("""
+def dot(x, w):
+    total = x.sum() * 0.0
+    for i in range(x.size(0)):
+        for j in range(x.size(1)):
+            total = total + x[i, j] * x[i, j] * w[j]
+    return total
+""", "x2,3 x3"),
+}
