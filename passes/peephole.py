@@ -174,9 +174,10 @@ def _integers(at: Simplifier, node: Node) -> int | None:
         return None
     if node.kind in ("aten::mul", "aten::add"):
         first = constant(node.inputs[0])
-        if type(first) is int and type(constant(node.inputs[1])) is not int:
+        if type(first) is int:
             node.set_inputs((node.inputs[1], node.inputs[0]))
-            at.changed = True
+            # torch turns round two constants too: which of them is looked at next hangs on it. It counts for nothing, or no end would be
+            at.changed = at.changed or type(constant(node.inputs[0])) is not int
             return first
     second = constant(node.inputs[1])
     return second if type(second) is int else None
