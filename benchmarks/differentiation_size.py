@@ -155,10 +155,10 @@ def together(figures: Figures) -> Figures:
             "tensors": figures["tensors"], "bytes": figures["bytes"]}
 
 
-def ours(text: str, inputs: Sequence[np.ndarray]) -> Figures:
-    """What irtool makes of a text."""
+def ours(text: str, inputs: Sequence[np.ndarray], least: bool = False) -> Figures:
+    """What irtool makes of a text; `least`: with `save=least`."""
     graph = irtool.parse(text).graph()
-    made = differentiate_graph(graph, [isinstance(value.type, TensorType) for value in graph.inputs], True, True)
+    made = differentiate_graph(graph, [isinstance(value.type, TensorType) for value in graph.inputs], True, True, least=least)
     return {**pair_size(made.f, made.df, len(made.input_vjps)), "bytes": saved_bytes(made, inputs)}
 
 
@@ -176,8 +176,7 @@ def torchs(text: str, inputs: Sequence[np.ndarray]) -> tuple[Figures, str]:
     results = list(results) if isinstance(results, (tuple, list)) else [results]
     saved = [given[i] for i in made.df_input_captured_inputs] + [results[i] for i in made.df_input_captured_outputs]
     figures = pair_size(irtool.parse(str(f)).graph(), irtool.parse(str(df)).graph(), len(made.df_input_vjps))
-    figures["bytes"] = kept([each for each in saved if isinstance(each, torch.Tensor)],
-                            lambda each: (each.untyped_storage().data_ptr(), each.untyped_storage().nbytes()))
+    figures["bytes"] = kept([each for each in saved if isinstance(each, torch.Tensor)], _storage)
     return figures, f"{f}\n{df}"
 
 
@@ -193,20 +192,22 @@ def min_cut(name: str, inputs: Sequence[np.ndarray]) -> int:
     found: list[int] = []
 
     def compiler(module: Any, example: Sequence[Any]) -> Any:
-        if backward:
-            saved = [each for each, node in zip(example, module.graph.find_nodes(op="placeholder"), strict=True)
-                     if not node.name.startswith("tangents")]
-            found.append(kept([each for each in saved if isinstance(each, torch.Tensor)], _whole))
-        return make_boxed_func(module)
+        names = [node.name for node in module.graph.find_nodes(op="placeholder")]
 
-    backward = False
+        def measured(*given: Any) -> Any:
+            if any(name.startswith("tangents") for name in names):
+                saved = [each for each, name in zip(given, names, strict=True) if not name.startswith("tangents")]
+                found.append(kept([each for each in saved if isinstance(each, torch.Tensor)], _storage))
+            return module(*given)
+
+        return make_boxed_func(measured)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         given = [torch.from_numpy(np.array(each)).requires_grad_(True) for each in inputs]
         if "batch_norm" in name:
             given[-2:] = [each.detach() for each in given[-2:]]
         results = aot_function(space["f"], compiler, compiler, min_cut_rematerialization_partition)(*given)
-        backward = True
         results = results if isinstance(results, (tuple, list)) else (results,)
         sum(result.sum() for result in results).backward()
     return found[-1]
@@ -217,8 +218,8 @@ def kept(saved: Sequence[Any], buffer_of: Callable[[Any], tuple[int, int]]) -> i
     return sum(dict(map(buffer_of, saved)).values())
 
 
-def _whole(tensor: Any) -> tuple[int, int]:
-    return id(tensor), tensor.numel() * tensor.element_size()
+def _storage(tensor: Any) -> tuple[int, int]:
+    return tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes()
 
 
 def main() -> None:
@@ -242,7 +243,7 @@ def main() -> None:
             return
         rows.append((name, ours(text, inputs), theirs, min_cut(name, inputs)))
         if arguments.record:
-            records[name] = {"graph": text, "typed": theirs, "untyped": torchs(untyped(text), inputs)[0]}
+            records[name] = {"graph": text, "typed": theirs, "untyped": torchs(untyped(text), inputs)[0], "cut": rows[-1][-1]}
     table(rows, together if arguments.untyped else each)
     if arguments.record:
         with open(arguments.record, "w") as file:

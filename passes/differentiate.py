@@ -9,13 +9,16 @@ from irtool.ir.types import TensorType
 from irtool.script.reverse import differentiate_graph, holds_tensors
 
 FORMS = ("", "2018", "modern")
+SAVES = ("", "least")
 
 
-def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), wrt: tuple[int, ...] | None = None, form: str = "") -> bool:
+def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), wrt: tuple[int, ...] | None = None, form: str = "",
+                  save: str = "") -> bool:
     """Make of each graph that is in no pair its forward graph and the graph of its gradients, linked as a pair.
 
     `requires-grad=1,0` says per input whether it needs a gradient, `all`: every tensor does, `types` (the default): those whose type does
-    not say `requires_grad=0`; `wrt=0,2` names the inputs that do. `form=2018` or `modern`, by default as the file's dialect. An operator
+    not say `requires_grad=0`; `wrt=0,2` names the inputs that do. `form=2018` or `modern`, by default as the file's dialect.
+    `save=least` keeps as few bytes as can be between the two: what is elementwise is computed again in df instead of captured. An operator
     without a gradient is an error at its line.
 
     before:
@@ -38,6 +41,8 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
     """
     if form not in FORMS:
         raise PassError(f"differentiate: form={form}; expected 2018 or modern")
+    if save not in SAVES:
+        raise PassError(f"differentiate: save={save}; expected least")
     paired = {graph for pair in pairs(module) for graph in (pair.f, pair.df)}
     alone = [(graph, name) for graph, name in zip(module.graphs, module.names(), strict=True) if graph not in paired]
     taken = {graph.name for graph in module.graphs if graph.name}
@@ -54,7 +59,7 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
             module.warnings.append(f"no input of graph '{name}' requires a gradient{hint}")
         is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
         graph.metadata = {key: value for key, value in graph.metadata.items() if key != DEFINED}
-        found = differentiate_graph(graph, flags, is_modern, by_types)
+        found = differentiate_graph(graph, flags, is_modern, by_types, least=save == "least")
         graph.name, found.df.name = names
         graph.layout = None
         GradientPair.link(graph, found.df, found.real_outputs, found.lists)

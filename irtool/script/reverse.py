@@ -27,6 +27,7 @@ from irtool.script.inlining import Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
 from irtool.script.pieces import filled
 from irtool.script.reach import CHOICE_KINDS, FLOATING, all_there, holds_tensors, requiring
+from irtool.script.recompute import choose_captures
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 
@@ -54,15 +55,16 @@ class Reverse:
 
 
 def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool = False,
-                        dtypes: Mapping[Value, str] | None = None) -> Reverse:
+                        dtypes: Mapping[Value, str] | None = None, least: bool = False) -> Reverse:
     """Differentiate `graph`, which is changed, for the inputs whose flag is set.
 
     modern: the form of today; otherwise that of 2018 (`GradOf` has an output per operand, unreached inputs are listed).
     trust_types: values whose type says `requires_grad=0` need no gradient.
     dtypes: what is known of values besides their types; where an operator promoted an operand, its gradient is converted back.
+    least: elementwise results are computed again in df where that keeps fewer bytes in between.
     Raises UnsupportedError, at its line, for an operator without a gradient.
     """
-    return Differentiator(graph, flags, modern, trust_types, dtypes or {}).run()
+    return Differentiator(graph, flags, modern, trust_types, dtypes or {}).run(least)
 
 
 class Differentiator(Captures):
@@ -86,8 +88,8 @@ class Differentiator(Captures):
         """Value of f -> its dtype, which f asks for."""
 
     # -- the whole
-    def run(self) -> Reverse:
-        """Differentiate."""
+    def run(self, least: bool = False) -> Reverse:
+        """Differentiate; `least` as for `differentiate_graph`."""
         f = self.f
         real_outputs = len(f.outputs)
         for index, value in enumerate(f.outputs):
@@ -104,6 +106,8 @@ class Differentiator(Captures):
         remove_dead_nodes(self.df)
         if self.modern:
             self.recompute_sizes()
+        if self.modern or least:
+            choose_captures(self, least)
         captured_inputs, captured_outputs = self.lift(real_outputs)
         remove_dead_nodes(f)
         df = self.in_order([*[value for _, value in self.vjps], *[self.captures[f.inputs[i]] for i in captured_inputs],

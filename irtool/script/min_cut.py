@@ -1,0 +1,98 @@
+"""The cheapest set of values that cuts all ways from given values to wanted ones: a minimum cut, by maximum flow (Dinic)."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def min_cut(weights: Sequence[int], edges: Iterable[tuple[int, int]], given: Iterable[int], wanted: Iterable[int]) -> set[int]:
+    """Vertices of least total weight without which nothing that is wanted can be reached from what is given.
+
+    Vertices are 0..n-1 with positive weights; an edge (a, b) says that b is made from a. Of several cheapest sets it gives the one nearest
+    to what is wanted. A vertex may itself be given and wanted.
+    """
+    network = _Network(2 * len(weights) + 2)
+    source, sink = 2 * len(weights), 2 * len(weights) + 1
+    endless = sum(weights) + 1
+    for vertex, weight in enumerate(weights):       # going in at 2v, out at 2v + 1
+        network.add(2 * vertex, 2 * vertex + 1, weight)
+    for a, b in edges:
+        network.add(2 * a + 1, 2 * b, endless)
+    for vertex in given:
+        network.add(source, 2 * vertex, endless)
+    for vertex in wanted:
+        network.add(2 * vertex + 1, sink, endless)
+    while network.flow_once(source, sink):
+        pass
+    near = network.reaching(sink)
+    return {vertex for vertex in range(len(weights)) if 2 * vertex + 1 in near and 2 * vertex not in near}
+
+
+class _Network:
+    """Edges with what they can still carry; edge i and i ^ 1 are each other's reverse."""
+
+    def __init__(self, count: int) -> None:
+        self.out: list[list[int]] = [[] for _ in range(count)]
+        self.end: list[int] = []
+        self.room: list[int] = []
+
+    def add(self, a: int, b: int, room: int) -> None:
+        self.out[a].append(len(self.end))
+        self.out[b].append(len(self.end) + 1)
+        self.end += [b, a]
+        self.room += [room, 0]
+
+    def flow_once(self, source: int, sink: int) -> bool:
+        """One phase: fill the shortest ways from source to sink. Says whether anything flowed."""
+        level = self._levels(source)
+        if sink not in level:
+            return False
+        at = [0] * len(self.out)
+        way: list[int] = []
+        vertex = source
+        while True:
+            if vertex == sink:
+                amount = min(self.room[edge] for edge in way)
+                for edge in way:
+                    self.room[edge] -= amount
+                    self.room[edge ^ 1] += amount
+                first = next(i for i, edge in enumerate(way) if not self.room[edge])
+                vertex = self.end[way[first] ^ 1]
+                del way[first:]
+                continue
+            edges = self.out[vertex]
+            while at[vertex] < len(edges):
+                edge = edges[at[vertex]]
+                if self.room[edge] and level.get(self.end[edge]) == level[vertex] + 1:
+                    break
+                at[vertex] += 1
+            else:
+                if not way:
+                    return True
+                edge = way.pop()
+                vertex = self.end[edge ^ 1]
+                at[vertex] += 1
+                continue
+            way.append(edge)
+            vertex = self.end[edge]
+
+    def _levels(self, source: int) -> dict[int, int]:
+        level = {source: 0}
+        queue = [source]
+        for vertex in queue:
+            for edge in self.out[vertex]:
+                if self.room[edge] and self.end[edge] not in level:
+                    level[self.end[edge]] = level[vertex] + 1
+                    queue.append(self.end[edge])
+        return level
+
+    def reaching(self, sink: int) -> set[int]:
+        """The vertices from which something could still flow to the sink."""
+        found = {sink}
+        stack = [sink]
+        while stack:
+            vertex = stack.pop()
+            for edge in self.out[vertex]:
+                if self.room[edge ^ 1] and self.end[edge] not in found:
+                    found.add(self.end[edge])
+                    stack.append(self.end[edge])
+        return found
