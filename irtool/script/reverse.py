@@ -19,7 +19,7 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import ListType, NamedTupleType, TensorType, TupleType, Type, spell
+from irtool.ir.types import ListType, NamedTupleType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.script.captures import SAME, Captures
 from irtool.script.changes import Changes
 from irtool.script.gradients import Formula, formula_of, has_own_formula
@@ -401,6 +401,8 @@ class Differentiator(Captures):
                     is_real, wanted = self.conversion(target, region, mixed)
                     if is_real or wanted is not None:
                         value = self.where_defined(value, _is_tensor(value), partial(self.converted, is_real=is_real, wanted=wanted))
+                    if isinstance(value.type, OptionalType) and _is_tensor(target):     # None is the undefined gradient of a tensor
+                        value = self.build.node("prim::unchecked_cast", (value,), output_types=(self.tensor,)).output
                     body.add_output(value)
                     output = region.add_output(self.df.fresh_id(), value.type)
                     self.note(output, target)
