@@ -13,7 +13,6 @@ from irtool.dispatch.stack import Boxed, DispatchError, Layer, current, map_tens
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
 
-
 Propagate = Callable[[list[Any], Callable[..., Any]], Sequence[Any]]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from irtool.ir.errors import UnsupportedError
 
 Rule = Callable[..., Any]
-FAMILIES = ("pointwise",)
+FAMILIES = ("dims", "indexing", "matmul", "shape")
 """The modules of rules."""
 
 _rules: dict[str, Rule] = {}
@@ -27,7 +27,7 @@ _loaded: list[bool] = []
 
 
 def rule(names: str) -> Callable[[Rule], Rule]:
-    """Decorator: the rule of kinds or overloads, named without `aten::`."""
+    """Decorator: the rule of overloads, named without `aten::`. A kind none of whose overloads has that very name stands for them all."""
     def state(function: Rule) -> Rule:
         for word in names.split():
             name = word if "::" in word else f"aten::{word}"
@@ -55,7 +55,7 @@ def load() -> None:
 def find(name: str) -> Rule | None:
     """The rule of an overload; None when there is none."""
     load()
-    found = _rules.get(name) or _rules.get(name.partition(".")[0])
+    found = _rules.get(name) or _rules.get(_general(name))
     if found is None:
         from irtool.dispatch.batching.pointwise import is_pointwise, pointwise
 
@@ -67,7 +67,15 @@ def find(name: str) -> Rule | None:
 def why_not(name: str) -> str | None:
     """Why an overload is stated to have no rule; None where nothing is stated."""
     load()
-    return _reasons.get(name) or _reasons.get(name.partition(".")[0])
+    return _reasons.get(name) or _reasons.get(_general(name))
+
+
+def _general(name: str) -> str:
+    """The kind, when that is not the name of an overload of its own."""
+    from irtool.ops import OPS
+
+    kind = name.partition(".")[0]
+    return "" if kind in OPS else kind
 
 
 def rule_of(name: str) -> Rule:

@@ -64,7 +64,15 @@ def pointwise(batch: Batch, *args: Any) -> Any:
     operands = [each for each in args if isinstance(each, Tensor)]
     rank = max(each.ndim for each in operands)
     dtype = common_dtype(batch, args)
-    return batch.box(batch.same(*[aligned(batch, each, rank, dtype) if isinstance(each, Tensor) else each for each in args]))
+    result = batch.same(*[aligned(batch, each, rank, dtype) if isinstance(each, Tensor) else each for each in args])
+    if isinstance(result, tuple):
+        return tuple([_boxed(batch, each, rank) for each in result])
+    return _boxed(batch, result, rank)
+
+
+def _boxed(batch: Batch, result: Any, rank: int) -> Any:
+    """A result in a box, unless it does not depend on what is batched (a buffer that is not looked at)."""
+    return batch.box(result) if result.ndim > rank else result
 
 
 def aligned(batch: Batch, value: Any, rank: int, dtype: int | None = None) -> Any:
