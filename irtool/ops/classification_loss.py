@@ -350,4 +350,4 @@ def _ctc_backward(xp, grad, log_probs, targets, input_lengths, target_lengths, n
 for _suffix, _type in (("", "int[]"), (".Tensor", "Tensor")):
     table.define(f"aten::_ctc_loss_backward{_suffix}(Tensor grad, Tensor log_probs, Tensor targets, {_type} input_lengths, {_type} "
                  "target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
-                 _ctc_backward, doc="Gradient of _ctc_loss, as if a log_softmax came before: the probabilities less how often each label is expected.")
+                 _ctc_backward, doc="Gradient of _ctc_loss as if after a log_softmax: probabilities less expected labels.")
