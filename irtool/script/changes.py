@@ -141,11 +141,15 @@ def comes_before(node: Node, other: Node) -> bool:
 
 
 def used_after(value: Value, node: Node) -> bool:
-    """Is a value read behind a node; or does that stand deeper, so that it may be read again?"""
-    if node.owner is not value.node.owner:
-        return True
-    for user, _ in value.uses:
-        place = ancestor(user, node.owner_block)
-        if place is not None and place is not node and (place.kind == RETURN or node.before_in_block(place)):
+    """Is a value read behind a node; or does that stand in a loop, so that it may be read again?"""
+    while True:
+        for user, _ in value.uses:
+            place = ancestor(user, node.owner_block)
+            if place is not None and place is not node and (place.kind == RETURN or node.before_in_block(place)):
+                return True
+        if node.owner is value.node.owner:
+            return False
+        above = node.owner_block.owning_node
+        if above is None or above.kind not in CHOICE_KINDS:
             return True
-    return False
+        node = above
