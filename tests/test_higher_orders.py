@@ -103,3 +103,31 @@ def test_reverse_graphs_differentiate_as_they_come() -> None:
     np.testing.assert_allclose(found[1], g * np.cos(x * y))
     np.testing.assert_allclose(found[2], -g * y * np.sin(x * y))
     assert irtool.vjp(df, [None, None, x, y, x * y], [None, None], [3])[0].tolist() == [0, 0]
+
+
+OPERATORS = ["torch.softmax(x, 1)", "torch.nn.functional.layer_norm(x, [3], y[0], y[1])", "torch.var(x, 1) * torch.std(y, 1)",
+             "torch.nn.functional.scaled_dot_product_attention(x[None], y[None], x[None])", "torch.linalg.eigvalsh(torch.mm(x, x.t()))",
+             "torch.linalg.solve(torch.mm(x, y.t()), x)",
+             "torch.nn.functional.batch_norm(torch.cat([x, y], 0), None, None, y[0], None, True, 0.1, 1e-5)",
+             "torch.nn.functional.conv1d(x[None], y[None, :, 0:2])", "torch.nn.functional.group_norm(x, 3, y[0], y[1])"]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("expression", OPERATORS)
+def test_orders_of_operators(expression: str) -> None:
+    """What a formula saves has gradients too, where it depends on the arguments in other ways than the results do."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal((2, 2, 3))
+    seeds = rng.standard_normal(3)
+    space = {"torch": torch}
+    source = f"def f(x, y):\n    return {expression} * 1.5\n"
+    exec(source, space)
+    wrt = [torch.tensor(x, requires_grad=True), torch.tensor(y, requires_grad=True)]
+    values = [space["f"](*wrt)]
+    for seed, got in zip(seeds, orders(compile_source(source).graph(), [x, y], list(seeds)), strict=True):
+        total = sum((value * seed).sum() for value in values)
+        values = torch.autograd.grad(total, wrt, create_graph=True, allow_unused=True)
+        values = [torch.zeros_like(of) if value is None else value for value, of in zip(values, wrt, strict=True)]
+        for one, other in zip(got, values, strict=True):
+            np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-7, atol=1e-8)

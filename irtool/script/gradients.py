@@ -17,13 +17,14 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import Schema, schema_of
+from irtool.ir.types import TensorType
 from irtool.script.inlining import MUTATORS
 
 
 class Formula:
     """A compiled formula. Its graphs are shared: read them, never edit them."""
 
-    __slots__ = ("name", "graph", "results", "context", "backward", "changers", "is_conjugated", "_forward")
+    __slots__ = ("name", "graph", "results", "context", "backward", "changers", "is_conjugated", "_forward", "_is_composed")
 
     def __init__(self, name: str, graph: Graph, is_conjugated: bool = False) -> None:
         self.name = name
@@ -45,6 +46,7 @@ class Formula:
             if node.kind in MUTATORS:
                 self.changers.setdefault(node.inputs[0], []).append(node)
         self._forward: tuple[bool, set[Node]] | None = None
+        self._is_composed: bool | None = None
 
     def split(self) -> tuple[Graph, Graph]:
         """Two graphs of one's own: forward, which returns (results..., context), and backward, (context, gradients...) -> gradients."""
@@ -73,6 +75,24 @@ class Formula:
                 or any(not results.isdisjoint(node.outputs) and not results.issuperset(node.outputs) for node in wanted)
             self._forward = replaces, self.needed((*self.results, *saved)) if replaces else wanted
         return self._forward
+
+    def is_composed(self) -> bool:
+        """Is something saved, besides arguments and results, that gradients of higher order flow through?
+
+        They do where the operators that the formula puts its results together from are differentiated one by one instead.
+        """
+        if self._is_composed is None:
+            known = {*self.graph.inputs, *self.results}
+            self._is_composed = any(value not in known and isinstance(value.type, TensorType) and _has_gradient(value)
+                                    for value in self.context.node.inputs) and self._is_made_of_others()
+        return self._is_composed
+
+    def _is_made_of_others(self) -> bool:
+        """Do the results come from operators that have gradients, and not from the operator itself?"""
+        top = self.needed(self.results)
+        nodes = [*top, *[inner for node in top for block in node.blocks for inner in block.walk()]]
+        own = self.name.partition(".")[0]
+        return all(node.kind != own and ((schema := schema_of(node)) is None or has_gradient(schema) is not None) for node in nodes)
 
     def needed(self, values: tuple[Value, ...], given: frozenset[Value] = frozenset()) -> set[Node]:
         """The top-level nodes of the formula's graph that have to run for `values`, when `given` are there already."""
@@ -113,6 +133,17 @@ def _is_unsteady(node: Node) -> bool:
         return True
     schema = schema_of(node)
     return schema is not None and schema.is_mutable and node.kind not in MUTATORS
+
+
+def _has_gradient(value: Value) -> bool:
+    """Is a gradient of this result of a node handed on by the node's formula?"""
+    schema = schema_of(value.node)
+    if schema is None:
+        return bool(value.node.blocks)
+    if has_gradient(schema) is not True:
+        return False
+    formula = formula_of(schema)
+    return formula is not None and value.index < len(formula.backward.inputs) - 1
 
 
 def _made_of(name: str, value: Value | None) -> tuple[Value, ...]:

@@ -1,11 +1,11 @@
 """Which values a gradient can reach."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from irtool.ir import types
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
-from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.pair import DEFINED, OF
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
@@ -36,17 +36,17 @@ def all_there(graph: Graph) -> bool:
 def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:
     """The values at top level that a gradient can reach, from the inputs whose flag is set."""
     found = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
-    _reach(graph.block, found, trust_types)
+    reach(graph.block, found, trust_types)
     return found
 
 
-def _reach(block: Block, found: set[Value], trust_types: bool) -> None:
+def reach(block: Iterable[Node], found: set[Value], trust_types: bool) -> None:
     """Add the values of a block, and of the branches in it, that a gradient can reach."""
     for node in block:
         reached: Sequence[Value] = ()
         if node.kind in CHOICE_KINDS:
             for inner in node.blocks:
-                _reach(inner, found, trust_types)
+                reach(inner, found, trust_types)
             reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
         elif node.kind in LOOP_KINDS:
             reached = _reach_rounds(node, found, trust_types)
@@ -66,7 +66,7 @@ def _reach_rounds(node: Node, found: set[Value], trust_types: bool) -> list[Valu
         for value, start, following in zip(body.inputs[1:], node.inputs[2:], body.outputs[1:], strict=True):
             if (start in found or following in found) and holds_tensors(value.type):
                 found.add(value)
-        _reach(body, found, trust_types)
+        reach(body, found, trust_types)
     return [output for output, value in zip(node.outputs, body.inputs[1:], strict=True) if value in found]
 
 

@@ -14,7 +14,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import is_constant
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import LOOP_KINDS
-from irtool.ir.errors import Error, PassError, UnsupportedError
+from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
@@ -22,7 +22,7 @@ from irtool.ir.source import Diagnostic
 from irtool.ir.types import ListType, NamedTupleType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.script.captures import SAME, Captures
 from irtool.script.changes import Changes
-from irtool.script.gradients import Formula, formula_of, has_own_formula
+from irtool.script.gradients import formula_of, has_own_formula
 from irtool.script.inlining import Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
 from irtool.script.pieces import filled
@@ -30,6 +30,7 @@ from irtool.script.reach import CHOICE_KINDS, FLOATING, all_there, holds_tensors
 from irtool.script.recompute import choose_captures
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
+from irtool.script.saving import context_of, take_apart
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
@@ -303,7 +304,10 @@ class Differentiator(Captures):
             return
         if schema.is_mutable and not has_own_formula(schema):
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
-        context = self.context_of(node, formula, arguments)
+        if formula.is_composed():
+            take_apart(self, node, formula, arguments)
+            return
+        context = context_of(self, node, formula, arguments)
         count = len(formula.backward.inputs) - 1
         results = self.results_of(node, schema)
         given = [self.gradient_of_result(item) for item in results[:count]]
@@ -474,41 +478,6 @@ class Differentiator(Captures):
         assert isinstance(item, Value)
         return self.gradient(item) if item in self.needs else NONE
 
-    def context_of(self, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
-        """What the formula saves, as items of f; what is neither an argument nor a result is computed in f, behind the node."""
-        env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
-        own = self.results_of(node, _schema(node))
-        saved = formula.context.node.inputs
-        replaces, wanted = formula.forward()
-        if replaces:
-            self.forward.build.before(node)
-            self.forward.new_block()
-            self.forward.run(formula.graph.block, env, wanted)
-            for old, result in zip(own, formula.results, strict=True):
-                assert isinstance(old, Value)
-                new = self.forward.value(env[result], old.type)
-                if new.node.graph is self.f and not new.is_block_input and new.node is not node:
-                    new.type = old.type
-                self.replace(old, new)
-            node.remove()
-        else:
-            env.update(zip(formula.results, own, strict=True))
-            self.forward.build.after(node)
-            self.forward.new_block()
-            results = frozenset(formula.results)
-            self.forward.run(formula.graph.block, env, wanted,
-                             lambda at, env: bool(at.outputs) and results.issuperset(at.outputs))
-        return Items([env[value] for value in saved], True, formula.context.type)
-
-    def replace(self, old: Value, new: Value) -> None:
-        """A value of f is computed otherwise from now on."""
-        old.replace_all_uses_with(new)
-        if old in self.gradients:
-            self.gradients[new] = self.gradients[old]
-        self.needs.add(new)
-        if old in self.captures:
-            self.captures[new] = self.captures.pop(old)
-
     def located(self, error: Error, node: Node) -> Error:
         """The error, at the node's line."""
         if error.diagnostics and not isinstance(error, UnsupportedError):
@@ -533,13 +502,6 @@ def _is_tensor(value: Value) -> bool:
 def _is_complex(type: Type) -> bool | None:
     """Is it a tensor of complex numbers? None where that is not said."""
     return type.dtype.startswith("complex") if isinstance(type, TensorType) and type.dtype is not None else None
-
-
-def _schema(node: Node) -> Schema:
-    found = schemas("aten::chunk")[0] if node.kind == "prim::ConstantChunk" else schema_of(node)
-    if found is None:
-        raise PassError(f"{node.kind} fits no declaration")
-    return found
 
 
 __all__ = ["FLOATING", "Differentiator", "Reverse", "differentiate_graph", "holds_tensors", "requiring"]

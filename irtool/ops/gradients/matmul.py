@@ -121,12 +121,12 @@ def addmm_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, beta: number, alpha
 @table.gradient("_addmm_activation")
 def addmm_activation_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, beta: number, alpha: number, use_gelu: bool):
     size = self.size()
-    inside = torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
     result = torch._addmm_activation(self, mat1, mat2, beta=beta, alpha=alpha, use_gelu=use_gelu)
 
     def backward(grad: Tensor):
+        inside = torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
         if use_gelu:
-            passed = torch.gelu_backward(grad, inside, approximate="tanh")
+            passed = torch.gelu_backward(grad, inside)
         else:
             passed = torch.threshold_backward(grad, inside, 0)
         scaled = passed * alpha
