@@ -12,6 +12,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from irtool.dispatch.tracer import trace
+    from irtool.dispatch.transforms import custom_vjp, grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vmap
     from irtool.execute.executor import Executor, compile
     from irtool.execute.gradients import vjp
     from irtool.interpret import register_python_op, run
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from irtool.ir.module import Module
     from irtool.ir.verify import verify
     from irtool.ops import OPS
-    from irtool.ops.tensor import Tensor
+    from irtool.ops.tensor import Tensor, torch
     from irtool.passes import PASSES
     from irtool.passmanager import PassManager
     from irtool.script import from_script
@@ -36,6 +38,10 @@ _HOMES = {
     "run": "irtool.interpret", "vjp": "irtool.execute.gradients", "register_python_op": "irtool.interpret",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
     "gradcheck": "irtool.testing.gradcheck",
+    "grad": "irtool.dispatch.transforms", "value_and_grad": "irtool.dispatch.transforms", "vmap": "irtool.dispatch.transforms",
+    "jacrev": "irtool.dispatch.transforms", "jacfwd": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms",
+    "hessian": "irtool.dispatch.transforms", "custom_vjp": "irtool.dispatch.transforms", "trace": "irtool.dispatch.tracer",
+    "torch": "irtool.ops.tensor",
     "to_script": "irtool.script.to_python",
     "from_script": "irtool.script",
     "PassManager": "irtool.passmanager",
@@ -52,8 +58,9 @@ _HOMES = {
 
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
-    "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "from_script",
-    "gradcheck", "parse", "register_python_op", "run", "to_script", "verify", "vjp",
+    "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "custom_vjp",
+    "from_script", "grad", "gradcheck", "hessian", "jacfwd", "jacrev", "jvp", "parse", "register_python_op", "run", "to_script", "torch",
+    "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]
 
 

@@ -91,7 +91,7 @@ class Autograd(Layer):
             return Boxed(self, value, Variable(place)) if dtype_of(value.dtype).kind in "fc" else value
 
         boxed = map_tensors(box, result)
-        entry.results[:] = boxed if isinstance(boxed, tuple) else (boxed,)
+        entry.results[:] = [map_tensors(self.snapshot, each) for each in (boxed if isinstance(boxed, tuple) else (boxed,))]
         return boxed
 
     def snapshot(self, value: Any) -> Any:
@@ -126,7 +126,7 @@ class Autograd(Layer):
         boxed = self.note(entry, output)
         if self.write is not None:
             self.write(line(self, boxed, f"custom_vjp({', '.join([forward.__name__, backward.__name__, *map(label, args)])})"))
-        known = {id(each.value): each for each in tensors_in([*args, *entry.results]) if self.owns(each)}
+        known = {id(each.value): each for each in tensors_in([*args, boxed]) if self.owns(each)}
         kept = map_tensors(lambda each: known.get(id(each), each), saved)       # what was saved of operands and results is on the tape
         return boxed, kept
 

@@ -46,7 +46,7 @@ class Batched(Layer):
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a rule."""
         is_batched = any(each.layer is self for each in tensors_in(args) if isinstance(each, Boxed))
-        if not is_batched and not self.must_differ(name):
+        if not self.must_differ(name) and not is_batched:
             return self.below.apply(name, args)
         rules = self.rules
         plain = rules.without_write(name)

@@ -170,6 +170,18 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     return outputs, unflatten(shape, moved)
 
 
+def custom_vjp(forward: Function, backward: Function) -> Function:
+    """A function with a gradient of one's own, under every transformation.
+
+    forward(*args) gives (output, saved); backward(gradient, saved) one gradient per argument (None where there is none), a list of them.
+    What is saved of arguments and output can be differentiated again.
+    """
+    @wraps(forward)
+    def transformed(*args: Any) -> Any:
+        return current().custom_vjp(forward, backward, [tensors(arg) for arg in args])[0]
+    return transformed
+
+
 # -- batches
 def vmap(function: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error") -> Function:
     """The function done for every place of a dimension at once: as torch.func.vmap.
@@ -284,4 +296,4 @@ def unit_rows(tensor: Any, size: int) -> Any:
     return do("aten::reshape", eye, [size, *tensor.shape])
 
 
-__all__ = ["DispatchError", "Layer", "grad", "hessian", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = ["DispatchError", "Layer", "custom_vjp", "grad", "hessian", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]

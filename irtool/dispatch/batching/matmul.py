@@ -16,6 +16,8 @@ def product(batch: Batch, a: Any, b: Any) -> Any:
                        f"{a.ndim}D and {b.ndim}D")
     if not batch.has([a, b]):
         return batch.do("aten::matmul", a, b)
+    if a.ndim == 1 and b.ndim == 2 and not batch.has(b):        # rows of one matrix
+        return batch.box(batch.do("aten::matmul", batch.front(a), b))
     is_row, is_column = a.ndim == 1, b.ndim == 1
     if is_row:
         a = batch.again("aten::unsqueeze", a, 0)

@@ -52,7 +52,8 @@ def is_same_size(batch: Batch, self: Any, other: Any) -> Any:
 
 @rule("""is_floating_point is_complex is_signed prim::dtype prim::device prim::layout prim::itemsize prim::requires_grad prim::is_cpu
          prim::is_cuda is_conj is_neg is_inference is_distributed is_coalesced is_pinned element_size prim::is_ipu prim::is_maia
-         prim::is_meta prim::is_mkldnn prim::is_mps prim::is_mtia prim::is_nested prim::is_quantized prim::is_sparse prim::is_sparse_csr prim::is_vulkan
+         prim::is_meta prim::is_mkldnn
+         prim::is_mps prim::is_mtia prim::is_nested prim::is_quantized prim::is_sparse prim::is_sparse_csr prim::is_vulkan
          prim::is_xla prim::is_xpu prim::name""")
 def fact(batch: Batch, self: Any) -> Any:
     """What has nothing to do with sizes."""
@@ -430,5 +431,6 @@ def meshgrid(batch: Batch, tensors: Any, indexing: str = "ij") -> Any:
 
 no_rule("its sizes depend on the values", "nonzero nonzero_numpy argwhere nonzero_static masked_select unique_dim unique_dim_consecutive "
         "_unique _unique2 unique_consecutive repeat_interleave.Tensor bincount is_nonzero item _local_scalar_dense where Int.Tensor "
-        "Float.Tensor Bool.Tensor ScalarImplicit IntImplicit FloatImplicit ComplexImplicit equal allclose _is_all_true _is_any_true _tensor_to_list "
+        "Float.Tensor Bool.Tensor ScalarImplicit IntImplicit FloatImplicit ComplexImplicit "
+        "equal allclose _is_all_true _is_any_true _tensor_to_list "
         "tensor_split.tensor_indices_or_sections")

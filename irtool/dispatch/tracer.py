@@ -1,0 +1,166 @@
+"""A layer that writes down what goes through it, as a graph, and does it too.
+
+Each operation on its tensors becomes a node; so does one that makes a tensor from nothing. Sizes and numbers that a function asks its
+tensors for are those of the trace: they become constants, as in torch.jit.trace. A branch on the elements of a tensor is decided by this
+trace's elements, and warned about. Types are complete: dtype, sizes, strides, device.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.dispatch.stack import Boxed, DispatchError, Layer, current, elements_of, map_tensors, pushed, tensors_in
+from irtool.dispatch.trees import flatten, unflatten
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.builder import Builder
+from irtool.ir.dialect import LATEST
+from irtool.ir.errors import Error, RunError
+from irtool.ir.graph import Graph, Value
+from irtool.ir.schema import Argument
+from irtool.ir.types import ListType, OptionalType, TensorType, Type, tensor_type
+from irtool.ops.arrays import element_strides
+from irtool.ops.call import overload
+from irtool.ops.tensor import Tensor
+
+DECIDING = frozenset(f"aten::{name}" for name in "Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit".split())
+"""Operators that make of a tensor's elements what Python decides by."""
+
+
+class TraceWarning(UserWarning):
+    """The trace holds for other inputs only if they decide alike."""
+
+
+class Tracer(Layer):
+    """Records a graph. The values are computed on the layer below."""
+
+    def __init__(self, inner: Layer, name: str = "") -> None:
+        super().__init__(inner, name)
+        self.graph = Graph(LATEST)
+        self.build = Builder(self.graph)
+        self.constants: dict[int, tuple[Any, Value]] = {}
+
+    def input(self, value: Tensor, name: str = "") -> Boxed:
+        """One more input of the graph."""
+        given = self.graph.block.add_input(name or self.graph.fresh_id(), type_of(value))
+        return Boxed(self, value, given)
+
+    def apply(self, name: str, args: list[Any]) -> Any:
+        """Do the operation, and write it down if it is about the trace's tensors."""
+        is_own = any(self.owns(each) for each in tensors_in(args))
+        opened = [map_tensors(lambda each: each.value if self.owns(each) else each, arg) for arg in args]
+        result = self.below.apply(name, opened)
+        kind = name.partition(".")[0]
+        if is_own and kind in DECIDING:
+            warnings.warn(f"{kind} of a traced tensor gives a number that is a constant in the graph", TraceWarning, stacklevel=2)
+        results = list(tensors_in([result]))
+        if not results or not is_own and any(True for _ in tensors_in(args)):
+            return result
+        return self.record(name, args, result)
+
+    def record(self, name: str, args: list[Any], result: Any) -> Any:
+        """A node, and its results in boxes."""
+        schema = overload(name).schema
+        operands = [self.operand(arg, argument) for arg, argument in zip(args, schema.arguments, strict=True)]
+        if schema.is_mutable:
+            return self.record_write(schema, operands, args, result)
+        outputs = result if len(schema.returns) > 1 else (result,)
+        node = self.build.node(schema.kind, operands, output_types=[type_of(each, returned.type)
+                                                                    for each, returned in zip(outputs, schema.returns, strict=True)])
+        boxed = [self.boxed(value, each) for value, each in zip(node.outputs, outputs, strict=True)]
+        return tuple(boxed) if len(schema.returns) > 1 else boxed[0]
+
+    def record_write(self, schema: Any, operands: list[Value], args: list[Any], result: Any) -> Any:
+        """An operator that writes into its first operand: from now on that is its result."""
+        node = self.build.node(schema.kind, operands, output_types=[type_of(result, schema.returns[0].type)] if schema.returns else [])
+        if self.owns(args[0]) and isinstance(result, Tensor):
+            args[0].data = node.outputs[0]
+            return args[0]
+        return self.boxed(node.outputs[0], result)
+
+    def boxed(self, value: Value, result: Any) -> Any:
+        """A result of a node; a list of tensors is taken apart."""
+        if isinstance(result, Tensor):
+            return Boxed(self, result, value)
+        if isinstance(result, list) and result and all(isinstance(each, Tensor) for each in result):
+            node = self.build.node("prim::ListUnpack", (value,), output_types=[type_of(each) for each in result])
+            return [Boxed(self, each, own) for each, own in zip(result, node.outputs, strict=True)]
+        return result
+
+    def operand(self, value: Any, argument: Argument | None = None) -> Value:
+        """The value of the graph for an argument: a traced tensor's own, else a constant."""
+        if self.owns(value):
+            found: Value = value.data
+            return found
+        if isinstance(value, Tensor):
+            return self.constant(value)
+        if isinstance(value, list | tuple) and any(isinstance(each, Tensor) for each in value):
+            declared = argument.type if argument is not None else None
+            element = declared.element if isinstance(declared, ListType) else tensor_type()
+            return self.build.construct_list([self.operand(each) for each in value], element)
+        declared = argument.type if argument is not None else None
+        if isinstance(declared, OptionalType) and value is not None:
+            declared = declared.element
+        if value is None or declared is None or declared.key in ("Scalar", "Any") or isinstance(declared, TensorType):
+            return self.build.constant(value)
+        if isinstance(declared, ListType) and not value:
+            return self.build.construct_list([], declared.element)
+        return self.build.constant(list(value) if isinstance(value, tuple) else value, declared)
+
+    def constant(self, tensor: Tensor) -> Value:
+        """A tensor from outside, with its elements. Raises DispatchError for one of another trace or transformation."""
+        if isinstance(tensor, Boxed):
+            raise DispatchError(f"a value of another trace ({tensor.layer}) is used in this one" if isinstance(tensor.layer, Tracer) else
+                                f"incompatible dispatcher trees: a tensor of {tensor.layer} is used in a trace below it")
+        found = self.constants.get(id(tensor))
+        if found is None:
+            array = np.array(tensor.array)
+            literal = TensorLiteral("<Tensor>", array.dtype.name, array.shape, array)
+            node = self.build.node("prim::Constant", (), {"value": Attribute(literal.text, literal)}, [type_of(tensor)])
+            found = self.constants[id(tensor)] = (tensor, node.output)
+        return found[1]
+
+    def finish(self, results: Sequence[Any]) -> Graph:
+        """The graph, with its outputs. No more is written down."""
+        self.graph.block.set_outputs([self.operand(each) for each in results])
+        self.is_alive = False
+        return self.graph
+
+
+def type_of(value: Any, declared: Type | None = None) -> Type:
+    """The complete type of a tensor; for everything else what is declared."""
+    if isinstance(value, Tensor):
+        array = elements_of(value)
+        shape = tuple(value.shape)
+        strides = element_strides(array) if shape == array.shape else None
+        return tensor_type(array.dtype.name, shape, strides, False, "cpu")
+    if declared is None:
+        raise RunError(f"a {type(value).__name__} is no result of a trace")
+    return declared
+
+
+def trace(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str] = ()) -> Graph:
+    """The graph of what a function does with its arguments: arrays and tensors, in lists, tuples and dicts too, are inputs.
+
+    Everything else among them is a constant of the function. Results are taken out of their lists, tuples and dicts. Raises RunError for a
+    function that gives no tensor.
+    """
+    from irtool.dispatch.transforms import tensors
+
+    layer = Tracer(current())
+    leaves, shape = flatten([tensors(arg) for arg in args])
+    given = []
+    for place, leaf in enumerate(leaves):
+        given.append(layer.input(leaf, names[place] if place < len(names) else "") if isinstance(leaf, Tensor) else leaf)
+    with pushed(layer):
+        result = function(*unflatten(shape, given))
+    results, _ = flatten(result)
+    wrong = next((each for each in results if not isinstance(each, Tensor)), None)
+    if wrong is not None or not results:
+        raise RunError(f"trace: the function must give tensors, it gave {type(wrong).__name__}")
+    return layer.finish(results)
+
+
+__all__ = ["Error", "TraceWarning", "Tracer", "trace"]

@@ -1,0 +1,228 @@
+"""grad, vmap and what they make together, on functions of arrays."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool import torch
+from irtool.dispatch import jacfwd, jacrev, vjp, vmap
+from irtool.dispatch.autograd import register_hook
+from irtool.dispatch.graphs import function_of, transformed
+from irtool.dispatch.tracer import TraceWarning, trace
+
+RNG = np.random.default_rng(0)
+W1, W2, X, Y = RNG.standard_normal((4, 8)), RNG.standard_normal((8, 2)), RNG.standard_normal((5, 4)), RNG.standard_normal((5, 2))
+
+
+def mlp(w1, w2, x, y):
+    return ((torch.tanh(x @ w1) @ w2 - y) ** 2).sum()
+
+
+def close(a, b, tolerance=1e-12):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
+
+
+def slope(f, x, direction, step=1e-6):
+    return (np.asarray(f(x + step * direction)) - np.asarray(f(x - step * direction))) / (2 * step)
+
+
+def test_a_gradient_is_the_slope():
+    direction = RNG.standard_normal(W1.shape)
+    found = irtool.grad(mlp)(W1, W2, X[0], Y[0])
+    close((np.asarray(found) * direction).sum(), slope(lambda w: mlp_value(w), W1, direction), 1e-6)
+
+
+def mlp_value(w):
+    return np.asarray(mlp(irtool.Tensor(w), irtool.Tensor(W2), irtool.Tensor(X[0]), irtool.Tensor(Y[0])))
+
+
+def test_gradients_nest():
+    cube = irtool.grad(irtool.grad(irtool.grad(lambda x: x * x * x * x)))
+    close(cube(np.array(2.0)), 48.0)
+    found, value = irtool.value_and_grad(lambda x: (x * x).sum())(np.arange(3.0))[::-1]
+    close(found, [0, 2, 4])
+    close(value, 5.0)
+
+
+def test_arguments_that_are_not_used():
+    def f(x, y):
+        return (x * 2).sum()
+    close(irtool.grad(f, argnums=1)(np.ones(2), np.ones(3)), np.zeros(3))
+    assert irtool.grad(f, argnums=(0, 1), unused="none")(np.ones(2), np.ones(3))[1] is None
+
+
+def test_trees_and_aux():
+    def f(parameters, x):
+        return (parameters["w"] * x + parameters["b"][0]).sum(), x * 2
+    grads, aux = irtool.grad(f, has_aux=True)({"w": np.ones(3), "b": (np.zeros(()),)}, np.arange(3.0))
+    close(grads["w"], [0, 1, 2])
+    close(grads["b"][0], 3.0)
+    close(aux, [0, 2, 4])
+
+
+def test_gradients_per_sample():
+    per_sample = irtool.vmap(irtool.grad(mlp, argnums=(0, 1)), in_dims=(None, None, 0, 0))(W1, W2, X, Y)
+    for i in range(5):
+        for together, alone in zip(per_sample, irtool.grad(mlp, argnums=(0, 1))(W1, W2, X[i], Y[i]), strict=True):
+            close(np.asarray(together)[i], alone)
+    whole = irtool.grad(lambda w: irtool.vmap(mlp, (None, None, 0, 0))(w, irtool.Tensor(W2), irtool.Tensor(X), irtool.Tensor(Y)).sum())(W1)
+    close(np.asarray(per_sample[0]).sum(0), whole)
+
+
+def test_vmap_in_and_out_dims():
+    a, b = RNG.standard_normal((3, 4)), RNG.standard_normal((4, 5))
+    close(vmap(lambda x, y: x * y, in_dims=(1, 0), out_dims=1)(a, b[:, :3]), a * b[:, :3].T)
+    close(vmap(vmap(lambda x, y: (x * y).sum(), (None, 1)), (0, None))(a, b), a @ b)
+    close(vmap(lambda x: irtool.Tensor(np.ones(2)))(a), np.ones((3, 2)))
+    assert np.asarray(vmap(vmap(lambda x: x.unsqueeze(0)))(np.zeros((3, 4, 5)))).shape == (3, 4, 1, 5)
+    seen = []
+    vmap(vmap(lambda x: seen.append(x.shape) or x))(np.zeros((3, 4, 5)))
+    assert seen == [[5]]
+
+
+def test_what_vmap_refuses():
+    x = np.ones((3, 2))
+    for function, args, message in (
+        (vmap(lambda: 1), (), "nothing to batch"),
+        (vmap(lambda a, b: a), (x, np.ones((4, 2))), "extents 3 and 4"),
+        (vmap(lambda a: 1), (x,), "must give tensors, it gave int"),
+        (vmap(lambda a: a, in_dims=2), (x,), "dimension 2 of a tensor of shape"),
+        (vmap(lambda a: a, in_dims=(0, 0)), (x,), "in_dims"),
+        (vmap(lambda a: a, in_dims=None), (x,), "None for every argument"),
+        (vmap(lambda a: bool(a.sum() > 0)), (x,), "its sizes depend on the values"),
+        (irtool.grad(lambda a: a), (x,), "scalar tensor"),
+        (irtool.grad(lambda a: 1), (x,), "must give a tensor"),
+        (irtool.grad(lambda a: a.sum(), argnums=3), (x,), "argnums"),
+    ):
+        with pytest.raises(irtool.Error, match=message):
+            function(*args)
+
+
+def test_escaped_values_are_errors():
+    kept = []
+    irtool.grad(lambda x: kept.append(x) or (x * x).sum())(np.ones(2))
+    with pytest.raises(irtool.Error, match="escaped its transform"):
+        kept[0] * 2
+    with pytest.raises(irtool.Error, match="escaped its transform"):
+        np.asarray(kept[0])
+
+
+def test_jacobians_and_hessians():
+    def f(x):
+        return torch.sin(x) * x.sum()
+    x = X[0]
+    wanted = np.diag(np.cos(x) * x.sum()) + np.sin(x)[:, None]
+    close(jacrev(f)(x), wanted)
+    close(jacfwd(f)(x), wanted)
+    second = np.asarray(irtool.hessian(lambda x: f(x).sum())(x))
+    close(second, np.asarray(jacrev(jacrev(lambda x: f(x).sum()))(x)))
+    close(second, second.T)
+    outputs, tangents = irtool.jvp(f, (x,), (np.ones(4),))
+    close(outputs, np.sin(x) * x.sum())
+    close(tangents, wanted @ np.ones(4))
+    outputs, back = vjp(lambda a, b: (a * b, a.sum()), x, 2 * x)
+    found = back((np.ones(4), np.array(3.0)))
+    close(found[0], 2 * x + 3)
+    close(found[1], x)
+
+
+def test_custom_vjp_shows_under_every_transformation():
+    """A backward that is wrong on purpose."""
+    square = irtool.custom_vjp(lambda x: (x * x, x), lambda g, x: [g * x * 32])
+    x = X[0]
+    close(irtool.grad(lambda x: square(x).sum())(x), 32 * x)
+    close(irtool.grad(lambda x: irtool.grad(lambda x: square(x).sum())(x).sum())(x), np.full(4, 32.0))
+    close(vmap(irtool.grad(lambda x: square(x).sum()))(X), 32 * X)
+    close(irtool.grad(lambda x: vmap(lambda x: square(x).sum())(x).sum())(X), 32 * X)
+
+
+def test_hooks_see_and_replace_gradients():
+    seen = []
+
+    def f(x):
+        y = x * 3
+        register_hook(y, lambda g: seen.append(np.asarray(g)) or g * 10)
+        return (y * y).sum()
+    close(irtool.grad(f)(np.ones(2)), [180, 180])
+    close(seen[0], [6, 6])
+
+
+def test_randomness():
+    x = np.ones((3, 1000))
+    with pytest.raises(irtool.Error, match="say randomness"):
+        vmap(lambda x: torch.bernoulli(x, 0.5))(x)
+    same = np.asarray(vmap(lambda x: x + torch.rand([1000]), randomness="same")(x))
+    assert (same[0] == same[1]).all()
+
+
+def test_in_place_operators_give_their_tensor_another_value():
+    def f(x):
+        y = x * 1
+        y.mul_(3)
+        y.add_(1)
+        return (y * y).sum()
+    close(irtool.grad(f)(np.ones(2)), [24, 24])
+    close(vmap(f)(np.ones((3, 2))), [32, 32, 32])
+    with pytest.raises(irtool.Error, match="not batched"):
+        vmap(lambda x: irtool.Tensor(np.ones(2)).add_(x))(np.ones((3, 2)))
+
+
+# -- graphs
+def test_tracing_then_running_is_running():
+    graph = trace(mlp, [W1, W2, X[0], Y[0]])
+    assert [value.type.text for value in graph.inputs][0] == "Double(4, 8, strides=[8, 1], requires_grad=0, device=cpu)"
+    (found,) = irtool.run(graph, [W1, W2, X[0], Y[0]])
+    assert found == np.asarray(mlp(*map(irtool.Tensor, (W1, W2, X[0], Y[0]))))
+    again = irtool.parse(str(graph)).graph()
+    assert irtool.run(again, [W1, W2, X[0], Y[0]])[0] == found
+
+
+def test_tracing_a_transformation_is_the_transformation():
+    per_sample = irtool.vmap(irtool.grad(mlp, argnums=(0, 1)), in_dims=(None, None, 0, 0))
+    graph = trace(per_sample, [W1, W2, X, Y])
+    for found, wanted in zip(irtool.run(graph, [W1, W2, X, Y]), per_sample(W1, W2, X, Y), strict=True):
+        np.testing.assert_array_equal(found, np.asarray(wanted))
+
+
+def test_a_graph_under_transformations():
+    graph = trace(mlp, [W1, W2, X[0], Y[0]])
+    text = "vmap(grad(argnums=(0, 1)), in_dims=(None, None, 0, 0))"
+    found = transformed(function_of(graph), text)(*map(irtool.Tensor, (W1, W2, X, Y)))
+    wanted = irtool.vmap(irtool.grad(mlp, argnums=(0, 1)), in_dims=(None, None, 0, 0))(W1, W2, X, Y)
+    for one, other in zip(found, wanted, strict=True):
+        close(one, other)
+    for wrong in ("vmap(", "gradd(0)", "vmap(grad(x))", "vmap(1 + 1)", "grad(0)(1)", "vmap(grad(0), nope=1)", "(" * 500):
+        with pytest.raises(irtool.Error):
+            transformed(function_of(graph), wrong)(W1)
+
+
+def test_a_branch_on_elements_is_warned_about():
+    def f(x):
+        return x * 2 if x.sum() > 0 else x
+    with pytest.warns(TraceWarning, match="aten::Bool"):
+        trace(f, [np.ones(2)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trace(lambda x: x.reshape([x.shape[0], 1]), [np.ones(2)])
+
+
+def test_a_value_of_another_trace_is_an_error():
+    kept = []
+    trace(lambda x: kept.append(x) or x * 2, [np.ones(2)])
+    with pytest.raises(irtool.Error, match="escaped|another trace"):
+        trace(lambda x: x * kept[0], [np.ones(2)])
+
+
+def test_the_first_evaluator(  # the test of 2017: gradients accumulate, then the traced graph is run again
+) -> None:
+    def product(x, y):
+        return x * y
+    gradients = np.zeros(2)
+    gradients += [float(g) for g in irtool.grad(product, (0, 1))(np.array(4.0), np.array(7.0))]
+    assert gradients.tolist() == [7, 4]
+    graph = trace(irtool.grad(product, (0, 1)), [np.array(4.0), np.array(7.0)])
+    gradients += [float(g) for g in irtool.run(graph, [np.array(2.0), np.array(3.0)])]
+    assert gradients.tolist() == [10, 6]
