@@ -62,8 +62,9 @@ def unknown(name: str, ops: dict[str, Op]) -> str:
 
 def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
     """Does the stanza say something about this facet (of one overload)?"""
-    if attribute == "formulas":
-        return name in op.formulas if name is not None else bool(op.formulas)
+    if attribute in ("formulas", "samples"):
+        stated = getattr(op, attribute)
+        return name in stated if name is not None else bool(stated)
     return getattr(op, attribute) is not None
 
 

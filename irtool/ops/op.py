@@ -41,12 +41,19 @@ returns one gradient per argument, None for what is no tensor. With several para
 What `backward` names is saved between the two, so formulas name sizes where sizes are enough. Gradients have the shape of their
 arguments; where promotion changed the dtype, whoever uses the gradient converts it back. Formulas multiply by the plain derivative, of
 complex tensors too; torch's gradient is the conjugate of what a chain of them makes of the conjugate cotangent.
+
+Small calls on which an operator is tried stand in `irtool.ops.samples`, a module per family too; every formula has at least one.
+
+    table.sample("div.Tensor divide.Tensor", call(real(2, 3), positive(3)), call(complexes(2), complexes(2)))
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irtool.ops.samples.draw import Call
 
 Kernel = Callable[..., Any]
 Formula = Callable[..., Any]
@@ -55,19 +62,19 @@ Formula = Callable[..., Any]
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "types", "samples", "batch", "_formulas", "_no_gradient", "_unsupported", "family",
+    __slots__ = ("schemas", "kernel", "promote", "types", "batch", "_formulas", "_no_gradient", "_unsupported", "_samples", "family",
                  "doc")
 
-    def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, types: Any, samples: Any, batch: Any, family: str) -> None:
+    def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, types: Any, batch: Any, family: str) -> None:
         self.schemas = schemas
         self.kernel = kernel
         self.promote = promote
         self.types = types
-        self.samples = samples
         self.batch = batch
         self._formulas: dict[str, Formula] = {}
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
+        self._samples: dict[str, list[Call]] = {}
         self.family = family
         self.doc = (kernel.__doc__ or "").strip()
 
@@ -99,6 +106,12 @@ class Op:
         import_module("irtool.ops.gradients")
         return self._unsupported
 
+    @property
+    def samples(self) -> dict[str, list[Call]]:
+        """Calls on which an overload is tried, by qualified name of the overload."""
+        import_module("irtool.ops.samples")
+        return self._samples
+
     def gradient(self, formula: Formula) -> Formula:
         """Decorator: the gradient formula of all overloads of the stanza."""
         self._formulas.update(dict.fromkeys(self.names, formula))
@@ -115,18 +128,18 @@ class OpTable:
         self.family = family
         self.ops: list[Op] = []
 
-    def op(self, *schemas: str, promote: Any = None, types: Any = None, samples: Any = None, batch: Any = None) -> Callable[[Kernel], Op]:
+    def op(self, *schemas: str, promote: Any = None, types: Any = None, batch: Any = None) -> Callable[[Kernel], Op]:
         """Decorator: makes the kernel below it an `Op` of this family, serving each of `schemas`."""
         def define(kernel: Kernel) -> Op:
-            op = Op(schemas, kernel, promote, types, samples, batch, self.family)
+            op = Op(schemas, kernel, promote, types, batch, self.family)
             self.ops.append(op)
             return op
         return define
 
     def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "", types: Any = None,
-               samples: Any = None, batch: Any = None) -> Op:
+               batch: Any = None) -> Op:
         """The same without a decorator, for combinators and tables of look-alikes."""
-        op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, types, samples, batch, self.family)
+        op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, types, batch, self.family)
         op.doc = doc or op.doc
         self.ops.append(op)
         return op
@@ -154,6 +167,11 @@ class OpTable:
             for name, op in self._named(word, whole_kind=True):
                 if name not in op._formulas and name not in op._no_gradient:
                     op._unsupported.setdefault(name, reason)
+
+    def sample(self, names: str, *calls: Call) -> None:
+        """State calls on which overloads named without `aten::` are tried. Raises KeyError for a name that is not in this table."""
+        for name, op in self._named(names):
+            op._samples.setdefault(name, []).extend(calls)
 
     def _named(self, names: str, whole_kind: bool = False) -> list[tuple[str, Op]]:
         """Overloads by name; a kind stands for its overload without a name, or for all when there is none or all are meant."""

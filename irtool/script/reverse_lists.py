@@ -287,9 +287,10 @@ def hand_on_list(d: Differentiator, node: Node) -> None:
     if not any(value in d.needs for value in node.inputs):
         return
     maker = READ.get(node.kind)
-    if maker is None:
-        raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
-    maker(d, Lists(d, source.type), node, given)
+    if maker is None:       # all elements are to be there
+        d.apply_formula(node)
+    else:
+        maker(d, Lists(d, source.type), node, given)
 
 
 def _getitem(d: Differentiator, lists: Lists, node: Node, given: Item) -> None:
@@ -328,7 +329,8 @@ def _slice(d: Differentiator, lists: Lists, node: Node, given: Item) -> None:
     if source not in d.needs:
         return
     if constant(step) != 1:
-        raise UnsupportedError("the gradient of a slice of a list with another step than 1 is not supported yet")
+        d.apply_formula(node)
+        return
     count = length_at(d, source, node)
     length = length_at(d, node.output, node.next)
     at = clipped(d, source, start, node)

@@ -1,7 +1,7 @@
 """Graphs made of graphs for checking gradients: the same one in double precision, and the graph of its gradients."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from irtool.execute.gradients import prepared
 from irtool.ir import types
@@ -57,15 +57,17 @@ def widen_dtypes(node: Node, build: Builder) -> None:
                     node.replace_input(slot, made)
 
 
-def derivative(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, list[int]]:
+def derivative(graph: Graph, wrt: Sequence[int], without: Collection[int] = ()) -> tuple[Graph, list[int]]:
     """The graph of its gradients: it takes the graph's inputs, then a gradient for each output that can have one, and gives gradients.
 
     With it come the positions of these outputs, tuples and lists among the outputs taken apart as `prepared` does. It can be
-    differentiated again. Raises UnsupportedError for an operator without a gradient.
+    differentiated again. Outputs in `without` take no part: their gradient is undefined. Raises UnsupportedError for an operator without
+    a gradient.
     """
     pair = differentiate_graph(prepared(graph), [index in wrt for index in range(len(graph.inputs))], True)
     captured = len(pair.captured_inputs) + len(pair.captured_outputs)
-    Specializer(pair.df, [index < pair.real_outputs for index in pair.input_vjps] + [True] * captured).run()
+    taken = [index for index in pair.input_vjps if index < pair.real_outputs and index not in without]
+    Specializer(pair.df, [index in taken for index in pair.input_vjps] + [True] * captured).run()
     BY_NAME["lower-grad-of"](pair.df)
     remove_dead_nodes(pair.df)
     whole = Graph(graph.dialect)
@@ -74,11 +76,11 @@ def derivative(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, list[int]]:
     seeds: list[Value | None] = []
     for position, index in enumerate(pair.input_vjps):
         type = pair.df.inputs[position].type
-        seeds.append(whole.block.add_input(whole.fresh_id(), type) if index < pair.real_outputs else None)
+        seeds.append(whole.block.add_input(whole.fresh_id(), type) if index in taken else None)
     outputs = inline_graph(pair.f, whole.block.return_node, inputs)
     tensor = spell(types.TENSOR, graph.dialect)
-    taken = [seed or build.at_end(whole.block).node(graph.dialect.undefined_kind, output_types=(tensor,)).output for seed in seeds]
-    values = [*taken, *[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
+    given = [seed or build.at_end(whole.block).node(graph.dialect.undefined_kind, output_types=(tensor,)).output for seed in seeds]
+    values = [*given, *[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
     whole.block.set_outputs(inline_graph(pair.df, whole.block.return_node, values))
     remove_dead_nodes(whole)
-    return whole, [index for index in pair.input_vjps if index < pair.real_outputs]
+    return whole, taken

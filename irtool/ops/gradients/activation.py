@@ -348,7 +348,7 @@ def glu_backward_gradient(grad_output: Tensor, self: Tensor, dim: int):
 @table.gradient("sigmoid_backward")
 def sigmoid_backward_gradient(grad_output: Tensor, output: Tensor):
     def backward(grad: Tensor):
-        return torch.sigmoid_backward(grad, output), grad * grad_output * (1 - output * 2)
+        return torch.sigmoid_backward(grad, output), (grad * grad_output).conj() * (1 - output * 2)
 
     return torch.sigmoid_backward(grad_output, output), backward
 
@@ -356,7 +356,7 @@ def sigmoid_backward_gradient(grad_output: Tensor, output: Tensor):
 @table.gradient("tanh_backward")
 def tanh_backward_gradient(grad_output: Tensor, output: Tensor):
     def backward(grad: Tensor):
-        return torch.tanh_backward(grad, output), grad * grad_output * (output * -2)
+        return torch.tanh_backward(grad, output), (grad * grad_output).conj() * (output * -2)
 
     return torch.tanh_backward(grad_output, output), backward
 

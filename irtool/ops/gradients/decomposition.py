@@ -130,9 +130,12 @@ def qr_back(grad_q: Tensor | None, grad_r: Tensor | None, A: Tensor, q: Tensor, 
 @table.gradient("linalg_qr")
 def linalg_qr_gradient(A: Tensor, mode: str):
     q, r = torch.linalg_qr(A, mode)
+    base = q
+    if mode == "r":     # no q is asked for, but needed
+        base, _ = torch.linalg_qr(A, "reduced")
 
     def backward(grad_q: Tensor | None, grad_r: Tensor | None):
-        return qr_back(grad_q, grad_r, A, q, r), None
+        return qr_back(None if mode == "r" else grad_q, grad_r, A, base, r), None
 
     return q, r, backward
 

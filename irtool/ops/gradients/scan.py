@@ -50,7 +50,7 @@ def logcumsumexp_gradient(self: Tensor, dim: int):
         if self.dim() == 0:
             return grad, None
         # positive and negative gradients apart, in logarithms
-        least = torch.full_like(grad, -float("inf"))
+        least = torch.full_like(grad, -1e30)     # not -inf, whose differences are no numbers at higher orders
         logs = torch.where(grad == 0, torch.ones_like(grad), grad.abs()).log()
         up = (torch.where(grad > 0, logs, least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
         down = (torch.where(grad < 0, logs, least) - result).flip([dim]).logcumsumexp(dim).flip([dim])

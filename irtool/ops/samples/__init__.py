@@ -1,0 +1,14 @@
+"""Sample calls, a module per family of operators: what is tried on an operator is tried on these (see `irtool.ops.samples.draw`).
+
+Importing the package loads them all; `Op.samples` does that on first use.
+"""
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+MODULES: tuple[str, ...] = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
+"""The modules of this package: samples of the operators in the family module of that name, and `draw`, what they are written in."""
+
+for _name in MODULES:
+    import_module(f"irtool.ops.samples.{_name}")

@@ -1,0 +1,28 @@
+"""Samples of losses of classes."""
+from __future__ import annotations
+
+import numpy as np
+
+from irtool.ops.classification_loss import table
+from irtool.ops.samples.draw import call, chance, fixed, ints, positive, real
+
+x, targets, weight = real(4, 3), ints(0, 2, -100, 1), np.array([0.5, 1.0, 2.0])
+image, image_targets = real(2, 3, 2, 2), ints([[[0, 2], [1, -100]], [[2, 2], [0, 1]]])
+
+table.sample("nll_loss nll_loss_nd", call(x, targets, weight), call(x, targets, reduction=0), call(x, targets, reduction=2))
+table.sample("nll_loss_forward", call(x, targets, weight, 1, -100))
+table.sample("nll_loss_backward", call(real(), x, targets, weight, 1, -100, np.array(3.5)),
+             call(real(4), x, targets, None, 0, -100, fixed(positive())))
+table.sample("nll_loss2d nll_loss_nd", call(image, image_targets, weight))
+table.sample("nll_loss2d_forward", call(image, image_targets, weight, 1, -100))
+table.sample("nll_loss2d_backward", call(real(), image, image_targets, weight, 1, -100, np.array(9.0)))
+table.sample("cross_entropy_loss", call(x, targets, weight, label_smoothing=0.2), call(x, targets),
+             call(x, chance(4, 3), weight, label_smoothing=0.2),
+             call(x, chance(4, 3), None, 2))
+table.sample("multi_margin_loss", call(x, ints(0, 2, 1, 0)), call(x, ints(0, 2, 1, 0), 2, 0.7, weight))
+table.sample("multi_margin_loss_backward", call(real(), x, ints(0, 2, 1, 0), 2, 0.7, weight),
+             call(real(4), x, ints(0, 2, 1, 0), 1, 0.7, None, 0))
+table.sample("multilabel_margin_loss", call(real(2, 3), ints([[2, 0, -1], [1, -1, 0]])))
+table.sample("multilabel_margin_loss_forward", call(real(2, 3), ints([[2, 0, -1], [1, -1, 0]]), 1))
+table.sample("multilabel_margin_loss_backward",
+             call(real(), real(2, 3), ints([[2, 0, -1], [1, -1, 0]]), 1, np.array([[1.0, 0, 1], [0, 1, 0]])))

@@ -1,0 +1,51 @@
+"""Samples of joining, splitting, repeating and turning."""
+from __future__ import annotations
+
+import numpy as np
+
+from irtool.ops.joining import table
+from irtool.ops.samples.draw import call, complexes, fixed, ints, real
+
+x, cube = real(2, 3), real(4, 2, 2)
+
+table.sample("cat concat concatenate", call([real(2, 3), real(1, 3)]), call([x, x, real(2, 1)], 1), call([complexes(2), complexes(1)]))
+table.sample("stack", call([real(3), real(3)], 1), call([complexes(2), complexes(2)]))
+table.sample("hstack", call([real(2), real(3)]), call([x, real(2, 1)]))
+table.sample("vstack row_stack", call([real(3), real(2, 3)]))
+table.sample("dstack", call([real(3), real(1, 3)]), call([cube, cube]))
+table.sample("column_stack", call([real(2), real(2, 3)]))
+table.sample("block_diag", call([real(2, 3), real(2), real()]))
+table.sample("atleast_1d atleast_2d atleast_3d", call(real()), call(real(2)), call(x))
+table.sample("atleast_1d.Sequence atleast_2d.Sequence atleast_3d.Sequence", call([real(), real(2), x]))
+table.sample("split.Tensor split_copy.Tensor unsafe_split.Tensor", call(real(5, 2), 2), call(real(2, 3), 1, 1))
+table.sample("split.sizes split split_with_sizes split_with_sizes_copy unsafe_split_with_sizes", call(real(5, 2), [2, 3]))
+table.sample("chunk unsafe_chunk tensor_split.sections", call(real(5, 2), 2), call(complexes(2, 3), 3, 1))
+table.sample("tensor_split.indices", call(real(5, 2), [1, 3]))
+table.sample("unbind.int unbind_copy.int", call(x), call(complexes(2, 3), 1))
+table.sample("hsplit.int", call(real(2, 4), 2))
+table.sample("hsplit.array", call(real(2, 4), [1]))
+table.sample("vsplit.int", call(real(4, 2), 2))
+table.sample("vsplit.array", call(real(4, 2), [1]))
+table.sample("dsplit.int", call(real(1, 2, 4), 2))
+table.sample("dsplit.array", call(real(1, 2, 4), [1]))
+table.sample("repeat tile", call(x, [2, 1, 2]), call(complexes(2), [3]))
+table.sample("repeat_interleave.self_int", call(x, 2), call(x, 2, 1))
+table.sample("repeat_interleave.self_Tensor", call(x, ints(1, 0, 2), 1), call(real(3), ints(2)))
+table.sample("flip", call(x, [1]), call(complexes(2, 3), [0, 1]))
+table.sample("fliplr flipud", call(x))
+table.sample("rot90", call(x), call(x, -2), call(x, 3, [1, 0]))
+table.sample("roll", call(x, [1], [1]), call(x, [2]), call(complexes(2, 3), [1, -1], [0, 1]))
+table.sample("broadcast_tensors", call([real(2, 1), real(3)]))
+table.sample("meshgrid", call([real(2), real(3)]))
+table.sample("meshgrid.indexing", call([real(2), real(3)], indexing="xy"))
+table.sample("cartesian_prod", call([real(2), real(3)]), call([real(2)]))
+table.sample("_reshape_copy", call(x, [3, 2]))
+table.sample("unfold_backward", call(real(3, 3), [7], 0, 3, 2))
+table.sample("_chunk_cat", call([real(3, 2), real(4)], 0, 2))
+table.sample("flatten_dense_tensors", call([x, real(2)]))
+table.sample("unflatten_dense_tensors", call(real(8), [fixed(real(2, 3)), fixed(real(2))]))
+table.sample("pad_sequence", call([real(2, 2), real(3, 2)], True), call([real(2), real(3)], padding_value=1.0, padding_side="left"))
+table.sample("tensor_split.tensor_indices_or_sections", call(real(5, 2), ints(1, 3)), call(real(5, 2), np.array(2)))
+table.sample("combinations", call(real(4)), call(real(3), 2, True))
+table.sample("_weight_norm _weight_norm_interface", call(real(3, 2), real(3, 1)), call(real(3, 2), real(1, 2), 1))
+table.sample("norm_except_dim", call(real(3, 2)), call(real(3, 2), 2, 1))

@@ -1,0 +1,8 @@
+"""Samples of what hands its operand on."""
+from __future__ import annotations
+
+from irtool.ops.prim import table
+from irtool.ops.samples.draw import call, real
+
+table.sample("prim::unchecked_cast prim::unchecked_unwrap_optional aten::_unwrap_optional prim::Guard", call(real(2, 3)))
+table.sample("aten::wait prim::awaitable_nowait prim::awaitable_wait", call(real(2, 3)).rough("a tensor stands for what is waited for"))

@@ -1,0 +1,70 @@
+"""Every gradient formula on every sample of its stanza: slopes of first and second order, every subset of the inputs and of the gradients
+that come in, complete types, and its two forms, compiled and as Python."""
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from irtool.ir.schema import schema_of
+from irtool.ops import OPS
+from irtool.ops.formula import formula_of, why_no_gradient
+from irtool.script.gradients import compiled
+from irtool.testing.formulas import check_formula, subsets
+
+FORMULAS = sorted(name for name, op in OPS.items() if name in op.formulas)
+ROUGH = {
+    "single precision has no differences to take": "_cast_Float _cast_Half",
+    "rows of padding have no gradient, others are scaled, by design": "embedding",
+    "torch's gradient is not the slope": "as_strided_scatter",
+    "a tensor stands for what is waited for": "wait prim::awaitable_nowait prim::awaitable_wait",
+    "saved statistics count as functions of the input: at order 2 of the forward operator they do move with it":
+        "native_batch_norm_backward batch_norm_backward _batch_norm_impl_index_backward native_layer_norm_backward "
+        "native_group_norm_backward",
+}
+"""What cannot be checked by differences, and why: on some of the samples of these, only the two forms of the formula are compared."""
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formula_is_right(name: str) -> None:
+    samples = OPS[name].samples.get(name)
+    assert samples, f"{name} has a gradient formula, and no sample in irtool/ops/samples/{OPS[name].family}.py"
+    problems = [f"sample {n}: {problem}" for n, sample in enumerate(samples) for problem in check_formula(name, sample)]
+    assert not problems, "\n".join(problems)
+
+
+def test_what_cannot_be_checked_is_known() -> None:
+    found: dict[str, set[str]] = {}
+    for name in FORMULAS:
+        for sample in OPS[name].samples[name]:
+            if sample.why_rough:
+                found.setdefault(sample.why_rough, set()).add(name)
+    assert found == {reason: {n if "::" in n else f"aten::{n}" for n in names.split()} for reason, names in ROUGH.items()}
+
+
+def test_samples_are_the_same_every_time() -> None:
+    (text,) = OPS["aten::mm"].schemas
+    sample = OPS["aten::mm"].samples["aten::mm"][0]
+    assert [arg.tolist() for arg in sample.arguments(text)] == [arg.tolist() for arg in sample.arguments(text)]
+
+
+def test_subsets() -> None:
+    assert list(subsets([4, 5, 6])) == [(4,), (5,), (6,), (4, 5), (4, 6), (5, 6)]
+    assert Counter(map(len, subsets(range(5)))) == {1: 5, 2: 10}
+    assert Counter(map(len, subsets(range(10)))) == {1: 10, 2: 9}
+    assert list(subsets([1])) == []
+
+
+def test_what_formulas_use_has_a_gradient_or_says_why_not() -> None:
+    """The closure: a gradient is made of the nodes of these graphs, and differentiating it again meets only these."""
+    silent: dict[str, str] = {}
+    for name in FORMULAS:
+        formula = compiled(OPS[name].formulas[name], name)
+        for graph in (formula.graph, formula.backward):
+            for node in graph.walk():
+                schema = schema_of(node)
+                if schema is None or not any("Tensor" in result.type.text for result in schema.returns):
+                    continue
+                if formula_of(schema.name) is None and why_no_gradient(schema.name) is None:
+                    silent.setdefault(schema.name, name)
+    assert silent == {}
