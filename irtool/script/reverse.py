@@ -153,7 +153,8 @@ class Differentiator(Captures):
                 raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements")
             return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], False, value.type)
         assert isinstance(a, Value) and isinstance(b, Value)
-        total = self.build.node("prim::AutogradAdd", (a, b), output_types=(self.gradient_type(value.type),)).output
+        type = next((each.type for each in (a, b) if is_list(each)), self.tensor)
+        total = self.build.node("prim::AutogradAdd", (a, b), output_types=(type,)).output
         if a in self.facts:
             self.facts[total] = self.facts[a]
         if a in self.dtypes:
