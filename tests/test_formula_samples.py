@@ -17,6 +17,7 @@ ROUGH = {
     "single precision has no differences to take": "_cast_Float _cast_Half",
     "rows of padding have no gradient, others are scaled, by design": "embedding",
     "torch's gradient is not the slope": "as_strided_scatter",
+    "the losses it is given belong to its other operands: at order 2 of the loss they do": "_ctc_loss_backward _ctc_loss_backward.Tensor",
     "a tensor stands for what is waited for": "wait prim::awaitable_nowait prim::awaitable_wait",
     "saved statistics count as functions of the input: at order 2 of the forward operator they do move with it":
         "native_batch_norm_backward batch_norm_backward _batch_norm_impl_index_backward native_layer_norm_backward "

@@ -87,8 +87,7 @@ class Trial:
         self.graph, self.inputs, tensors = call_graph(self.schema, self.args)
         arguments = [tensors[place] for place in sample.places(text)]
         self.wrt = [i for each in arguments for i in each]
-        self.forms = {tensors[place][0]: form for place, form in sample.forms(text).items()}
-        """By input, within which matrices it moves."""
+        self.draws = {tensors[place][0]: draw for place, draw in sample.draws(text).items()}
         units = [(i,) for i in self.wrt] if len(self.wrt) <= FEW else [tuple(each) for each in arguments]
         self.parts = [tuple(i for unit in some for i in unit) for some in subsets(units)]
         """Subsets of the inputs; lists go together where there are more than a few."""
@@ -190,9 +189,7 @@ class Trial:
     def direction(self, i: int, value: Any) -> Any:
         """Where to move an input."""
         found = drawn(value, self.random)
-        if i not in self.forms:
-            return found
-        return np.tril(found) if self.forms[i] == "triangle" else found + found.conj().swapaxes(-1, -2)
+        return self.draws[i].direction(value, found) if i in self.draws else found
 
     def off(self, graph: Graph, inputs: list[Any], directions: dict[int, Any], cotangents: list[Any],
             gradients: dict[int, Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from irtool.ops.classification_loss import table
-from irtool.ops.samples.draw import call, chance, fixed, ints, positive, real
+from irtool.ops.samples.draw import call, chance, fixed, ints, logs, positive, real
 
 x, targets, weight = real(4, 3), ints(0, 2, -100, 1), np.array([0.5, 1.0, 2.0])
 image, image_targets = real(2, 3, 2, 2), ints([[[0, 2], [1, -100]], [[2, 2], [0, 1]]])
@@ -26,3 +26,15 @@ table.sample("multilabel_margin_loss", call(real(2, 3), ints([[2, 0, -1], [1, -1
 table.sample("multilabel_margin_loss_forward", call(real(2, 3), ints([[2, 0, -1], [1, -1, 0]]), 1))
 table.sample("multilabel_margin_loss_backward",
              call(real(), real(2, 3), ints([[2, 0, -1], [1, -1, 0]]), 1, np.array([[1.0, 0, 1], [0, 1, 0]])))
+log_probs, spoken = logs(4, 2, 3), ints([[1, 2], [2, 2]])
+lengths, spoken_lengths = ints(4, 3), ints(2, 1)
+
+table.sample("ctc_loss.IntList", call(log_probs, spoken, [4, 3], [2, 1]), call(log_probs, spoken, [4, 3], [2, 1], reduction=2))
+table.sample("ctc_loss.Tensor", call(log_probs, spoken, lengths, spoken_lengths, reduction=0))
+table.sample("_ctc_loss", call(log_probs, spoken, [4, 3], [2, 1]))
+table.sample("_ctc_loss.Tensor", call(log_probs, spoken, lengths, spoken_lengths))
+GIVEN = "the losses it is given belong to its other operands: at order 2 of the loss they do"
+table.sample("aten::_ctc_loss_backward",
+             call(real(2), logs(4, 2, 3), spoken, [4, 3], [2, 1], fixed(positive(2)), fixed(real(2, 4, 5)), 0).rough(GIVEN))
+table.sample("_ctc_loss_backward.Tensor",
+             call(real(2), logs(4, 2, 3), spoken, lengths, spoken_lengths, fixed(positive(2)), fixed(real(2, 4, 5)), 0).rough(GIVEN))

@@ -46,6 +46,16 @@ class Draw:
             found = (found + found.conj().swapaxes(-1, -2)) / 2
         if self.form in ("definite", "regular", "triangle"):
             found = found + (self.high - self.low) * self.shape[-1] / 2 * np.diag(1 + np.arange(self.shape[-1]) / 3)
+        if self.form == "logs":
+            found = found - np.log(np.exp(found).sum(-1, keepdims=True))
+        return np.tril(found) if self.form == "triangle" else found
+
+    def direction(self, value: Array, found: Array) -> Array:
+        """Where `value` may move: the part of a random direction that keeps its form."""
+        if self.form == "logs":
+            return found - (np.exp(value) * found).sum(-1, keepdims=True)
+        if self.is_hermitian:
+            return found + found.conj().swapaxes(-1, -2)
         return np.tril(found) if self.form == "triangle" else found
 
 
@@ -97,6 +107,11 @@ def definite(*shape: int, is_complex: bool = False) -> Draw:
 def triangle(*shape: int) -> Draw:
     """Lower triangles far from singular."""
     return Draw(shape, -1.0, 1.0, "triangle")
+
+
+def logs(*shape: int) -> Draw:
+    """Logarithms of chances that make one together."""
+    return Draw(shape, form="logs")
 
 
 def fixed(draw: Draw) -> Draw:
@@ -151,10 +166,9 @@ class Call:
         return [place for place, value in enumerate(self._bound(schema))
                 if any(isinstance(each, Draw) and each.has_gradient for each in _each(value))]
 
-    def forms(self, schema: str) -> dict[int, str]:
-        """The form of arguments that do not move freely."""
-        return {place: value.form for place, value in enumerate(self._bound(schema))
-                if isinstance(value, Draw) and value.form in ("triangle", "hermitian", "definite")}
+    def draws(self, schema: str) -> dict[int, Draw]:
+        """The arguments that are drawn, as they are written."""
+        return {place: value for place, value in enumerate(self._bound(schema)) if isinstance(value, Draw)}
 
 
 def call(*args: Any, **named: Any) -> Call:
