@@ -92,7 +92,7 @@ def _storage(x):
     """The array that owns the memory `x` looks into."""
     root, base = x, x.base
     while base is not None:
-        if hasattr(base, "dtype"):
+        if hasattr(base, "flags"):      # an array of ours: one made by another library may lie under it
             root = base
         base = getattr(base, "base", None)
     return root

@@ -52,13 +52,15 @@ def cosine_similarity_gradient(x1: Tensor, x2: Tensor, dim: int, eps: float):
     result = torch.cosine_similarity(x1, x2, dim, eps)
 
     def backward(grad: Tensor):
-        one = (x1 * x1).sum([dim], True).sqrt()
-        two = (x2 * x2).sum([dim], True).sqrt()
+        wide = torch.broadcast_tensors([x1, x2])
+        left, right = wide[0], wide[1]
+        one = (left * left).sum([dim], True).sqrt()
+        two = (right * right).sum([dim], True).sqrt()
         first, second = one.clamp_min(eps), two.clamp_min(eps)
-        cosine = (x1 * x2).sum([dim], True) / (first * second)
+        cosine = (left * right).sum([dim], True) / (first * second)
         slope = grad.unsqueeze(dim)
-        for_one = slope * (x2 / (first * second) - ((cosine / (first * one)) * (one >= eps)).masked_fill(one == 0, 0) * x1)
-        for_two = slope * (x1 / (first * second) - ((cosine / (second * two)) * (two >= eps)).masked_fill(two == 0, 0) * x2)
+        for_one = slope * (right / (first * second) - ((cosine / (first * one)) * (one >= eps)).masked_fill(one == 0, 0) * left)
+        for_two = slope * (left / (first * second) - ((cosine / (second * two)) * (two >= eps)).masked_fill(two == 0, 0) * right)
         return for_one.sum_to_size(x1.size()), for_two.sum_to_size(x2.size()), None, None
 
     return result, backward

@@ -354,8 +354,16 @@ def native_group_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tenso
     result, mean, inverse = torch.native_group_norm(input, weight, bias, N, C, HxW, group, eps)
     mask = [True, weight is not None, bias is not None]
 
-    def backward(grad: Tensor):
-        for_input, for_weight, for_bias = torch.native_group_norm_backward(grad, input, mean, inverse, weight, N, C, HxW, group, mask)
+    def backward(grad: Tensor | None, grad_mean: Tensor | None, grad_inverse: Tensor | None):
+        given = torch.zeros_like(result) if grad is None else grad
+        for_input, for_weight, for_bias = torch.native_group_norm_backward(given, input, mean, inverse, weight, N, C, HxW, group, mask)
+        count = max(C * HxW // group, 1)
+        if grad_mean is not None:
+            for_input = for_input + (grad_mean / count).reshape([N, group, 1]).expand([N, group, count]).reshape(input.size())
+        if grad_inverse is not None:
+            centred = input.reshape([N, group, count]) - mean.reshape([N, group, 1])
+            for_input = for_input - ((grad_inverse * inverse * inverse * inverse / count).reshape([N, group, 1]) * centred).reshape(
+                input.size())
         return for_input, for_weight, for_bias, None, None, None, None, None
 
     return result, mean, inverse, backward

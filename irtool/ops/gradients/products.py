@@ -32,8 +32,11 @@ def chain_matmul_gradient(matrices: list[Tensor]):
 def multi_dot_gradient(tensors: list[Tensor]):
     def backward(grad: Tensor):
         count = len(tensors)
-        first = tensors[0].reshape([-1, tensors[1].size(0)])        # the first may be a row, the last a column
-        last = tensors[count - 1].reshape([tensors[count - 1].size(0), -1])
+        first, last = tensors[0], tensors[count - 1]
+        if first.dim() == 1:
+            first = first.unsqueeze(0)
+        if last.dim() == 1:
+            last = last.unsqueeze(1)
         factors = [first] + tensors[1:count - 1] + [last]
         found = factors_back(grad.reshape([first.size(0), last.size(1)]), factors)
         return [found[place].reshape(tensors[place].size()) for place in range(count)]

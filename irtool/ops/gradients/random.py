@@ -78,4 +78,25 @@ def alpha_dropout_gradient(input: Tensor, p: float, train: bool):
     return result, backward
 
 
+@table.gradient("feature_alpha_dropout")
+def feature_alpha_dropout_gradient(input: Tensor, p: float, train: bool):
+    slope = torch.ones_like(input)
+    if train and p > 0.0:
+        marks = torch.feature_alpha_dropout(slope, p, train)        # what is dropped is the same for ones
+        saturation = 1.7580993408473766
+        scale = 0.0
+        if p < 1.0:
+            scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5
+        dropped = (marks - (saturation * scale * p - saturation * scale)).abs() <= 1e-6
+        slope = torch.where(dropped, torch.zeros_like(input), torch.full_like(input, scale))
+        result = input * slope + (marks - slope)
+    else:
+        result = torch.feature_alpha_dropout(input, p, train)
+
+    def backward(grad: Tensor):
+        return grad * slope, None, None
+
+    return result, backward
+
+
 table.no_gradient("random numbers")

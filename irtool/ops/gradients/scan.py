@@ -49,6 +49,9 @@ def logcumsumexp_gradient(self: Tensor, dim: int):
     def backward(grad: Tensor):
         if self.dim() == 0:
             return grad, None
+        if self.is_complex():
+            behind = (grad.conj().log() - result).flip([dim]).logcumsumexp(dim).flip([dim])
+            return (behind + self).exp().conj(), None
         # positive and negative gradients apart, in logarithms
         least = torch.full_like(grad, -1e30)     # not -inf, whose differences are no numbers at higher orders
         logs = torch.where(grad == 0, torch.ones_like(grad), grad.abs()).log()
