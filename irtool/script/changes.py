@@ -13,7 +13,8 @@ from irtool.script.reach import CHOICE_KINDS
 
 GIVES_ITSELF = frozenset(("aten::append", "aten::_set_item", "aten::add_"))
 """Kinds that change a list and give it back."""
-CONTAINERS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "aten::append", "aten::_set_item", "aten::insert"))
+CONTAINERS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::SetAttr", "aten::append",
+                        "aten::_set_item", "aten::insert"))
 """Kinds that put a list into another container."""
 SHARING = frozenset(("aten::__getitem__", "aten::pop", "prim::TupleUnpack", "prim::TupleIndex", "prim::ListUnpack", "prim::GetAttr",
                      "aten::get", "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional",

@@ -8,7 +8,7 @@ from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.pair import DEFINED, OF
 from irtool.ir.schema import schema_of
-from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irtool.script.gradients import has_gradient
 from irtool.script.items import MUTATORS
 
@@ -53,7 +53,9 @@ def reach(block: Iterable[Node], found: set[Value], trust_types: bool) -> None:
         elif not found.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, found)):
             reached = [*node.outputs, *changed_lists(node)]
         for value in reached:
-            if holds_tensors(value.type) and not (trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False):
+            if trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False:
+                continue
+            if holds_tensors(value.type) or isinstance(value.type, DictType):
                 found.add(value)
 
 
@@ -71,9 +73,9 @@ def _reach_rounds(node: Node, found: set[Value], trust_types: bool) -> list[Valu
 
 
 def changed_lists(node: Node) -> list[Value]:
-    """The lists that a node, or one in its blocks, changes: what it reads may be in them afterwards."""
+    """The lists and dicts that a node, or one in its blocks, changes: what it reads may be in them afterwards."""
     nodes = [node, *[each for block in node.blocks for each in block.walk()]]
-    return [each.inputs[0] for each in nodes if each.kind in MUTATORS and isinstance(each.inputs[0].type, ListType)]
+    return [each.inputs[0] for each in nodes if each.kind in MUTATORS and isinstance(each.inputs[0].type, (ListType, DictType))]
 
 
 def _read_by(node: Node) -> Sequence[Value]:

@@ -11,7 +11,7 @@ from functools import partial
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
-from irtool.ir.constants import is_constant
+from irtool.ir.constants import constant, is_constant
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.errors import Error, UnsupportedError
@@ -22,7 +22,7 @@ from irtool.ir.source import Diagnostic
 from irtool.ir.types import ListType, NamedTupleType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.script.captures import SAME, Captures
 from irtool.script.changes import Changes
-from irtool.script.gradients import formula_of, has_own_formula
+from irtool.script.gradients import formula_of
 from irtool.script.inlining import Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
 from irtool.script.pieces import filled
@@ -31,6 +31,7 @@ from irtool.script.recompute import choose_captures
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 from irtool.script.saving import context_of, take_apart
+from irtool.script.writes import is_refused, is_rewritable, without_writes
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
@@ -65,6 +66,11 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
     least: elementwise results are computed again in df where that keeps fewer bytes in between.
     Raises UnsupportedError, at its line, for an operator without a gradient.
     """
+    writers = [node for node in graph.walk() if is_rewritable(node)]
+    if writers:
+        needs = requiring(graph, flags, trust_types)
+        inputs = set(graph.inputs)
+        without_writes(graph, [node for node in writers if node.output in needs or node.inputs[0] not in inputs])
     return Differentiator(graph, flags, modern, trust_types, dtypes or {}).run(least)
 
 
@@ -92,6 +98,7 @@ class Differentiator(Captures):
     def run(self, least: bool = False) -> Reverse:
         """Differentiate; `least` as for `differentiate_graph`."""
         f = self.f
+        self.refuse_shared()
         real_outputs = len(f.outputs)
         for index, value in enumerate(f.outputs):
             if value in self.needs:
@@ -166,6 +173,9 @@ class Differentiator(Captures):
         """The nodes of a block of f, last one first."""
         for node in reversed(block):
             if any(value in self.needs for value in node.outputs) or any(value in self.needs for value in self.changes.at.get(node, ())):
+                if is_refused(node):
+                    raise self.located(UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet"),
+                                       node)
                 self.visit(node)
 
     def visit(self, node: Node) -> None:
@@ -176,7 +186,6 @@ class Differentiator(Captures):
         self.build.at_end(self.block)
         self.reverse.new_block()
         try:
-            self.refuse_shared(changed)
             if node.kind in CHOICE_KINDS and 1 <= len(node.blocks) <= 2:
                 self.choose(node)
             elif node.kind in LOOP_KINDS:
@@ -200,17 +209,23 @@ class Differentiator(Captures):
         except Error as error:
             raise self.located(error, node) from None
 
-    def refuse_shared(self, changed: Sequence[Value]) -> None:
+    def refuse_shared(self) -> None:
         """Raises UnsupportedError, at the place, for a list that changes and may be held by more than one name."""
-        for value in changed:
-            if value in self.needs and value in self.changes.shared:
-                error = UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where the list has "
-                                         "a second name or is put into another one")
-                raise self.located(error, self.changes.shared[value])
+        for value, node in self.changes.shared.items():
+            if value in self.needs:
+                raise self.located(UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where "
+                                                    "something else holds the list too"), node)
 
     def choose(self, node: Node) -> None:
         """An `If`: an `If` on the same condition, which goes back through the branch that was taken. A `GradOf` is one on its gradients."""
         given = [self.gradients.get(value) for value in node.outputs]
+        if node.kind != "prim::GradOf" and is_constant(node.inputs[0]):
+            taken = node.blocks[0 if constant(node.inputs[0]) else 1]
+            for value, item in zip(taken.outputs[:len(given)], given, strict=True):
+                if item is not None and value in self.needs:
+                    self.add_gradient(value, self.own(item))
+            self.sweep(taken)
+            return
         made = self.build.node("prim::If", (self.condition_of(node),))
         outer, outer_block = self.gradients, self.block
         branches: list[tuple[Block, dict[Value, Item]]] = []
@@ -303,8 +318,6 @@ class Differentiator(Captures):
         formula = formula_of(schema)
         if formula is None:
             return
-        if schema.is_mutable and not has_own_formula(schema):
-            raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
         if formula.is_composed():
             take_apart(self, node, formula, arguments)
             return
