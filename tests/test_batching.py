@@ -13,7 +13,8 @@ from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor, unwrapped
 
 LENGTH = 3
-NOT_BATCHED = {"aten::gradient.tensorarrayint": (1,), "aten::gradient.tensorarray": (1,)}
+NOT_BATCHED = {"aten::gradient.tensorarrayint": (1,), "aten::gradient.tensorarray": (1,), "aten::stft": (4,), "aten::stft.center": (4,),
+               "aten::istft": (4,)}
 """Arguments that a rule takes only without a hidden dimension, and says so."""
 
 
