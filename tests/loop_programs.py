@@ -509,4 +509,10 @@ def dot(x, w):
             total = total + x[i, j] * x[i, j] * w[j]
     return total
 """, "x2,3 x3"),
+    "steps": ("""
+def steps(x, w, n: int):
+    many = [x, w * x] * n
+    many.append(torch.sin(many[-1]))
+    return torch.stack(many[::2]).prod(0), torch.stack(many[1:]).sum(0)
+""", "x3 x3 3"),
 }

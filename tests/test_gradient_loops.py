@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_programs import PROGRAMS
+from random_programs import program
 
 import irtool
 from irtool import PassManager
@@ -21,6 +22,7 @@ from irtool.passes.lower_grad_of import lower_grad_of
 from irtool.passes.specialize_undef import Specializer
 from irtool.script.front import compile_source
 from irtool.script.reverse import differentiate_graph
+from irtool.testing.derivatives import derivative
 from irtool.testing.gradcheck import gradcheck
 
 
@@ -70,9 +72,13 @@ def test_gradients_are_differences(name: str) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_torch(name: str) -> None:
-    torch = pytest.importorskip("torch")
     source, words = PROGRAMS[name]
-    values = values_of(words)
+    compare_with_torch(source, name, values_of(words))
+
+
+def compare_with_torch(source: str, name: str, values: list[Any]) -> None:
+    """The gradients of a function, against those of the same source in torch."""
+    torch = pytest.importorskip("torch")
     wrt = [index for index, value in enumerate(values) if not isinstance(value, int)]
 
     def tensors(value: Any) -> Any:
@@ -116,6 +122,67 @@ def test_specialised_is_lowered(name: str) -> None:
         verify(special)
         for mine, its in zip(run(special, [*given, *captured]), run(lowered, [*given, *captured]), strict=True):
             assert all(map(same, leaves(mine), leaves(its)))
+
+
+@pytest.mark.parametrize("name", ["lstm", "nest", "insp", "cond", "moved", "optional"])
+def test_third_order(name: str) -> None:
+    """The graph of gradients is a graph like any other."""
+    source, words = PROGRAMS[name]
+    values, graph = values_of(words), graph_of(source)
+    whole, positions = derivative(graph, [index for index, value in enumerate(values) if not isinstance(value, int)])
+    outputs = run(prepared(graph), values)
+    rng = np.random.default_rng(4)
+    report = gradcheck(whole, [*values, *[like(outputs[position], rng) for position in positions]], directions=1)
+    assert report.is_right, str(report)
+
+
+@pytest.mark.parametrize("name", ["lstm", "nest3", "app", "seti", "iff", "ll"])
+def test_gradients_of_lists_of_saved_values(name: str) -> None:
+    """df is differentiated for all that it takes: gradients, values, lists of values and lists of their gradients."""
+    source, words = PROGRAMS[name]
+    values = values_of(words)
+    pair = differentiate_graph(prepared(graph_of(source)), [not isinstance(value, int) for value in values], True)
+    outputs = run(pair.f, values)
+    rng = np.random.default_rng(5)
+    given = [*[like(outputs[index], rng) for index in pair.input_vjps], *[values[i] for i in pair.captured_inputs],
+             *[outputs[i] for i in pair.captured_outputs]]
+    wrt = [index for index, value in enumerate(given)
+           if all(isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f" for leaf in leaves(value))]
+    report = gradcheck(pair.df, given, wrt, order=1)
+    assert report.is_right, str(report)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs(seed: int) -> None:
+    """Nested control flow and lists that change, in any order."""
+    rng = np.random.default_rng(seed)
+    report = gradcheck(graph_of(program(seed)), [0.7 * rng.standard_normal(3), 0.7 * rng.standard_normal(3), 3], directions=1,
+                       order=2 if seed < 5 else 1)
+    assert report.is_right, program(seed) + str(report)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", range(30, 60))
+def test_random_programs_are_those_of_torch(seed: int) -> None:
+    compare_with_torch(program(seed), "f", [0.7 * each for each in np.random.default_rng(seed).standard_normal((2, 3))] + [3])
+
+
+REFUSED = {
+    "another list": ("a = [x]", "b = [a]", "a.append(w)", "y = torch.stack(b[0])"),
+    "a second name": ("a = [x]", "if bool(x.sum() > 0):", "    b = a", "else:", "    b = [w]", "b.append(w)", "y = torch.stack(a)"),
+    "a dict": ('d = {"a": x}', 'y = d["a"] * w'),
+    "an element of a list": ("a = [[x]]", "a[0].append(w)", "y = torch.stack(a[0])"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_at_its_line(name: str) -> None:
+    """What cannot be differentiated is never a wrong gradient."""
+    lines = "\n    ".join(REFUSED[name])
+    graph = irtool.parse(str(graph_of(f"def f(x, w):\n    {lines}\n    return y\n"))).graph()
+    with pytest.raises(irtool.UnsupportedError, match="is not supported") as caught:
+        differentiate_graph(graph, [True, True], True)
+    assert caught.value.diagnostics and caught.value.diagnostics[0].line > 1
 
 
 def like(value: Any, rng: np.random.Generator) -> Any:
