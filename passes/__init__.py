@@ -99,9 +99,16 @@ PASSES: tuple[Pass, ...] = (
     Pass("cse"),                        # redundancy
     Pass("dce"),
     Pass("peephole"),
+    Pass("canonicalize-ops"),           # operators
+    Pass("check-inplace"),
+    Pass("decompose-ops"),
+    Pass("batch-mm"),
     Pass("inline"),                     # structure
+    Pass("loop-unrolling"),
+    Pass("constant-loop-unrolling"),
     Pass("lower-tuples"),
-    Pass("erase-number-types"),         # types
+    Pass("propagate-shapes"),           # types
+    Pass("erase-number-types"),
     Pass("erase-shapes"),
     Pass("remove-expands"),             # gradients
     Pass("decompose-addmm"),

@@ -28,11 +28,13 @@ STRUCTURE: Steps = (
 REQUIRED: Steps = (
     ("lower-grad-of", "a region of gradients that could not be decided asks when it runs; nothing runs a GradOf"),
     ("remove-expands", "operators broadcast themselves"),
+    ("canonicalize-ops", "chunks with known numbers, and operands that are numbers, in one form"),
     ("dce", "what is left of the decided regions"),
 )
 """What always happens, optimised or not; the regions of gradients that can be decided are decided before."""
 PROPAGATE: Steps = (
     ("constant-propagation", "types depend on constants"),
+    ("propagate-shapes", "dtypes and numbers of dimensions"),
     ("propagate-requires-grad", "which values need gradients"),
 )
 DIFFERENTIABLE: Steps = (
@@ -41,9 +43,15 @@ DIFFERENTIABLE: Steps = (
     ("constant-pooling", "equal constants become one value"),
     ("peephole", "rules that need operands to be constants"),
     ("constant-propagation", "what peephole found out"),
+    ("loop-unrolling", "rounds in a row can be looked at together"),
     ("cse", "what became equal"),
+    ("check-inplace", "a Python operator that writes cannot be run"),
 )
-FINAL: Steps = (("dce", "nothing dead is run"),)
+WITHOUT_GRADIENTS: Steps = (
+    ("decompose-ops", "the parts of a fused product go into other groups"),
+    ("batch-mm", "many small products as one"),
+    ("dce", "nothing dead is run"),
+)
 
 Custom = Callable[[Graph], bool]
 _custom_passes: list[Custom] = []
@@ -114,7 +122,7 @@ class Phases:
             graph.forget_names()
             function(graph)
             self.tell(getattr(function, "__name__", "custom"), graph)
-        self.run(graph, FINAL)
+        self.run(graph, WITHOUT_GRADIENTS)
 
     def fallback(self, graph: Graph, there: Sequence[bool]) -> Graph:
         """A copy with the required passes only."""

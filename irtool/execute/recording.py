@@ -14,11 +14,11 @@ from irtool.execute.tape import Leaf, Refusal, Variable, edge_of
 from irtool.interpret import walk
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.dialect import Dialect
-from irtool.ir.effects import node_may_write
+from irtool.ir.effects import STATISTICS, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_node
-from irtool.ir.schema import schema_of
+from irtool.ir.schema import qualified, schema_of
 from irtool.ir.types import Type, TypeVar
 from irtool.ops.call import call_node
 from irtool.ops.structure import handler_of
@@ -56,9 +56,12 @@ class Recording:
             return [self.noted(value) for value in known(operands, self.versions)]
         if moves_values(node):
             return call_node(node, operands)
-        writes = self.versions is not None and node_may_write(node)
-        if writes:
-            return self.write(node, operands)
+        if self.versions is not None and node_may_write(node):
+            if qualified(node.kind) not in STATISTICS:
+                return self.write(node, operands)
+            for value in operands:
+                if isinstance(value, Variable) and not value.requires_grad:
+                    self.bump(value)        # running statistics, which are among these, have no gradient
         if not any(map(needs_gradient, operands)):
             return self.plain(node, operands)
         if node.kind[:1] == "^":

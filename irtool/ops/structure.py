@@ -297,6 +297,17 @@ def _grad(node: Node, values: list[Any]) -> Sequence[Any]:
     raise UnsupportedError(f"{node.kind} is not supported yet: arrays carry no gradient")
 
 
+# -- products
+def _batched_products(node: Node, values: list[Any]) -> Sequence[Any]:
+    """The product of one matrix with each of the others, which stand on its right (`side=0`) or left; as one product where shapes allow."""
+    shared, *others = values
+    is_left = number_attribute(node, "side") == 0
+    if any(other.shape != others[0].shape or other.ndim != 2 for other in others):
+        return [np.matmul(shared, other) if is_left else np.matmul(other, shared) for other in others]
+    whole = np.concatenate(others, 1 if is_left else 0)
+    return np.split(np.matmul(shared, whole) if is_left else np.matmul(whole, shared), len(others), 1 if is_left else 0)
+
+
 # -- values that pass through
 def _same(node: Node, values: list[Any]) -> Sequence[Any]:
     return values[:len(node.outputs)]
@@ -393,7 +404,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::Int": _old_cast(int), "prim::Float": _old_cast(float), "prim::Bool": _old_cast(bool),
     "prim::IntToFloat": _old_cast(float), "prim::FloatToInt": _old_cast(int), "prim::StringToFloat": _old_cast(float),
     "prim::BoolToTensor": lambda node, values: (as_array(values[0]),), "prim::ReplaceIfUndef": _replace_if_undefined,
-    "prim::ListLen": _length, "prim::TupleLen": _length,
+    "prim::MMBatchSide": _batched_products, "prim::ListLen": _length, "prim::TupleLen": _length,
 }
 """Kind -> what it does."""
 

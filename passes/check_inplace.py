@@ -1,0 +1,37 @@
+"""Python operators that would write into their operands."""
+from __future__ import annotations
+
+from irtool.ir.errors import PassError
+from irtool.ir.graph import Graph
+from irtool.ir.source import Diagnostic
+
+KINDS = frozenset(("prim::PythonOp", "prim::IgnoredPythonOp"))
+
+
+def check_inplace(graph: Graph) -> bool:
+    """Refuse Python operators marked `inplace=1`: nobody knows what they write, so nothing could be moved across them.
+
+    The graph stays as it is.
+
+    before:
+        graph(%x : Tensor):
+          %1 : Tensor = aten::relu_(%x)
+          return (%1)
+
+    after:
+        graph(%x : Tensor):
+          %1 : Tensor = aten::relu_(%x)
+          return (%1)
+    """
+    for node in graph.walk():
+        if node.kind[:1] != "^" and node.kind not in KINDS or "inplace" not in node.attributes:
+            continue
+        if node.attributes["inplace"].value in (1, True):
+            message = f"inplace {node.kind.removeprefix('^')} not supported in the JIT"
+            source = graph.source
+            if source is None or not node.line:
+                raise PassError(message)
+            line = source.line(node.line)
+            column = len(line) - len(line.lstrip()) + 1
+            raise PassError(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1)])
+    return False

@@ -1,0 +1,31 @@
+"""Composed operators taken apart."""
+from __future__ import annotations
+
+from irtool.ir.graph import Graph
+from irtool.passes import BY_NAME
+
+
+def decompose_ops(graph: Graph) -> bool:
+    """Write each `aten::addmm` with factors of 1 as a product and a sum, then propagate shapes and constants and drop dead code.
+
+    Normalization layers are taken apart on a GPU only, as torch does: their parts cost more than the whole.
+
+    before:
+        graph(%b : Tensor, %x : Tensor, %w : Tensor):
+          %3 : int = prim::Constant[value=1]()
+          %4 : Tensor = aten::addmm(%b, %x, %w, %3, %3)
+          return (%4)
+
+    after:
+        graph(%b : Tensor, %x : Tensor, %w : Tensor):
+          %5 : Tensor = aten::mm(%x, %w)
+          %6 : int = prim::Constant[value=1]()
+          %7 : Tensor = aten::add(%b, %5, %6)
+          return (%7)
+    """
+    if not BY_NAME["decompose-addmm"].function(graph):
+        return False
+    BY_NAME["propagate-shapes"].function(graph)
+    BY_NAME["constant-propagation"].function(graph)
+    BY_NAME["dce"].function(graph)
+    return True

@@ -1,0 +1,162 @@
+"""Loops written out."""
+from __future__ import annotations
+
+from irtool.ir import types
+from irtool.ir.builder import Builder
+from irtool.ir.constants import CONSTANT_KINDS, constant
+from irtool.ir.effects import LOOP_KINDS
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.liveness import remove_dead_nodes
+from irtool.ir.rewrite import clone_node, replace_node
+
+FACTOR = 8
+"""How many rounds of a loop of unknown length become one."""
+MAX_BODY = 32
+"""Nodes in the body of a loop that is unrolled."""
+MAX_ROUNDS = 64
+"""A loop that is known to run fewer times is written out whole."""
+MAX_NODES = 20_000
+"""No loop is written out to more nodes than this."""
+NOT_RUN = CONSTANT_KINDS | {"prim::profile", "prim::profile_ivalue"}
+
+
+def loop_unrolling(graph: Graph) -> bool:
+    """Write out loops with small bodies that count rounds: wholly when they are known to be few, else eight rounds at a time.
+
+    What is left of the eights runs in a second loop. Then dead code is dropped.
+
+    before:
+        graph(%x : Tensor):
+          %1 : int = prim::Constant[value=2]()
+          %2 : bool = prim::Constant[value=1]()
+          %3 : Tensor = prim::Loop(%1, %2, %x)
+            block0(%i : int, %4 : Tensor):
+              %5 : Tensor = aten::mul(%4, %x)
+              -> (%2, %5)
+          return (%3)
+
+    after:
+        graph(%x : Tensor):
+          %6 : Tensor = aten::mul(%x, %x)
+          %7 : Tensor = aten::mul(%6, %x)
+          return (%7)
+    """
+    return unroll_all(graph, False)
+
+
+loop_unrolling.repeats = "what is left of the eights is a loop that can be unrolled again"      # type: ignore[attr-defined]
+
+
+def unroll_all(graph: Graph, constant_only: bool) -> bool:
+    """Both forms of the pass. `constant_only`: loops whose length is a constant, whatever their bodies."""
+    changed = _unroll_block(graph, graph.block, constant_only)
+    if changed:
+        remove_dead_nodes(graph)
+    return changed
+
+
+def _unroll_block(graph: Graph, block: Block, constant_only: bool) -> bool:
+    changed = False
+    for node in list(block):
+        for inner in node.blocks:
+            changed = _unroll_block(graph, inner, constant_only) or changed
+        if not counts_rounds(node):
+            continue
+        rounds = constant(node.inputs[0])
+        fits = rounds.__class__ is int if constant_only else size_of(node.blocks[0], MAX_BODY + 1) <= MAX_BODY
+        if fits and total_size(node.blocks[0]) * (short(rounds) or FACTOR) <= MAX_NODES:
+            unroll(graph, node)
+            changed = True
+    return changed
+
+
+def counts_rounds(node: Node) -> bool:
+    """Is it a loop without a condition of its own?"""
+    return node.kind in LOOP_KINDS and len(node.blocks) == 1 and len(node.inputs) == len(node.outputs) + 2 \
+        and constant(node.inputs[1]) is True and constant(node.blocks[0].outputs[0]) is True
+
+
+def short(rounds: object) -> int | None:
+    """The number of rounds where it is known and small; None elsewhere."""
+    return max(rounds, 0) if isinstance(rounds, int) and not isinstance(rounds, bool) and rounds < MAX_ROUNDS else None
+
+
+def size_of(block: Block, limit: int) -> int:
+    """How many nodes of a block do something, those in its blocks too, each block counting as one more; stops at `limit`."""
+    count = 0
+    for node in block:
+        for inner in node.blocks:
+            count += size_of(inner, limit - count)
+        count += node.kind not in NOT_RUN
+        if count >= limit:
+            return limit
+    return count + 1
+
+
+def total_size(block: Block) -> int:
+    """All nodes of a block."""
+    return 1 + sum(1 for _ in block.walk())
+
+
+def unroll(graph: Graph, loop: Node) -> None:
+    """Write out one loop."""
+    build = Builder(graph)
+    body = loop.blocks[0]
+    if body.inputs[0].has_uses:
+        count_outside(build, loop)
+    rounds = short(constant(loop.inputs[0]))
+    if rounds is not None:
+        values = list(loop.inputs[2:])
+        for _ in range(rounds):
+            values = copy_round(graph, body, values, loop)
+        replace_node(loop, values)
+        return
+    rest = clone_node(loop, {}, None, graph).insert_after(loop)
+    for index, (output, other) in enumerate(zip(loop.outputs, rest.outputs, strict=True)):
+        output.replace_all_uses_with(other)
+        rest.replace_input(index + 2, output)
+    made = Node(loop.kind, loop.inputs)
+    made.tail = loop.tail
+    made.insert_before(loop)
+    inner = made.add_block()
+    for value in body.inputs:
+        inner.add_input(graph.fresh_id(), value.type)
+    values = list(inner.inputs[1:])
+    condition = body.outputs[0]
+    for _ in range(FACTOR):
+        values = copy_round(graph, body, values, inner.return_node)
+    inner.set_outputs((condition if not body.contains(condition.node) else
+                       clone_node(condition.node, {}, inner, graph).output, *values))
+    for value in loop.outputs:
+        made.add_output(graph.fresh_id(), value.type)
+    length = loop.inputs[0]
+    replace_node(loop, made.outputs)
+    build.before(made)
+    eights = build.call("aten::__round_to_zero_floordiv", length, FACTOR, type=types.INT)
+    made.replace_input(0, eights)
+    done = build.call("aten::mul", eights, FACTOR, type=types.INT)
+    rest.replace_input(0, build.call("aten::sub", length, done, type=types.INT))
+
+
+def copy_round(graph: Graph, body: Block, values: list[Value], before: Node) -> list[Value]:
+    """Copies of a body's nodes in front of a node; gives what is carried on."""
+    mapping = dict(zip(body.inputs[1:], values, strict=True))
+    for node in body:
+        clone_node(node, mapping, None, graph).insert_before(before)
+    return [mapping.get(value, value) for value in body.outputs[1:]]
+
+
+def count_outside(build: Builder, loop: Node) -> None:
+    """Carry the number of the round as a value of its own, so that both loops can go on counting."""
+    graph, body = build.graph, loop.blocks[0]
+    start = build.before(loop).constant(0)
+    loop.set_inputs((*loop.inputs[:2], start, *loop.inputs[2:]))
+    loop.outputs = (loop.add_output(graph.fresh_id(), types.INT), *loop.outputs[:-1])
+    counter = body.add_input(graph.fresh_id(), types.INT)
+    carried = body.inputs[:-1]
+    body.param_node.outputs = (carried[0], counter, *carried[1:])
+    carried[0].replace_all_uses_with(counter)
+    following = build.at_end(body).call("aten::add", counter, 1, type=types.INT)
+    body.set_outputs((body.outputs[0], following, *body.outputs[1:]))
+
+

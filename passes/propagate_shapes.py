@@ -1,0 +1,275 @@
+"""Types of tensors from those of the inputs."""
+from __future__ import annotations
+
+from irtool.ir import types
+from irtool.ir.builder import Builder
+from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, has_side_effects
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.schema import schema_of
+from irtool.ir.shapes import broadcast
+from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
+from irtool.passes.erase_shapes import without_shapes
+from irtool.passes.shape_facts import NAMES, Facts, dimensioned, is_complete, with_dtype, with_sizes
+from irtool.passes.shape_rules import COMPLETE, EXPANDED, RULES
+
+NUMBERS = frozenset(f"aten::{name}" for name in "Bool Int Float ScalarImplicit FloatImplicit IntImplicit ComplexImplicit Complex".split())
+"""Kinds that give numbers, whose types are what they are."""
+NUMBER_DTYPES = {"int": "int64", "bool": "int64", "float": "float64", "complex": "complex128"}
+
+
+def propagate_shapes(graph: Graph) -> bool:
+    """Work out dtype, device and, as far as is known, sizes of each tensor from the types of the graph's inputs and its constants.
+
+    Comparisons, and the few others that want operands of one shape, get `aten::expand` where sizes are known to differ, as in torch.
+    What is not known is said to be a plain tensor.
+
+    before:
+        graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu),
+              %w : Float(3, 4, strides=[4, 1], requires_grad=0, device=cpu)):
+          %2 : Tensor = aten::mm(%x, %w)
+          %3 : Tensor = aten::relu(%2)
+          return (%3)
+
+    after:
+        graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu),
+              %w : Float(3, 4, strides=[4, 1], requires_grad=0, device=cpu)):
+          %2 : Float(2, 4, strides=[4, 1], device=cpu) = aten::mm(%x, %w)
+          %3 : Float(*, *, device=cpu) = aten::relu(%2)
+          return (%3)
+    """
+    if not graph.dialect.tensor_options:
+        return False
+    sweep = Sweep(graph)
+    sweep.block(graph.block, True)
+    return sweep.changed
+
+
+class Sweep:
+    """One sweep, in order; loops go round until nothing changes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.plain = spell(types.TENSOR, graph.dialect)
+        self.before = {value: value.type for value in graph.values()}
+        self.is_expanded = False
+
+    @property
+    def changed(self) -> bool:
+        """Does the graph differ from what it was?"""
+        return self.is_expanded or any(value.type is not self.before.get(value) for value in self.graph.values())
+
+    def block(self, block: Block, may_expand: bool) -> None:
+        """The nodes of a block."""
+        for node in list(block):
+            self.visit(node, may_expand)
+
+    def set(self, value: Value, type: Type) -> None:
+        """Give a value a type, in the words of the dialect."""
+        if type is not value.type:
+            value.type = spell(type, self.graph.dialect)
+
+    def unshape(self, node: Node) -> None:
+        """Nothing is known of a node's results."""
+        for value in node.outputs:
+            self.set(value, without_shapes(value.type, self.plain))
+
+    # -- nodes
+    def visit(self, node: Node, may_expand: bool) -> None:
+        """One node."""
+        special = SPECIAL.get(node.kind)
+        if node.kind in IF_KINDS and len(node.blocks) == 2:
+            self.branch(node, may_expand)
+        elif node.kind in LOOP_KINDS and len(node.blocks) == 1:
+            self.loop(node)
+        elif special is not None:
+            special(self, node)
+        elif node.kind not in NUMBERS and not has_side_effects(node):
+            self.operator(node, may_expand)
+
+    def operator(self, node: Node, may_expand: bool) -> None:
+        """A declared operator."""
+        schema = schema_of(node)
+        if schema is None or schema.is_vararg:
+            return
+        operands: list[TensorType] = []
+        for place, argument in enumerate(schema.arguments):
+            if isinstance(argument.type, ListType) and isinstance(argument.type.element, TensorType):
+                return
+            if isinstance(argument.type, TensorType):
+                type = node.inputs[place].type if place < len(node.inputs) else None
+                if not isinstance(type, TensorType):
+                    return
+                operands.append(type)
+        facts = Facts(node, schema, operands)
+        whole = all(map(is_complete, operands))
+        if whole:
+            rule = COMPLETE.get(schema.name)
+            if rule is not None and may_expand and schema.name in EXPANDED:
+                facts = self.expanded(node, facts)
+            found = rule(facts) if rule is not None else None
+            if found is not None:
+                self.take(node, found)
+                return
+            self.unshape(node)
+        rule = RULES.get(schema.name)
+        found = rule(facts) if rule is not None else None
+        if found is not None:
+            self.take(node, found)
+
+    def take(self, node: Node, found: list[TensorType]) -> None:
+        """A rule has told the types of the tensors among the results."""
+        for value, type in zip([each for each in node.outputs if isinstance(each.type, TensorType)], found, strict=False):
+            self.set(value, type)
+
+    def expanded(self, node: Node, facts: Facts) -> Facts:
+        """The operands brought to one shape by nodes of their own."""
+        shapes = [type.shape for type in facts.types[:2]]
+        sizes = broadcast([shape for shape in shapes if shape is not None])
+        if sizes is None or all(shape == sizes for shape in shapes):
+            return facts
+        build = Builder(self.graph).before(node)
+        for slot, type in enumerate(facts.types[:2]):
+            if type.shape == sizes:
+                continue
+            made = build.call("aten::expand", node.inputs[slot], list(sizes), implicit=False)
+            node.replace_input(slot, made)
+            self.operator(made.node, False)
+            self.is_expanded = True
+        return Facts(node, facts.schema, [value.type for value in node.inputs[:2] if isinstance(value.type, TensorType)])
+
+    # -- control flow
+    def branch(self, node: Node, may_expand: bool) -> None:
+        """An `If` gives what both branches have in common."""
+        for inner in node.blocks:
+            self.block(inner, may_expand)
+        for value, first, second in zip(node.outputs, node.blocks[0].outputs, node.blocks[1].outputs, strict=False):
+            self.set(value, join(first.type, second.type) or value.type)
+
+    def loop(self, node: Node) -> None:
+        """What is carried has what it starts with and what each round gives in common."""
+        body = node.blocks[0]
+        carried = body.inputs[1:]
+        for value, given in zip(carried, node.inputs[2:], strict=False):
+            self.set(value, given.type)
+        for _ in range(2 + 4 * len(carried)):       # each round forgets something or is the last
+            self.block(body, False)
+            before = [value.type for value in carried]
+            for value, given in zip(carried, body.outputs[1:], strict=False):
+                self.set(value, join(value.type, given.type) or value.type)
+            if all(value.type is old for value, old in zip(carried, before, strict=True)):
+                break
+        self.block(body, True)
+        for value, inner in zip(node.outputs, carried, strict=False):
+            self.set(value, inner.type)
+
+    # -- kinds with a rule of their own
+    def constant(self, node: Node) -> None:
+        """A tensor constant is as its literal."""
+        literal = constant(node.output) if len(node.outputs) == 1 else NOT_CONSTANT
+        declared = node.outputs[0].type if node.outputs else None
+        if isinstance(literal, TensorLiteral) and isinstance(declared, TensorType):
+            literal = literal.with_type(declared.dtype, declared.shape)
+            if literal.shape is not None and literal.dtype is not None and literal.has_data:
+                self.set(node.output, tensor_type(literal.dtype, literal.shape, declared.strides or contiguous_strides(literal.shape),
+                                                  False, declared.device or "cpu"))
+
+    def number(self, node: Node) -> None:
+        """A number made a tensor."""
+        dtype = NUMBER_DTYPES.get(str(node.inputs[0].type.key))
+        if dtype is not None:
+            self.set(node.output, tensor_type(dtype, (), None, None, "cpu"))
+
+    def construct(self, node: Node) -> None:
+        """A tuple of what is put into it."""
+        if isinstance(node.output.type, types.NamedTupleType):
+            self.set(node.output, types.named_tuple_of(node.output.type.names, [value.type for value in node.inputs]))
+        else:
+            self.set(node.output, types.tuple_of([value.type for value in node.inputs]))
+
+    def unpack(self, node: Node) -> None:
+        """What was put into a tuple."""
+        given = node.inputs[0].type
+        if isinstance(given, types.TupleType) and len(given.elements) == len(node.outputs):
+            for value, type in zip(node.outputs, given.elements, strict=True):
+                self.set(value, type)
+
+    def unwrap(self, node: Node) -> None:
+        """An optional that is known to be there."""
+        given = node.inputs[0].type
+        if not isinstance(given, OptionalType) and types.is_subtype(given, node.output.type):
+            self.set(node.output, given)
+
+    def chunk(self, node: Node) -> None:
+        """Pieces have as many dimensions."""
+        given = node.inputs[0].type
+        if isinstance(given, TensorType):
+            for value in node.outputs:
+                self.set(value, dimensioned(given))
+        else:
+            self.unshape(node)
+
+    def cat(self, node: Node) -> None:
+        """Tensors of one list joined."""
+        made = node.inputs[0].node if node.kind == "aten::cat" else node
+        given = [value.type for value in made.inputs] if made.kind in ("prim::ListConstruct", "prim::FusedConcat") else []
+        operands = [type for type in given if isinstance(type, TensorType)]
+        if not operands or len(operands) != len(given):
+            self.unshape(node)
+            return
+        dtypes = {type.dtype for type in operands}
+        dim = constant(node.inputs[1]) if len(node.inputs) > 1 and node.kind == "aten::cat" else NOT_CONSTANT
+        sizes = joined(operands, dim) if len(dtypes) == 1 and all(map(is_complete, operands)) else None
+        if sizes is not None:
+            self.set(node.output, with_sizes(operands[0], sizes))
+        else:
+            self.set(node.output, with_dtype(dimensioned(operands[0]), operands[0].dtype if len(dtypes) == 1 else None))
+
+    def literal(self, node: Node) -> None:
+        """`aten::tensor` of numbers, or of lists of them."""
+        given: Type = node.inputs[0].type
+        rank = 0
+        while isinstance(given, ListType):
+            given, rank = given.element, rank + 1
+        if isinstance(given, TensorType):
+            if node.kind == "aten::as_tensor":
+                self.operator(node, False)
+            return
+        dtype: str | None = {"int": "int64", "float": "float32", "bool": "bool", "complex": "complex64"}.get(str(given.key))
+        asked = constant(node.inputs[1]) if len(node.inputs) > 1 else None
+        if asked is not None:
+            dtype = NAMES.get(asked) if isinstance(asked, int) else None
+        device = constant(node.inputs[2]) if len(node.inputs) > 2 else None
+        if dtype is None or device is NOT_CONSTANT:
+            self.unshape(node)
+            return
+        if device is None:
+            device = "cpu"
+        self.set(node.output, tensor_type(dtype, (None,) * rank, None, None, device if isinstance(device, str) else None))
+
+
+SPECIAL = {
+    **dict.fromkeys(CONSTANT_KINDS, Sweep.constant), "prim::NumToTensor": Sweep.number, "prim::TupleConstruct": Sweep.construct,
+    "prim::TupleUnpack": Sweep.unpack, "prim::unchecked_unwrap_optional": Sweep.unwrap, "aten::_unwrap_optional": Sweep.unwrap,
+    "prim::ConstantChunk": Sweep.chunk, "aten::cat": Sweep.cat, "prim::FusedConcat": Sweep.cat, "aten::tensor": Sweep.literal,
+    "aten::as_tensor": Sweep.literal,
+}
+
+
+def joined(operands: list[TensorType], dim: object) -> list[int] | None:
+    """The sizes of complete tensors joined along a dimension."""
+    sizes = list(operands[0].shape or ())
+    if not isinstance(dim, int):
+        return None
+    dim = dim + len(sizes) if dim < 0 else dim
+    if not 0 <= dim < len(sizes):
+        return None
+    total = 0
+    for type in operands:
+        shape = type.shape or ()
+        if len(shape) != len(sizes) or any(shape[i] != sizes[i] for i in range(len(sizes)) if i != dim):
+            return None
+        total += shape[dim]
+    sizes[dim] = total
+    return sizes
