@@ -173,7 +173,7 @@ class Plan:
         variant.compile()
         self.latest = variant
 
-    def __call__(self, inputs: Sequence[Any], *, seed: int = 0) -> list[Any]:
+    def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0) -> list[Any]:
         """Run on arrays and Python values; as `irtool.interpret.run`."""
         try:
             key = tuple([(x.dtype, x.shape, x.strides) if type(x) is np.ndarray else type(x) for x in inputs])
@@ -201,10 +201,10 @@ class Plan:
         return [value if type(value) is np.ndarray else delivered(value, declared.type)
                 for value, declared in zip(results, self.graph.outputs, strict=True)]
 
-    def once(self, variant: Variant, values: Sequence[Any], seed: int) -> list[Any]:
-        """One run, with NumPy's warnings off and random numbers from the seed."""
+    def once(self, variant: Variant, values: Sequence[Any], seed: int | None) -> list[Any]:
+        """One run, with NumPy's warnings off and random numbers from the seed (None: from the generator in use)."""
         with np.errstate(all="ignore"):
-            if variant.program is not None and variant.program.is_random:
+            if seed is not None and variant.program is not None and variant.program.is_random:
                 with seeded(seed):
                     return variant.run(values)
             return variant.run(values)

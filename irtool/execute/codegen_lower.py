@@ -6,11 +6,13 @@ those (a list or tuple that nobody changes). A node whose operands' facts are kn
 """
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from irtool.execute.codegen_numbers import Bounds, bounds_of, computed, selected
 from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, is_random, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -50,13 +52,14 @@ class Known:
 class Variable:
     """A value of a run. `roots`: the variables that made the memory it may look into."""
 
-    __slots__ = ("number", "meta", "roots", "constant")
+    __slots__ = ("number", "meta", "roots", "constant", "bounds")
 
     def __init__(self, number: int, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> None:
         self.number = number
         self.meta = meta
         self.roots = frozenset((self,)) if roots is None else roots
         self.constant = constant        # the array, of a constant
+        self.bounds: Bounds | None = None       # of a whole number: the smallest and the largest it can be
 
     def __repr__(self) -> str:
         return f"v{self.number}"
@@ -259,6 +262,9 @@ class Lowering:
                 self.env[node.outputs[0]] = Group([self.env[value] for value in node.inputs], make)
                 return
         items = [self.env[value] for value in node.inputs]
+        if len(node.outputs) == 1 and any(isinstance(item, Variable) and item.bounds is not None for item in items) \
+                and self.number(node, items, into):
+            return
         template = self.template(node, items)
         if template is None:
             self.visit(node, items, into)
@@ -278,6 +284,32 @@ class Lowering:
         if isinstance(value, dict) or (isinstance(value, list) and self.lists_change) or contains_arrays(value):
             return False
         self.env[node.outputs[0]] = Known(value)
+        return True
+
+    def number(self, node: Node, items: list[Item], into: Lowered) -> bool:
+        """A node on whole numbers, or one that selects with such a number. False where it is not known to succeed."""
+        bounds = [item.bounds if isinstance(item, Variable) else bounds_of(item.value) if isinstance(item, Known) else None
+                  for item in items]
+        numbers = [each for each in bounds if each is not None]
+        out = node.outputs[0]
+        if len(numbers) == len(items):
+            found = computed(node.kind, numbers)
+            if found is None or node.attributes:
+                return False
+            variable = self.env[out] = self.variable()
+            variable.bounds = found[1]
+            into.instructions.append(Call(found[0], tuple(items), {}, variable, "number", node))
+            return True
+        x = items[0]
+        if node.kind != "aten::select" or len(items) != 3 or not isinstance(x, Variable) or x.meta is None or bounds[2] is None \
+                or not isinstance(items[1], Known):
+            return False
+        place = selected(x.meta, items[1].value, bounds[2])
+        if place is None:
+            return False
+        variable = self.env[out] = self.variable(place[1], x.roots)
+        index = (*[slice(None)] * place[0], items[2], *[...] * (len(x.meta.shape) == 1))
+        into.instructions.append(Call(operator.getitem, (x, index), {}, variable, "view", node))
         return True
 
     def template(self, node: Node, items: list[Item]) -> Template | None:
@@ -424,6 +456,8 @@ class Lowering:
         while True:
             self.program.variables = begin
             counter = self.variable()
+            if isinstance(limit, Known) and type(limit.value) is int and 0 < limit.value:
+                counter.bounds = (0, limit.value - 1) if bounds_of(limit.value) is not None else None
             carried = []
             for item, meta in zip(start, metas, strict=True):
                 variable = self.variable(meta)

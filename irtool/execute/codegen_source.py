@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen_lower import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit
+from irtool.execute.codegen_numbers import SYMBOLS
 from irtool.execute.codegen_trace import Meta
 from irtool.execute.memory import RECYCLED, WRITES_OUT, Buffer, MemoryPlan, Recycler
 from irtool.ir.graph import Node
@@ -61,14 +62,23 @@ class Source:
         self.held: list[Any] = []               # what those ids belong to
         self.local: dict[Variable, str] = {}
         self.begun: set[int] = set()            # buffers that have been made
+        self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
+        self.first: list[tuple[str, Node]] = []
         inputs = [self.name(variable) for variable in program.inputs]
         self.write(0, f"def plan({', '.join([*inputs, 'work'])}):", None)
         inside = [f"b{buffer.number}" for buffer in memory.inside]
         if inside:
             self.write(1, f"{', '.join(inside)}{',' if len(inside) == 1 else ''} = work", None)
         self.own_constants()
+        begin = len(self.lines)
         self.block(program.body, 1, program.inputs, program.body.results)
         self.write(1, f"return [{', '.join([self.item(item) for item in program.body.results])}]", None)
+        rest = self.lines[begin:], self.nodes[begin:]
+        del self.lines[begin:], self.nodes[begin:]
+        for text, node in self.first:
+            self.write(1, text, node)
+        self.lines += rest[0]
+        self.nodes += rest[1]
         self.text = "\n".join(self.lines) + "\n"
 
     def write(self, depth: int, text: str, node: Node | None) -> None:
@@ -173,7 +183,8 @@ class Source:
         for variable in variables:
             place = self.memory.place.get(variable)
             small = variable.meta is not None and variable.meta.nbytes < SMALL
-            if not small and variable.constant is None and (place is None or place.leaves) and self.name(variable) not in taken:
+            if not small and variable.constant is None and variable not in self.lasting \
+                    and (place is None or place.leaves) and self.name(variable) not in taken:
                 names[self.name(variable)] = None
         if names:
             self.write(depth, f"del {', '.join(names)}", None)
@@ -181,15 +192,24 @@ class Source:
     def call(self, call: Call, depth: int) -> None:
         """One call of NumPy."""
         out, meta = call.out, call.out.meta
-        assert meta is not None
         args = [self.value(each) for each in call.args]
+        if call.way == "number":
+            symbol = SYMBOLS.get(call.function)
+            text = f"{args[0]} {symbol} {args[1]}" if symbol else f"{self.function(call.function)}({', '.join(args)})"
+            self.write(depth, f"{self.name(out)} = {text}", call.node)
+            return
+        assert meta is not None
         if call.way == "into":
             self.write(depth, f"{self.function(call.function)}({', '.join(args)}, {self.out(call, args[0])})", call.node)
             return
         if call.way == "view" or call.way not in WRITES_OUT:
             text = self.expression(call, args)
             is_array = call.way == "view" or meta.shape or call.function in GIVE_ARRAYS
-            self.write(depth, f"{self.name(out)} = {text if is_array else f'asarray({text})'}", call.node)
+            text = f"{self.name(out)} = {text if is_array else f'asarray({text})'}"
+            if depth > 1 and call.way == "view" and self.is_lasting(call):
+                self.first.append((text, call.node))
+            else:
+                self.write(depth, text, call.node)
             return
         buffer = self.memory.place[out]
         place = self.local[out] = f"b{buffer.number}"
@@ -202,9 +222,23 @@ class Source:
             self.write(depth, f"{place} = {self.taker(buffer)}()", call.node)
         self.write(depth, f"{text}, {self.out(call, place)})", call.node)
 
+    def is_lasting(self, call: Call) -> bool:
+        """Is it a view of a place in the arena, and so the same in every round of a loop?"""
+        x = call.args[0]
+        buffer = self.memory.place.get(x)
+        if x not in self.lasting and (buffer is None or buffer.leaves):
+            return False
+        read: set[Variable] = set()
+        reads_of((*call.args, *call.named.values()), read)
+        if read != {x}:
+            return False
+        self.lasting.add(call.out)
+        return True
+
     def out(self, call: Call, place: str) -> str:
         """The argument that says where the result goes."""
-        return f"out={place}" if call.function in KEYWORD_OUT or not isinstance(call.function, np.ufunc) else place
+        by_place = call.function is np.dot or isinstance(call.function, np.ufunc) and call.function not in KEYWORD_OUT
+        return place if by_place else f"out={place}"
 
     def taker(self, buffer: Buffer) -> str:
         """The function that gives memory for a buffer that leaves."""

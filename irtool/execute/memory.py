@@ -176,7 +176,7 @@ class MemoryPlan:
                 if meta is not None:
                     self.own(out, meta)
             return
-        if not isinstance(instruction, Call) or instruction.way in ("view", "into"):
+        if not isinstance(instruction, Call) or instruction.way in ("view", "into", "number"):
             return
         out = instruction.out
         assert out.meta is not None

@@ -162,7 +162,7 @@ class SlotProgram:
                 function(*[read(slots) for read in args], **named, out=slots[place])
             return fill
         out = self.slot(call.out)
-        if call.way == "view":
+        if call.way in ("view", "number"):
             def look(slots: Slots) -> None:
                 slots[out] = function(*[read(slots) for read in args], **named)
             return look

@@ -1,0 +1,313 @@
+"""Compiled plans: what they give is what the interpreter gives, to the bit, errors included; what their source looks like."""
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import irtool
+from irtool.execute.codegen import Plan, compile_plan
+from irtool.execute.codegen_lower import Visit
+from irtool.execute.memory import every
+from irtool.ir.effects import LOOP_KINDS
+from irtool.script import compile_source
+from tests.plan_samples import array, check, difference, input_for
+from tests.script_programs import FOLDER, PROGRAMS, cases, inputs_of
+
+CORPUS = sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt"))
+SOURCES = {program: (FOLDER / f"{program}.py").read_text() for program in PROGRAMS}
+CASES = [(program, name, lines) for program in PROGRAMS for name, lines in cases(program)]
+
+
+def graph_of(text: str) -> irtool.Graph:
+    return irtool.parse(text, filename="g.ir").graph()
+
+
+# -- the same as the interpreter
+@pytest.mark.parametrize("program, name, lines", CASES, ids=[f"{program}-{name}" for program, name, _ in CASES])
+def test_programs(program: str, name: str, lines: list[str]) -> None:
+    graph = compile_source(SOURCES[program], name, f"{program}.py").graph()
+    for line in lines:
+        check(graph, lambda line=line: inputs_of(line))
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=[path.stem for path in CORPUS])
+def test_texts_of_every_year(path: Path) -> None:
+    module = irtool.parse(path.read_text(), filename=path.name)
+    for graph in module.graphs:
+        if any(node.kind in LOOP_KINDS for node in graph.walk()):       # on numbers not meant for it, a loop may never end
+            continue
+        try:
+            inputs = [input_for(value.type, np.random.default_rng(0)) for value in graph.inputs]
+        except (LookupError, TypeError):
+            continue
+        check(graph, lambda inputs=inputs: [each.copy() if isinstance(each, np.ndarray) else each for each in inputs])
+
+
+ONE = ("neg", "exp", "tanh", "sigmoid", "relu", "abs", "sqrt", "cos", "t", "sum", "contiguous", "logical_not")
+TWO = ("add", "mul", "sub", "div", "maximum", "matmul", "lt")
+SHAPES = ((3, 3), (3, 1), (3,), (), (1, 3))
+DTYPES = ("float32", "float64", "int64", "float16", "bool")
+
+
+@st.composite
+def straight_graphs(draw: st.DrawFn) -> tuple[str, list[tuple[str, tuple[int, ...], bool]]]:
+    """A straight line of operators on a few tensors, and the tensors' dtypes, shapes, and whether they lie transposed."""
+    kinds = draw(st.lists(st.tuples(st.sampled_from(DTYPES), st.sampled_from(SHAPES), st.booleans()), min_size=1, max_size=3))
+    lines = [f"graph({', '.join(f'%v{i} : Tensor' for i in range(len(kinds)))}):", "  %one : int = prim::Constant[value=1]()",
+             "  %half : float = prim::Constant[value=0.5]()", "  %zero : int = prim::Constant[value=0]()"]
+    count = len(kinds)
+    for _ in range(draw(st.integers(1, 12))):
+        operand = st.integers(0, count - 1).map("%v{}".format)
+        if draw(st.booleans()):
+            op = draw(st.sampled_from(ONE))
+            more = {"sum": ", %none", "contiguous": ", %zero"}.get(op, "")
+            if op == "sum" and "%none" not in lines[1]:
+                lines.insert(1, "  %none : NoneType = prim::Constant()") if "  %none : NoneType = prim::Constant()" not in lines else None
+            lines.append(f"  %v{count} : Tensor = aten::{op}({draw(operand)}{more})")
+        else:
+            op, second = draw(st.sampled_from(TWO)), draw(st.one_of(operand, st.just("%half")))
+            second = draw(operand) if op in ("maximum", "matmul") else second
+            lines.append(f"  %v{count} : Tensor = aten::{op}({draw(operand)}, {second}{', %one' if op in ('add', 'sub') else ''})")
+        count += 1
+    results = draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=3))
+    results = [*results, count - 1]
+    lines.append(f"  return ({', '.join(f'%v{i}' for i in results)})")
+    return "\n".join(lines) + "\n", kinds
+
+
+@given(straight_graphs())
+def test_straight_graphs(sample: tuple[str, list[tuple[str, tuple[int, ...], bool]]]) -> None:
+    text, kinds = sample
+
+    def inputs() -> list[Any]:
+        generator = np.random.default_rng(1)
+        made = [array(dtype, shape, generator) for dtype, shape, _ in kinds]
+        return [each.T if turned else each for each, (_, _, turned) in zip(made, kinds, strict=True)]
+
+    check(graph_of(text), inputs)
+
+
+def test_kinds_of_inputs_have_functions_of_their_own() -> None:
+    plan = Plan(graph_of("graph(%x : Tensor, %n : int):\n  %y : Tensor = aten::mul(%x, %n)\n  return (%y)\n"))
+    for x in (np.ones((2, 3), np.float32), np.ones((2, 3)), np.ones(3, np.int64), np.ones((3, 2), np.float32).T, np.float32(2), 3.0):
+        for n in (2, True, 5, 2.0, np.int64(4)):
+            for _ in range(3):
+                assert not difference(plan([x, n]), irtool.run(plan.graph, [x, n]))
+    with pytest.raises(irtool.RunError, match="expected 2 inputs"):
+        plan([1])
+
+
+def test_the_same_array_twice_is_the_same_object() -> None:
+    graph = graph_of("graph(%x : Tensor, %y : Tensor):\n  %c : bool = aten::__is__(%x, %y)\n  return (%c)\n")
+    x = np.ones(2)
+    plan = Plan(graph)
+    for _ in range(3):
+        assert plan([x, x]) == [True] and plan([x, x.copy()]) == [False]
+
+
+MESHGRID = """graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %e : Tensor = aten::exp(%x)
+  %l : Tensor[] = prim::ListConstruct(%e, %e)
+  %m : Tensor[] = aten::meshgrid(%l)
+  %a : Tensor, %b : Tensor = prim::ListUnpack(%m)
+  %n : Tensor = aten::neg(%x)
+  %o : Tensor = aten::mul(%n, %n)
+  %p : Tensor = aten::add(%a, %o, %one)
+  return (%p)
+"""
+
+
+def test_what_an_operator_looks_into_is_not_written_over() -> None:
+    check(graph_of(MESHGRID), lambda: [np.arange(3, dtype=np.float32)])
+
+
+def test_results_are_nobody_elses() -> None:
+    """Not the constants', not the arena's, not those of the run before."""
+    graph = graph_of("graph(%x : Tensor):\n  %c : Float(3) = prim::Constant[value= 1  2  3 [ CPUFloatType{3} ]]()\n"
+                     "  %y : Tensor = aten::exp(%x)\n  %z : Tensor = aten::neg(%y)\n  return (%c, %y, %z)\n")
+    plan = Plan(graph)
+    first = [each.copy() for each in plan([np.ones(3)])]
+    for _ in range(3):
+        found = plan([np.ones(3)])
+        assert not difference(found, first)
+        for each in found:
+            each += 100
+    big = np.ones(100_000)
+    kept = [plan([big * i]) for i in range(6)]
+    assert [float(each[1][0]) for each in kept] == [float(np.exp(i)) for i in range(6)]
+
+
+# -- errors
+def test_an_error_names_the_line() -> None:
+    text = "graph(%x : Tensor, %y : Tensor):\n  %a : Tensor = aten::exp(%x)\n  %b : Tensor = aten::mm(%a, %y)\n  return (%b)\n"
+    plan = Plan(graph_of(text))
+    for shape in ((3, 2), (3, 3), (2, 2)):
+        for _ in range(3):
+            with pytest.raises(irtool.RunError, match=r"g.ir:3:3: error: mat1 and mat2 shapes cannot be multiplied"):
+                plan([np.ones((2, 5)), np.ones(shape)])
+
+
+# -- form
+def chain(count: int) -> str:
+    lines = ["graph(%v0 : Tensor, %v1 : Tensor):", "  %one : int = prim::Constant[value=1]()"]
+    for i in range(count):
+        op, more = (("add", ", %one"), ("mul", ""), ("sub", ", %one"), ("maximum", ""))[i % 4]
+        lines.append(f"  %v{i + 2} : Tensor = aten::{op}(%v{i + 1}, %v0{more})")
+    return "\n".join([*lines, f"  return (%v{count + 1})", ""])
+
+
+def test_a_plan_is_readable() -> None:
+    graph = graph_of(chain(4))
+    plan = compile_plan(graph, spec=[np.ones((2, 3), np.float32), ("float32", (2, 3))])
+    assert plan.source == """def plan(v0, v1, work):
+    b0 = add(v1, v0)  # 3
+    multiply(b0, v0, b0)  # 4
+    subtract(b0, v0, b0)  # 5
+    maximum(b0, v0, out=b0)  # 6
+    return [b0]
+"""
+
+
+LOOP = """graph(%x : Float(3, 2), %h : Float(2)):
+  %n : int = prim::Constant[value=3]()
+  %two : int = prim::Constant[value=2]()
+  %zero : int = prim::Constant[value=0]()
+  %true : bool = prim::Constant[value=1]()
+  %r : Float(2) = prim::Loop(%n, %true, %h)
+    block0(%i : int, %c : Float(2)):
+      %back : int = aten::sub(%two, %i)
+      %s : Tensor = aten::select(%x, %zero, %back)
+      %m : Tensor = aten::mul(%s, %c)
+      %odd : bool = aten::eq(%i, %two)
+      %o : Tensor = prim::If(%odd)
+        block0():
+          %t : Tensor = aten::tanh(%m)
+          -> (%t)
+        block1():
+          -> (%m)
+      -> (%true, %o)
+  return (%r)
+"""
+
+
+def test_control_flow_is_pythons() -> None:
+    plan = check(graph_of(LOOP), lambda: [np.arange(6, dtype=np.float32).reshape(3, 2), np.ones(2, np.float32)])
+    assert "for v2 in range(int(3)):" in plan.source and "2 - v2" in plan.source and "else:" in plan.source
+    assert "node" not in plan.source
+
+
+def test_source_holds_no_text_of_the_graph() -> None:
+    evil = '\\"\\n__import__(\'os\').system(\'echo\')#'
+    graph = graph_of(f'graph(%x : Tensor):\n  %s : str = prim::Constant[value="{evil}"]()\n  %y : Tensor = aten::einsum(%s, %x)\n'
+                     "  return (%y, %s)\n".replace("aten::einsum(%s, %x)", "aten::neg(%x)"))
+    plan = check(graph, lambda: [np.ones(2)])
+    names = {node.id for node in ast.walk(ast.parse(plan.source)) if isinstance(node, ast.Name)}
+    assert "system" not in plan.source and not any("import" in name for name in names)
+
+
+def test_deep_blocks_and_long_graphs() -> None:
+    depth = 120
+    lines = ["graph(%c : bool, %x : Tensor):"]
+    for i in range(depth):
+        lines += [f"{'    ' * i}  %y{i} : Tensor = prim::If(%c)", f"{'    ' * i}    block0():"]
+    lines.append(f"{'    ' * depth}  %z : Tensor = aten::neg(%x)")
+    for i in reversed(range(depth)):
+        inner = f"%y{i + 1}" if i + 1 < depth else "%z"
+        lines += [f"{'    ' * i}      -> ({inner})", f"{'    ' * i}    block1():", f"{'    ' * i}      -> (%x)"]
+    check(graph_of("\n".join([*lines, "  return (%y0)", ""])), lambda: [True, np.ones(1)])
+    limit = sys.getrecursionlimit()
+    check(graph_of(chain(3000)), lambda: [np.full(3, 0.5, np.float32), np.full(3, 0.25, np.float32)])
+    assert sys.getrecursionlimit() == limit
+
+
+def test_changed_results_of_operators_are_noticed() -> None:
+    """The shape of nonzero's result is one thing in the first run and another in the next."""
+    graph = graph_of("graph(%x : Tensor):\n  %y : Tensor = aten::nonzero(%x)\n  %z : Tensor = aten::neg(%y)\n"
+                     "  %w : Tensor = aten::mul(%z, %z)\n  return (%w)\n")
+    plan = Plan(graph)
+    for numbers in ((1, 0, 1), (1, 0, 1), (1, 0, 1), (1, 1, 1), (0, 0, 0), (1, 0, 0)):
+        x = np.array(numbers)
+        assert not difference(plan([x]), irtool.run(graph, [x]))
+
+
+def test_pointwise_operators_leave_no_visits() -> None:
+    text = """graph(%x : Tensor, %w : Tensor, %b : Tensor):
+  %none : NoneType = prim::Constant()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %minus : int = prim::Constant[value=-1]()
+  %two : int = prim::Constant[value=2]()
+  %false : bool = prim::Constant[value=0]()
+  %half : float = prim::Constant[value=0.5]()
+  %l : Tensor = aten::linear(%x, %w, %b)
+  %g : Tensor = aten::gelu(%l, %approximate)
+  %p : Tensor = aten::softmax(%g, %minus, %none)
+  %a : Tensor, %c : Tensor = prim::ConstantChunk[chunks=2, dim=1](%p)
+  %s : Tensor = aten::sigmoid(%a)
+  %d : Tensor = aten::dropout(%s, %half, %false)
+  %cat : Tensor[] = prim::ListConstruct(%d, %c)
+  %e : Tensor = aten::cat(%cat, %one)
+  %t : Tensor = aten::transpose(%e, %zero, %one)
+  %size : int = aten::size(%t, %zero)
+  %shape : int[] = prim::ListConstruct(%size, %minus)
+  %v : Tensor = aten::reshape(%t, %shape)
+  %f : Tensor = aten::where(%mask, %v, %zero)
+  return (%f)
+""".replace("  %none :", '  %approximate : str = prim::Constant[value="none"]()\n  %none :').replace(
+        "  %f :", "  %mask : Tensor = aten::gt(%v, %half)\n  %f :")
+
+    def inputs() -> list[Any]:
+        generator = np.random.default_rng(0)
+        return [array("float32", shape, generator) for shape in ((5, 3), (4, 3), (4,))]
+
+    plan = check(graph_of(text), inputs)
+    assert plan.latest is not None and plan.latest.program is not None
+    assert [each.node.kind for each in every(plan.latest.program.body) if isinstance(each, Visit)] == []
+
+
+# -- threads and memory
+def test_threads_share_a_plan() -> None:
+    graph = graph_of(chain(200))
+    plan, failed = Plan(graph), []
+    wanted = [irtool.run(graph, [np.full((4, 5), i / 8, np.float32), np.ones((4, 5), np.float32)]) for i in range(8)]
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            if difference(plan([np.full((4, 5), i / 8, np.float32), np.ones((4, 5), np.float32)]), wanted[i]):
+                failed.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed and len(plan.variants) == 1
+
+
+def test_thousand_runs_leave_nothing() -> None:
+    graph = graph_of(LOOP)
+    plan = Plan(graph)
+    x, h = np.ones((3, 2), np.float32), np.ones(2, np.float32)
+    for _ in range(10):
+        plan([x, h])
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        before, blocks = len(gc.get_objects()), sys.getallocatedblocks()
+        for _ in range(1000):
+            plan([x, h])
+        assert abs(len(gc.get_objects()) - before) < 20 and abs(sys.getallocatedblocks() - blocks) < 200
+    finally:
+        if enabled:
+            gc.enable()
