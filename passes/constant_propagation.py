@@ -90,7 +90,9 @@ class Propagation:
             return
         if len(results) == 1:
             made = self.spell(results[0], node.output.type)
-            if made is not None:
+            if made is None:        # a list of tensors: no text holds it, but what is made of it may be known
+                self.known[node.outputs[0]] = results[0]
+            else:
                 become_constant(node, *made)
                 self.known[node.outputs[0]] = results[0]
                 self.changed = True
@@ -130,7 +132,7 @@ class Propagation:
             found = tensor_type(value.dtype, shape, contiguous_strides(shape), False, "cpu")
             return Attribute(value.text, value), spell(found, self.dialect)
         if isinstance(value, list):
-            if not isinstance(declared, ListType) or any(isinstance(each, (list, tuple)) for each in value):
+            if not isinstance(declared, ListType) or any(isinstance(each, (list, tuple, TensorLiteral)) for each in value):
                 return None
             type: Type = declared
         else:

@@ -144,7 +144,8 @@ def test_every_declared_kind_has_facts() -> None:
 
 
 @pytest.mark.parametrize(("text", "name"), [("Float(2, 3)", "T"), ("Tensor?", "T"), ("int", ""), ("int[]", "int[]"), ("Tensor[]", "T[]"),
-                                            ("(int, str)", ""), ("(int, Tensor)", "(, T)"), ("Any", "?"), ("__torch__.M", "?")])
+                                            ("(int, str)", ""), ("(int, Tensor)", "(, T)"), ("Any", "?"),
+                                            ("__torch__.M", "C(__torch__.M)")])
 def test_memory_classes(text: str, name: str) -> None:
     assert memory_class(parse_type(text)) == name
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 ANYTHING = "?"
 """Memory class of types that may hold anything."""
+GRAD_MODES = "__torch__.torch.autograd.grad_mode."
+"""Classes whose name begins so are context managers that change no tensor."""
 NO_ROOTS: frozenset[Value] = frozenset()
 _classes: dict[Type, str] = {}
 _IMMUTABLE = frozenset(("int", "float", "bool", "complex", "str", "Scalar", "None", "Device", "Function", "Layout", "QScheme", "Stream",
@@ -67,7 +69,9 @@ def _memory_class(type: Type) -> str:
         return ANYTHING if any(memory_class(element) for element in type.elements) else ""
     if isinstance(type, SimpleType):
         return "" if type.key in _IMMUTABLE else "G" if type.key == "Generator" else ANYTHING
-    if isinstance(type, (ClassType, InterfaceType, FutureType, RRefType, AwaitType)):
+    if isinstance(type, ClassType):     # writing an attribute changes objects of that class, no tensor
+        return f"C({type.text})"
+    if isinstance(type, (InterfaceType, FutureType, RRefType, AwaitType)):
         return ANYTHING
     return "" if type.text.startswith("Enum<") else ANYTHING
 
@@ -85,7 +89,7 @@ def contained_classes(type: Type) -> tuple[str, ...]:
         if inner and not isinstance(type, OptionalType):
             out.append(inner)
         out.extend(contained_classes(element))
-    if not type.elements and memory_class(type) == ANYTHING:
+    if not type.elements and (memory_class(type) == ANYTHING or isinstance(type, ClassType)):
         out.append(ANYTHING)
     return tuple(out)
 
@@ -236,6 +240,8 @@ class Aliases:
         for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
             if self.is_written(mine) or self.is_written(yours):
                 return False
+        if kept.kind == "prim::ListUnpack":     # what the two take out is the same; torch keeps both where they may be given back
+            return self._wild.isdisjoint(self._output_roots)
         escaping = [self.escapes(mine) and self.roots(mine) != self.roots(yours)
                     for mine, yours in zip(kept.outputs, dropped.outputs, strict=True)]
         return not (any(escaping) and any(map(self.escapes, dropped.outputs)))
@@ -399,6 +405,12 @@ class Aliases:
             self._make_wild(value)
         self._analyze_blocks(node)
 
+    def _analyze_context(self, node: Node) -> None:
+        """Entering and leaving `with`: the grad modes hold no tensor, other managers may do anything."""
+        if node.inputs and node.inputs[0].type.text.startswith(GRAD_MODES):
+            return self._analyze_extraction(node)
+        return self._analyze_conservatively(node)
+
     def _analyze_blocks(self, node: Node) -> None:
         for block in node.blocks:
             for value in block.inputs:
@@ -523,6 +535,8 @@ _RULES = {
     "prim::ListUnpack": Aliases._analyze_extraction,
     "prim::GetAttr": Aliases._analyze_extraction,
     "prim::SetAttr": Aliases._analyze_set_attribute,
+    "prim::Enter": Aliases._analyze_context,
+    "prim::Exit": Aliases._analyze_context,
     "prim::unchecked_cast": Aliases._analyze_views,
     "prim::ConstantChunk": Aliases._analyze_selection,
     "prim::profile": Aliases._analyze_views,

@@ -1,6 +1,7 @@
 """Operators on constants, for passes that compute ahead: numbers, strings, lists and tuples, without NumPy where that can be.
 
-Tensors of one element take part, as `TensorLiteral`s that know their dtype and shape; larger ones do not, for no text holds them.
+Tensors take part as `TensorLiteral`s that know their dtype and shape, as long as their text holds all their digits: one element, or
+a few numbers that torch's dump does not round.
 """
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
+from irtool.ir.tensor_dump import SHOWN, literal_of
 from irtool.ir.tensor_literal import TensorLiteral
 
 if TYPE_CHECKING:
@@ -33,6 +35,15 @@ prim::CreateObject prim::GetAttr prim::AutogradAnyNonZero prim::AnyDefined prim:
 """.split())
 """Kinds whose result is not what their operands say, or no value that a constant can hold."""
 
+_MAKERS = frozenset(f"aten::{name}" for name in """
+arange linspace logspace range eye full full_like zeros ones zeros_like ones_like new_zeros new_ones new_full tril_indices triu_indices
+vander repeat repeat_interleave tile expand broadcast_to one_hot bincount pad constant_pad_nd bartlett_window blackman_window
+hamming_window hann_window kaiser_window histc cartesian_prod combinations outer kron resize diag diag_embed
+""".split())
+"""Kinds whose results may be much larger than their operands."""
+_UNFIXED = frozenset(f"aten::{name}" for name in "empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
+"""Kinds that give whatever memory held."""
+
 _ALWAYS: dict[str, list[Any]] = {"aten::is_scripting": [True]}
 """Kinds without operands that always give the same."""
 
@@ -40,7 +51,7 @@ _ALWAYS: dict[str, list[Any]] = {"aten::is_scripting": [True]}
 def is_foldable(kind: str) -> bool:
     """May a node of this kind be replaced by what it gives, as far as the kind alone tells?"""
     facts = facts_of(kind)
-    return (kind.startswith(("aten::", "prim::")) and kind not in _NOT_FOLDED
+    return (kind.startswith(("aten::", "prim::")) and kind not in _NOT_FOLDED and kind not in _UNFIXED
             and not (facts.side_effects or facts.may_write or facts.is_random))
 
 
@@ -61,8 +72,8 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
     if schema is None:
         return None
     if not all(map(_is_plain, values)):
-        values = [_array(value) if isinstance(value, TensorLiteral) else value for value in values]
-        if not all(_is_plain(value) or hasattr(value, "dtype") for value in values):
+        values = [_arrays(value) for value in values]
+        if not all(map(_is_operand, values)):
             return None
     if node.attributes or len(node.inputs) != len(schema.arguments):
         values = _arguments(node, schema, values)
@@ -83,10 +94,27 @@ def _run(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any] | None:
 
 def _is_too_big(kind: str, values: Sequence[Any]) -> bool:
     """Would a short text make a huge value? (`"a" * 10**12`)"""
+    if kind in _MAKERS and _product(values) > MAX_SIZE:
+        return True
     large = [value for value in values if isinstance(value, int) and abs(value) > MAX_SIZE]
     if not large:
         return any(isinstance(value, (str, list, tuple)) and len(value) > MAX_SIZE for value in values)
     return kind in ("prim::rangelist", "aten::pow", "aten::__lshift__") or any(isinstance(value, (str, list)) for value in values)
+
+
+def _product(value: Any) -> float:
+    """How large a tensor these numbers may ask for."""
+    if isinstance(value, (list, tuple)):
+        found = 1.0
+        for each in value:
+            found *= _product(each)
+        return found
+    return max(1.0, abs(float(value))) if isinstance(value, (int, float)) and value == value else 1.0
+
+
+def _is_operand(value: Any) -> bool:
+    """An array, a plain value, or a list of arrays."""
+    return hasattr(value, "dtype") or _is_plain(value) or isinstance(value, list) and all(hasattr(each, "dtype") for each in value)
 
 
 def _is_plain(value: Any) -> bool:
@@ -101,31 +129,62 @@ def _is_plain(value: Any) -> bool:
 
 
 def _array(literal: TensorLiteral) -> Any:
-    """The array of a one-element tensor whose text says all; else None, which no schema takes for a tensor."""
+    """The array of a tensor whose text says all; else the literal, which no schema takes for a tensor.
+
+    Torch's dump of several elements has 4 digits: only whole numbers are sure to be what they were.
+    """
     dtype, shape = literal.dtype, literal.shape
-    if dtype is None or shape is None or len(shape) > 1 or not literal.text.startswith("{") or dtype.startswith(("q", "complex", "bfloat")):
+    if dtype is None or shape is None or not literal.has_data or dtype.startswith(("q", "complex", "bfloat")):
         return literal
     import numpy as np
 
     from irtool.ops.arrays import dtype_named
 
-    return np.full(shape, literal.item(), dtype_named(dtype))
+    if literal.text.startswith("{"):
+        return np.full(shape, literal.item(), dtype_named(dtype))
+    try:
+        numbers = literal.numbers()
+    except Error:
+        return literal
+    if literal.data is None and not all(isinstance(number, int) or isinstance(number, float) and number.is_integer() for number in numbers):
+        return literal
+    return np.array(numbers, dtype_named(dtype)).reshape(shape)
+
+
+def _arrays(value: Any) -> Any:
+    """Literals as arrays, those in a list too."""
+    if isinstance(value, TensorLiteral):
+        return _array(value)
+    return [_array(each) if isinstance(each, TensorLiteral) else each for each in value] if isinstance(value, list) else value
 
 
 def _literal(array: Any) -> Any:
-    """An array of one element as text that reads back exactly; any other array as it is."""
-    if array.size != 1 or array.ndim > 1 or array.dtype.kind not in "biuf" or array.dtype.name == "bfloat16":
+    """An array as text that reads back exactly; as it is when there is none."""
+    if array.size > SHOWN or array.dtype.kind not in "biuf" or array.dtype.name == "bfloat16":
         return array
-    element = array.reshape(())
-    number = float(str(element)) if array.dtype.kind == "f" else element.item()     # the shortest decimal for this precision
-    return TensorLiteral(TensorLiteral.scalar(number).text, str(array.dtype), tuple(array.shape))
+    shape = tuple(array.shape)
+    if array.size == 1:
+        element = array.reshape(())
+        if array.dtype.kind != "f":
+            return TensorLiteral(TensorLiteral.scalar(element.item()).text, str(array.dtype), shape)
+        number = float(str(element))        # the shortest decimal for this precision
+        six = f"{number:g}"     # as torch prints it, if that is all of it: what it cuts off would be lost
+        return TensorLiteral("{" + (six if float(six) == number or number != number else repr(number)) + "}", str(array.dtype), shape)
+    import numpy as np
+
+    literal = literal_of(array.ravel().tolist(), shape, str(array.dtype))
+    try:
+        again = np.array(literal.numbers(), array.dtype).reshape(shape)
+    except (Error, ValueError, OverflowError):
+        return array
+    return literal if again.tobytes() == array.tobytes() else array
 
 
 def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
     """Containers and casts, which have no kernel."""
     kind = node.kind
     if kind == "prim::ListConstruct":
-        return [list(values)] if all(map(_is_plain, values)) else None
+        return [list(values)] if all(map(_is_plain, values)) or all(isinstance(value, TensorLiteral) for value in values) else None
     if kind == "prim::TupleConstruct":
         return [tuple(values)] if all(map(_is_plain, values)) else None
     if kind in ("prim::TupleUnpack", "prim::ListUnpack"):
