@@ -10,6 +10,7 @@ wants an array. Lists and dicts have reference semantics, views share memory, in
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -306,12 +307,13 @@ def located(error: Exception, node: Node) -> Error:
 
 
 # -- on arrays
-def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer: Observer | None = None) -> list[Any]:
+def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, observer: Observer | None = None) -> list[Any]:
     """Run a graph (or a Module of one) on NumPy arrays and Python values; gives one Python value per output.
 
     Tensors are arrays of the dtype and shape torch would give, 0-d ones too; a Python number for a tensor input becomes a 0-d array.
     bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch gives
-    views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's).
+    views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the one
+    that is in use.
     Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
     is not there yet, naming it; VerifyError for a graph that fails because it is none.
     """
@@ -327,7 +329,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int = 0, observer
     if any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph)):
         values = copied(values)
     try:
-        with np.errstate(all="ignore"), seeded(seed):
+        with np.errstate(all="ignore"), seeded(seed) if seed is not None else nullcontext():
             results = walk(graph, values, call_node, observer)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if found := violations(graph):      # nobody had verified it, so it need not have a meaning

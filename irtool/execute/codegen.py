@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_lower import NotLowered, Observed, Program, lower
+from irtool.execute.codegen_lower import NotLowered, Observed, lower
+from irtool.execute.codegen_program import Program
 from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.codegen_trace import Meta, fresh_meta, meta_of
 from irtool.execute.memory import MemoryPlan, MemoryReport, Workspace

@@ -27,7 +27,7 @@ from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
 from irtool.ops.arrays import seeded
-from irtool.values import accept, copied, delivered
+from irtool.values import accept, delivered
 
 
 class Counters:
@@ -83,10 +83,7 @@ class Executor:
         The caller's arrays are never modified; outputs may be views of inputs where torch gives views. Raises RunError for wrong inputs
         and for what torch would raise, UnsupportedError for an operator that is not there yet.
         """
-        values = self.accepted(inputs)
-        with np.errstate(all="ignore"), seeded(seed):
-            results = self.execute(values)
-        return self.delivered(results)
+        return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
         """Gradients of the inputs named by `wrt`, as `irtool.vjp` gives them: None where no gradient can reach.
@@ -123,11 +120,14 @@ class Executor:
         """The outputs as callers get them."""
         return [delivered(result, declared.type) for result, declared in zip(results, self.graph.outputs, strict=True)]
 
-    def execute(self, values: list[Any]) -> list[Any]:
-        """Run on values that have been accepted."""
+    def execute(self, values: list[Any], seed: int | None = None) -> list[Any]:
+        """Run on values that have been accepted; random numbers come from `seed`, or from the generator in use."""
         plan = self.get_plan(values, ())
         _last.graph = weakref.ref(plan.graph)
-        return plan.run(copied(values) if self.writes else values)
+        if seed is None or not plan.is_random:
+            return plan.code(values)
+        with seeded(seed):
+            return plan.code(values)
 
     def run_on_tape(self, values: Sequence[Any], records: bool) -> list[Any]:
         """Run on values that may be Variables; with `records`, what they need for gradients is remembered and outputs are Variables."""

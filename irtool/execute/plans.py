@@ -6,33 +6,34 @@ which makes its plans when the first gradients come in and it is known which of 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from irtool.execute.argument_spec import ArgumentSpec
+from irtool.execute.codegen import compile_plan
 from irtool.execute.differentiable import Differentiable, Versions
 from irtool.execute.dtypes import may_mix, observed_dtypes
-from irtool.execute.gradients import is_construct, without_write
+from irtool.execute.gradients import is_construct
 from irtool.execute.phases import Phases, Told
 from irtool.execute.recording import Recording, Step, alone, functional
-from irtool.interpret import walk
+from irtool.interpret import all_nodes
+from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS
-from irtool.ir.effects import node_may_write
+from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.types import TensorType
-from irtool.ops.call import call_node
 from irtool.passes import BY_NAME
 from irtool.script.reach import holds_tensors
 from irtool.script.reverse import Reverse, differentiate_graph
+from irtool.script.writes import without_writes
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
 
-Runner = Callable[[Sequence[Any]], list[Any]]
 GROUP_KINDS = frozenset(("prim::DifferentiableGraph", "prim::GraphExecutor"))
 
 
@@ -58,7 +59,7 @@ class Options:
 class ExecutionPlan:
     """A graph made for one spec, and what runs it. May be shared by threads."""
 
-    __slots__ = ("graph", "spec", "writes", "differentiables", "options", "_code", "_owner", "_steps", "_lock")
+    __slots__ = ("graph", "spec", "writes", "is_random", "differentiables", "options", "_code", "_owner", "_steps", "_lock")
 
     def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
                  differentiables: dict[Node, Differentiable] | None = None) -> None:
@@ -67,16 +68,20 @@ class ExecutionPlan:
         self.differentiables = differentiables or {}
         self.options = owner.options
         self.writes = writes(graph)
+        self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
         self._owner = owner
-        self._code: Runner | None = None
+        self._code: Code | None = None
         self._steps: dict[Any, Step] = {}
         self._lock = Lock()
 
-    def run(self, values: Sequence[Any]) -> list[Any]:
-        """The outputs, nothing remembered."""
+    @property
+    def code(self) -> Code:
+        """What runs the graph when nothing has to be remembered."""
         if self._code is None:
-            self._code = code(self.graph, self.options)
-        return self._code(values)
+            with self._lock:
+                if self._code is None:
+                    self._code = Code(self.graph, self.options)
+        return self._code
 
     def record(self, values: list[Any]) -> list[Any]:
         """The outputs for values that may be Variables, on the tape."""
@@ -102,28 +107,23 @@ class ExecutionPlan:
         return step
 
 
-def all_nodes(graph: Graph) -> list[Node]:
-    """Nodes of the graph, of its blocks and of the graphs its nodes own."""
-    found: list[Node] = []
-    graphs = [graph]
-    while graphs:
-        for node in graphs.pop().walk():
-            found.append(node)
-            graphs += node.graphs.values()
-    return found
-
-
 def writes(graph: Graph) -> bool:
     """May it write into memory that it did not make?"""
     return any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph))
 
 
-def code(graph: Graph, options: Options) -> Runner:
-    """What runs a graph on values that have been accepted."""
-    def run(values: Sequence[Any]) -> list[Any]:
-        return walk(graph, list(values), call_node)
+class Code:
+    """Runs a graph: compiled, or interpreted where nothing is optimised. Random numbers come from the generator in use."""
 
-    return run
+    __slots__ = ("graph", "plan")
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph = graph
+        self.plan = compile_plan(graph, backend=options.backend) if options.optimize else None
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """The outputs. Operands are copied first where the graph writes."""
+        return interpret(self.graph, values, seed=None) if self.plan is None else self.plan(values, seed=None)
 
 
 # -- plans
@@ -152,14 +152,13 @@ def differentiable(owner: Executor, pair: Reverse, phases: Phases | None) -> Dif
     if phases is not None:
         phases.differentiable(pair.f)
         phases.without_gradients(pair.f)
-    return Differentiable(pair, code(pair.f, owner.options), owner.nested(pair.df))
+    return Differentiable(pair, Code(pair.f, owner.options), owner.nested(pair.df))
 
 
 def as_one(owner: Executor, phases: Phases, graph: Graph, flags: Sequence[bool],
            values: Sequence[Any]) -> dict[Node, Differentiable] | None:
     """All of a graph as one node with a gradient; what only puts the results together stays outside. None where that cannot be."""
-    for node in list(graph.block):
-        without_write(graph, node)
+    without_writes(graph, list(graph.block))
     ending = set(trailing(graph))
     body = [node for node in graph.block if node not in ending and node.kind not in CONSTANT_KINDS]
     if not body:
