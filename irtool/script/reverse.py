@@ -31,7 +31,7 @@ from irtool.script.recompute import choose_captures
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 from irtool.script.saving import context_of, take_apart
-from irtool.script.writes import is_refused, is_rewritable, without_writes
+from irtool.script.writes import is_rewritable, without_writes, writers_for_good
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
@@ -88,7 +88,7 @@ class Differentiator(Captures):
         self.block = self.df.block
         """Where nodes of df go."""
         self.copies: dict[Value, Value] = {}
-        """Copy of a list of f -> the list, which changes afterwards."""
+        """Copy of a list of f -> the list, which changes."""
         self.lengths: dict[Value, Value] = {}
         """List of f -> its length, asked for once."""
         self.codes: dict[Value, Value] = {}
@@ -105,6 +105,10 @@ class Differentiator(Captures):
                 given = self.new_input(value)
                 self.vjps.append((index, given))
                 self.add_gradient(value, given)
+        for node in writers_for_good(f):
+            if node.outputs[0] in self.needs:
+                error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
+                raise self.located(error, node)
         self.sweep(f.block)
         output_vjps = []
         for index, value in enumerate(f.inputs):
@@ -173,9 +177,6 @@ class Differentiator(Captures):
         """The nodes of a block of f, last one first."""
         for node in reversed(block):
             if any(value in self.needs for value in node.outputs) or any(value in self.needs for value in self.changes.at.get(node, ())):
-                if is_refused(node):
-                    raise self.located(UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet"),
-                                       node)
                 self.visit(node)
 
     def visit(self, node: Node) -> None:
@@ -430,13 +431,15 @@ class Differentiator(Captures):
             region.destroy()
         for target, output in handed:
             self.add_gradient(target, output)
+            if target in self.copies:
+                self.add_gradient(self.copies[target], output)
 
     def pieces(self, argument: Item, slot: Item) -> list[tuple[Item, Item]]:
         """An argument with its gradient; of a list put together in the graph, each element with its own."""
         if slot == NONE or isinstance(argument, Known):
             return []
         if not isinstance(argument, Items):
-            return [(self.copies.get(argument, argument), slot)]
+            return [(argument, slot)]
         found = elements(slot)
         if found is None:
             assert isinstance(slot, Value)
@@ -470,11 +473,13 @@ class Differentiator(Captures):
         return schema, found
 
     def steady(self, value: Value, node: Node) -> Item:
-        """What is known of an operand; of a list that changes later, a copy of what it is now."""
-        if not self.changes.is_changed(value) or not self.changes.changes_after(value, node):
+        """What is known of an operand; of a list that changes, a copy of what it is now, which may be saved."""
+        if not self.changes.is_changed(value):
             return item_of(value)
         copy = Builder(self.f).before(node).node("aten::list", (value,), output_types=(value.type,)).output
         self.copies[copy] = value
+        if value in self.needs:
+            self.needs.add(copy)
         return copy
 
     def results_of(self, node: Node, schema: Schema) -> list[Item]:

@@ -250,6 +250,8 @@ def fill(d: Differentiator, gradients: Value, like: Value) -> Value:
     """In a region: the gradient of a list that an operator gave, with zeros for the elements that have none."""
     if is_whole(d, gradients):
         return gradients
+    if d.changes.is_changed(like):      # of what it is now
+        like = Builder(d.f).after(like.node).node("aten::list", (like,), output_types=(like.type,)).output
     likes = d.take(like)
     whole = d.build.construct_list((), d.tensor)
     count = d.build.node("aten::len", (gradients,), output_types=(types.INT,)).output

@@ -1,0 +1,83 @@
+"""Operators that write into their operand, as those that do not: what they overwrite may be needed for gradients."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from irtool.ir.alias import Aliases
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.effects import IF_KINDS, node_may_write
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.schema import schema_of, schemas
+from irtool.ir.types import TensorType
+from irtool.script.gradients import has_own_formula
+
+
+def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
+    """`relu_(x)` becomes `relu(x)` wherever that can be had, in blocks too; of `wanted` nodes only, where they are given."""
+    for node in list(graph.walk()) if wanted is None else wanted:
+        without_write(graph, node)
+
+
+def without_write(graph: Graph, node: Node) -> None:
+    """`relu_(x)` is `relu(x)` where every later reader of x may as well read the result: x is nobody's view and has no views."""
+    if not is_rewritable(node) or not is_alone(graph, node.inputs[0], node):
+        return
+    target = node.inputs[0]
+    before = schema_of(node)
+    node.kind = node.kind[:-1]
+    after = schema_of(node)
+    if before is not None and after is not None and len(before.arguments) == len(node.inputs) == len(after.arguments):
+        names = {argument.name: value for argument, value in zip(before.arguments, node.inputs, strict=True)}
+        if names.keys() == after.positions.keys():      # polygamma(n, x) is x.polygamma_(n)
+            node.set_inputs([names[argument.name] for argument in after.arguments])
+    for user, slot in list(target.uses):
+        if user is not node and is_later(user, node):
+            user.replace_input(slot, node.output)
+
+
+def is_rewritable(node: Node) -> bool:
+    """Does it write into its first operand, give that back, and is there an operator that does the same without writing?"""
+    return node.kind.endswith("_") and not node.kind.endswith("__") and len(node.inputs) > 0 and len(node.outputs) == 1 \
+        and node_may_write(node) and bool(schemas(node.kind[:-1]))
+
+
+def is_later(user: Node, node: Node) -> bool:
+    """Does `user`, a reader of a value of the block in which `node` stands, come behind it?"""
+    while user.owner is not node.owner:
+        owner = user.owner_block.owning_node
+        if owner is None:
+            return True
+        user = owner
+    return user.kind == "prim::Return" or user is not node and node.before_in_block(user)
+
+
+def is_alone(graph: Graph, value: Value, node: Node) -> bool:
+    """Does nobody read the memory of a value of the same block, behind `node`, but through this value and the node's result?"""
+    block = node.owner_block
+    if value.node.owner is not block:
+        return False
+    aliases = Aliases(graph)
+    return not any(aliases.may_alias(value, other) for other in graph.values()
+                   if other is not value and other is not node.output and isinstance(other.type, TensorType)
+                   and (not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses)))
+
+
+def writers_for_good(graph: Graph) -> Iterator[Node]:
+    """The nodes that write into tensors, but for those in branches that are known never to be taken."""
+    blocks = [graph.block]
+    while blocks:
+        for node in blocks.pop():
+            if writes_for_good(node):
+                yield node
+            if node.kind in IF_KINDS and len(node.blocks) == 2 and is_constant(node.inputs[0]):
+                blocks.append(node.blocks[0 if constant(node.inputs[0]) else 1])
+            else:
+                blocks.extend(node.blocks)
+
+
+def writes_for_good(node: Node) -> bool:
+    """Does it write into a tensor, without a formula of its own for that?"""
+    if node.blocks or not node.outputs or not node.inputs or not isinstance(node.inputs[0].type, TensorType) or not node_may_write(node):
+        return False
+    schema = schema_of(node)
+    return schema is not None and schema.is_mutable and not has_own_formula(schema)
