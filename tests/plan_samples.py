@@ -56,7 +56,8 @@ def difference(a: Any, b: Any) -> str:
             return f"{a.dtype}{a.shape} and {b.dtype}{b.shape}"
         if a.size and a.strides != b.strides:
             return f"strides {a.strides} and {b.strides}"
-        alike = np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes() or np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+        alike = np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+        alike = alike or np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
         return "" if alike else f"{a} and {b}"
     if isinstance(a, list | tuple):
         if len(a) != len(b):

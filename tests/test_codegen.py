@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.execute.codegen import Plan, compile_plan
-from irtool.execute.codegen_lower import Visit
+from irtool.execute.codegen_program import Visit
 from irtool.execute.memory import every
 from irtool.ir.effects import LOOP_KINDS
 from irtool.script import compile_source

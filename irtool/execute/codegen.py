@@ -33,6 +33,8 @@ from irtool.values import accept, copied, delivered
 Runner = Callable[[Sequence[Any]], list[Any]]
 HARMLESS = frozenset(("prim::RaiseException",))
 """Side effects that may be had twice."""
+MAX_VARIANTS = 64
+"""Kinds of inputs for which one plan keeps functions."""
 _serial = itertools.count()
 
 
@@ -218,6 +220,8 @@ class Plan:
         """A new one, for these inputs."""
         metas = [meta_of(value) if type(value) is np.ndarray else None for value in values]
         variant = Variant(self.graph, metas, all(a is b for a, b in zip(inputs, values, strict=True)))
+        while len(self.variants) >= MAX_VARIANTS:       # the oldest goes, and its memory
+            self.variants.pop(next(iter(self.variants)), None)
         return self.variants.setdefault(key, variant)
 
     def prepare(self, variant: Variant) -> None:

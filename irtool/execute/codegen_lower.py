@@ -12,7 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_numbers import Bounds, bounds_of, computed, selected
+from irtool.execute.codegen_numbers import bounds_of, computed, selected
+from irtool.execute.codegen_program import (
+    Branch,
+    Call,
+    Group,
+    Item,
+    Known,
+    Lowered,
+    Program,
+    Repeat,
+    Variable,
+    Visit,
+    is_there,
+    leaves,
+    meta_of_item,
+    operand_of,
+    roots_of,
+)
 from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, is_random, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -38,130 +55,6 @@ prim::None prim::Undefined prim::AutogradZero prim::TensorToNum prim::Int prim::
 
 class NotLowered(Exception):
     """The graph is too deep or too large for a plan, or holds what only the interpreter runs."""
-
-
-class Known:
-    """A value that is the same in every run of the plan. Never an array."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class Variable:
-    """A value of a run. `roots`: the variables that made the memory it may look into."""
-
-    __slots__ = ("number", "meta", "roots", "constant", "bounds")
-
-    def __init__(self, number: int, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> None:
-        self.number = number
-        self.meta = meta
-        self.roots = frozenset((self,)) if roots is None else roots
-        self.constant = constant        # the array, of a constant
-        self.bounds: Bounds | None = None       # of a whole number: the smallest and the largest it can be
-
-    def __repr__(self) -> str:
-        return f"v{self.number}"
-
-
-class Group:
-    """A list or tuple whose items are known one by one."""
-
-    __slots__ = ("items", "make")
-
-    def __init__(self, items: Sequence[Item], make: type) -> None:
-        self.items = list(items)
-        self.make = make        # list or tuple
-
-
-Item = Known | Variable | Group
-
-
-class Call:
-    """`out = function(*args, **named)`; `way` as in `codegen_trace.Step`. Arguments: items, tuples of them, plain values."""
-
-    __slots__ = ("function", "args", "named", "out", "way", "node")
-
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], out: Variable, way: str,
-                 node: Node) -> None:
-        self.function = function
-        self.args = args
-        self.named = named
-        self.out = out
-        self.way = way
-        self.node = node
-
-
-class Visit:
-    """A node called as the interpreter calls it: `outs = function(list of args)`; without a sole result a sequence of them."""
-
-    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts")
-
-    def __init__(self, function: Callable[[list[Any]], Any], args: list[Item], outs: list[Variable], node: Node, sole: bool,
-                 keeps: bool) -> None:
-        self.function = function
-        self.args = args
-        self.outs = outs
-        self.node = node
-        self.sole = sole
-        self.keeps = keeps      # what it is given may be held or written after it is done
-        self.facts: list[Meta | None] = []      # of its results, to be checked in each run
-
-
-class Branch:
-    """`if condition`: the results of one of two blocks."""
-
-    __slots__ = ("condition", "blocks", "outs", "node", "tests_none")
-
-    def __init__(self, condition: list[Item], blocks: list[Lowered], outs: list[Variable], node: Node, tests_none: bool) -> None:
-        self.condition = condition      # one item; or, with `tests_none`: is any of them not None?
-        self.blocks = blocks
-        self.outs = outs
-        self.node = node
-        self.tests_none = tests_none
-
-
-class Repeat:
-    """A loop: `carried` begins as `start`, and is what `body` gives behind its condition."""
-
-    __slots__ = ("limit", "condition", "start", "counter", "carried", "body", "node")
-
-    def __init__(self, limit: Item, condition: Item, start: list[Item], counter: Variable, carried: list[Variable], body: Lowered,
-                 node: Node) -> None:
-        self.limit = limit
-        self.condition = condition
-        self.start = start
-        self.counter = counter
-        self.carried = carried      # inside the body, and the loop's results
-        self.body = body
-        self.node = node
-
-
-Instruction = Call | Visit | Branch | Repeat
-
-
-class Lowered:
-    """Instructions in order, and what they give."""
-
-    __slots__ = ("instructions", "results")
-
-    def __init__(self) -> None:
-        self.instructions: list[Instruction] = []
-        self.results: list[Item] = []
-
-
-class Program:
-    """A whole graph, lowered."""
-
-    __slots__ = ("body", "inputs", "variables", "graph", "is_random")
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.body = Lowered()
-        self.inputs: list[Variable] = []
-        self.variables = 0
-        self.is_random = False
 
 
 class Template:
@@ -488,49 +381,6 @@ class Lowering:
         self.block(graph.block, into)
         self.env.update({value: self.env[result] for value, result in zip(node.outputs, graph.outputs, strict=False)})
         self.depth -= 1
-
-
-# -- items
-def operand_of(item: Item) -> tuple[Any] | None:
-    """What stands for an item while a kernel is traced, in a tuple of one; None when nothing does."""
-    if isinstance(item, Known):
-        return (item.value,)
-    if isinstance(item, Variable):
-        return None if item.meta is None else (item.meta,)
-    found = [operand_of(each) for each in item.items]
-    return None if None in found else (item.make([each[0] for each in found if each is not None]),)
-
-
-def leaves(items: Sequence[Item]) -> list[Variable]:
-    """The variables in items, in order."""
-    found: list[Variable] = []
-    for item in items:
-        if isinstance(item, Variable):
-            found.append(item)
-        elif isinstance(item, Group):
-            found += leaves(item.items)
-    return found
-
-
-def roots_of(item: Item) -> frozenset[Variable]:
-    """Whose memory an item may look into."""
-    if isinstance(item, Variable):
-        return item.roots
-    if isinstance(item, Group):
-        return frozenset().union(*[roots_of(each) for each in item.items])
-    return frozenset()
-
-
-def meta_of_item(item: Item) -> Meta | None:
-    """The facts of an item that is an array."""
-    return item.meta if isinstance(item, Variable) else None
-
-
-def is_there(item: Item) -> bool:
-    """Is it certainly not None?"""
-    if isinstance(item, Known):
-        return item.value is not None
-    return isinstance(item, Group) or item.meta is not None
 
 
 def contains_arrays(value: Any) -> bool:

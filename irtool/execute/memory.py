@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_lower import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, roots_of
+from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, roots_of
 from irtool.execute.codegen_trace import Meta, allocated
 
 ALIGNMENT = 64
