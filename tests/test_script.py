@@ -240,3 +240,8 @@ def test_every_function_with_a_mistake_is_reported() -> None:
     with pytest.raises(irtool.ParseError) as caught:
         compile_source("def f(x):\n    return a\n\ndef g(x):\n    return x\n\ndef h(x):\n    return b\n")
     assert [diagnostic.line for diagnostic in caught.value.diagnostics] == [2, 8]
+
+
+def test_one_number_is_a_list_before_another_overload_takes_it() -> None:
+    """As torch has it: `view(-1)` gives a shape, not a dtype."""
+    assert "int[] = prim::ListConstruct" in str(compile_source("def f(x):\n    return x.view(-1)\n"))

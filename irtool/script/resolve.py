@@ -75,7 +75,7 @@ class Resolver:
         used_names: set[str] = set()
         for i, argument in enumerate(schema.arguments):
             if not argument.keyword_only and used < len(given):
-                if convert and (i or not is_method) and self._takes_rest(schema, i, given[used]):
+                if (i or not is_method) and self._takes_rest(schema, i, given[used]):
                     recipes.append(self._list_of_rest(argument, given[used:], variables, convert))
                     used = len(given)
                     continue
