@@ -8,17 +8,16 @@ import numpy as np
 
 from irtool.execute.dtypes import may_mix, observed_dtypes
 from irtool.interpret import run
-from irtool.ir.effects import node_may_write
 from irtool.ir.errors import PassError, RunError, UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Graph, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
-from irtool.ir.schema import schema_of, schemas
-from irtool.ir.types import TensorType, TupleType
+from irtool.ir.types import TupleType
 from irtool.passes.lower_tuples import lower_tuples
 from irtool.script.inlining import MUTATORS
 from irtool.script.reverse import Reverse, differentiate_graph
+from irtool.script.writes import without_writes
 
 CONSTRUCTS = ("prim::TupleConstruct", "prim::ListConstruct")
 
@@ -68,8 +67,7 @@ def prepared(graph: Graph) -> Graph:
     while any(map(is_construct, outputs)):
         outputs = [each for value in outputs for each in (value.node.inputs if is_construct(value) else (value,))]
     f.block.set_outputs(outputs)
-    for node in f.block:
-        without_write(f, node)
+    without_writes(f)
     remove_dead_nodes(f)
     return f
 
@@ -91,39 +89,6 @@ def without_tuples(graph: Graph) -> Graph:
 def is_construct(value: Value) -> bool:
     """Is it a tuple or list put together by one node, to which nothing is added afterwards?"""
     return value.node.kind in CONSTRUCTS and not any(user.kind in MUTATORS for user, _ in value.uses)
-
-
-def without_write(graph: Graph, node: Node) -> None:
-    """`relu_(x)` is `relu(x)` where every later reader of x may as well read the result: x is nobody's view and has no views."""
-    if not node.kind.endswith("_") or node.kind.endswith("__") or not node.inputs or not node_may_write(node):
-        return
-    if not schemas(node.kind[:-1]):
-        return
-    target = node.inputs[0]
-    if not is_alone(target, node) or len(node.outputs) != 1:
-        return
-    before = schema_of(node)
-    node.kind = node.kind[:-1]
-    after = schema_of(node)
-    if before is not None and after is not None and len(before.arguments) == len(node.inputs) == len(after.arguments):
-        names = {argument.name: value for argument, value in zip(before.arguments, node.inputs, strict=True)}
-        if names.keys() == after.positions.keys():      # polygamma(n, x) is x.polygamma_(n)
-            node.set_inputs([names[argument.name] for argument in after.arguments])
-    for user, slot in target.uses:
-        if user is not node and (user.owner is not node.owner or user.kind == "prim::Return" or node.before_in_block(user)):
-            user.replace_input(slot, node.output)
-
-
-def is_alone(value: Value, node: Node) -> bool:
-    """Does nothing else share the memory of a value?"""
-    from irtool.ir.alias import Aliases
-
-    graph = node.graph
-    if graph is None or value.node.owner is not node.owner:
-        return False
-    aliases = Aliases(graph)
-    return not any(aliases.may_alias(value, other) for other in graph.values()
-                   if other is not value and other is not node.output and isinstance(other.type, TensorType))
 
 
 def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0) -> tuple[list[Any], dict[int, Any]]:

@@ -1,0 +1,59 @@
+"""Gradients of operators that write into their operand: they become those that do not, or are refused, never ignored."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool import PassManager
+from irtool.script.front import compile_source
+
+PROGRAMS = {
+    "a chain": "def f(x, y):\n    a = x * y\n    b = a.tanh_()\n    a.mul_(y)\n    return a + b * x\n",
+    "nobody reads the result": "def f(x, y):\n    z = x * 2\n    z.mul_(y)\n    return z\n",
+    "in a branch": "def f(x, y):\n    a = x * y\n    if bool(x.sum() < 100):\n        b = a + 1\n        b.sigmoid_()\n        a = b * b\n"
+                   "    a.tanh_()\n    return a\n",
+    "behind a branch that reads it": "def f(x, y):\n    a = x * y\n    if bool(x.sum() < 100):\n        b = a * 3\n"
+                                     "    else:\n        b = a\n"
+                                     "    c = b + a\n    c.exp_()\n    return c * b\n",
+    "in a branch that is never taken": "def f(x, y):\n"
+                                       "    return y * torch.nn.functional.silu(x) + torch.nn.functional.dropout(x, 0.5, False)\n",
+    "what is overwritten is needed": "def f(x, y):\n    c = torch.ones_like(y) * 3\n    a = x * c\n    c.mul_(5)\n    return a * c * y\n",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_are_differences(name: str) -> None:
+    module = compile_source(PROGRAMS[name])
+    rng = np.random.default_rng(3)
+    x, y, way = rng.standard_normal((3, 2, 3))
+    found = irtool.vjp(module, [x, y], [np.ones((2, 3))], [0])[0]
+    up, down = (irtool.run(module, [x + step * way, y])[0].sum() for step in (1e-6, -1e-6))
+    np.testing.assert_allclose((found * way).sum(), (up - down) / 2e-6, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_pass_does_the_same(name: str) -> None:
+    """The pair that the pass makes gives the gradients of `vjp`; what it rewrote is written no more."""
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((2, 2, 3))
+    pair = PassManager("differentiate", verify=True).run(compile_source(PROGRAMS[name]))
+    f, df = (pair.graph(each) for each in pair.names())
+    from irtool.execute.pairs import Forward
+    from irtool.ir.pair import pairs
+
+    (linked,) = pairs(pair)
+    forward = Forward(linked, [x, y])
+    np.testing.assert_array_equal(forward.outputs[0], irtool.run(compile_source(PROGRAMS[name]), [x, y])[0])
+    gradients, _ = forward.backward({0: np.ones((2, 3))})
+    np.testing.assert_allclose(gradients[0], irtool.vjp(compile_source(PROGRAMS[name]), [x, y], [np.ones((2, 3))], [0])[0], rtol=1e-12)
+    assert "mul_(" not in str(f) and "tanh_(" not in str(f) and "_(" not in str(df)
+
+
+@pytest.mark.parametrize("source", [
+    "def f(x):\n    a = x * 2\n    b = a.view(-1)\n    b.mul_(3)\n    return a\n",
+    "def f(x):\n    a = x * 2\n    for i in range(3):\n        a.mul_(x)\n    return a\n",
+])
+def test_writes_that_others_see_are_refused(source: str) -> None:
+    with pytest.raises(irtool.UnsupportedError, match="mul_, which writes into its operand"):
+        PassManager("differentiate").run(compile_source(source))
