@@ -18,7 +18,7 @@ from typing import Any
 from irtool.ir.errors import UnsupportedError
 
 Rule = Callable[..., Any]
-FAMILIES = ("algebra", "dims", "images", "indexing", "matmul", "shape")
+FAMILIES = ("algebra", "dims", "images", "indexing", "losses", "matmul", "norms", "others", "shape")
 """The modules of rules."""
 
 _rules: dict[str, Rule] = {}

@@ -1,4 +1,4 @@
-"""Operators on images and signals (N, C, ...): the hidden dimension goes into N, or stands for it; where weights have it, into the channels."""
+"""Operators on images and signals (N, C, ...): the hidden dimension goes into N, or stands for it; with weights, into the channels."""
 from __future__ import annotations
 
 from typing import Any
@@ -96,7 +96,7 @@ def leading(batch: Batch, self: Any, *args: Any) -> Any:
 @rule("pad _pad_enum _pad_circular")
 def pad(batch: Batch, self: Any, padding: Any, *args: Any) -> Any:
     """Constant padding takes any dimensions in front, the others N and C or only C."""
-    if batch.kind == "aten::pad" and args[0] == "constant" or batch.kind == "aten::_pad_enum" and args[0] == 0:
+    if batch.kind == "aten::pad" and args[0] == "constant" or batch.kind == "aten::_pad_enum" and args[0] == 3:
         return leading(batch, self, padding, *args)
     rank = len(padding) // 2 + 1
     return unfolded(batch, batch.same(folded(batch, self, rank), padding, *args), self, rank)
