@@ -12,6 +12,9 @@ from irtool.ops.tensor import Tensor
 
 VECTORS = frozenset(("weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var", "save_var_transform"))
 """Arguments with one number per channel."""
+WRITING = frozenset(("aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit", "aten::_batch_norm_with_update",
+                     "aten::_batch_norm_impl_index"))
+"""Kinds that write running statistics."""
 
 
 @rule("""batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit.no_stats _native_batch_norm_legit_no_training
@@ -22,8 +25,7 @@ def batch_norm(batch: Batch, *args: Any) -> Any:
     arguments = batch.schema.arguments
     values = dict(zip([argument.name for argument in arguments], args, strict=True))
     running = [values.get("running_mean"), values.get("running_var")]
-    writes = batch.kind in ("aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit",
-                            "aten::_batch_norm_with_update", "aten::_batch_norm_impl_index") and values.get("training", True) and running[0] is not None
+    writes = batch.kind in WRITING and values.get("training", True) and running[0] is not None
     if writes and not all(map(batch.has, running)):
         raise RunError(f"{batch.kind} writes batched values into running statistics that are not batched")
     given = []
