@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irtool.ops import dict, list, prim, scalar, string
 from irtool.ops.op import OpTable
-from irtool.ops.tensor import Tensor
+from irtool.ops.tensor import Tensor, torch
 
 
 def declare(table: OpTable) -> None:
@@ -27,10 +27,17 @@ def unchanged_gradient(value: Tensor):
     return value, backward
 
 
+@prim.table.gradient("prim::IfThenElse")
+def choice_gradient(cond: bool, x: Tensor, y: Tensor):
+    def backward(grad: Tensor):
+        return None, grad if cond else torch.zeros_like(x), torch.zeros_like(y) if cond else grad
+
+    return x if cond else y, backward
+
+
 prim.table.no_gradient("cut off from its history", "prim::data")
 prim.table.no_gradient("no value", "prim::AutogradZero prim::Uninitialized")
 prim.table.unsupported("differentiation adds gradients itself", "prim::AutogradAdd")
-prim.table.unsupported("a choice between values of any kind", "prim::IfThenElse")
 prim.table.unsupported("fused form of operators that have one: differentiate before fusing",
                        "prim::MMTreeReduce prim::VarConcat prim::VarStack")
 dict.table.unsupported("tensors are not followed into dicts", " ".join(name for op in dict.table for name in op.names))
