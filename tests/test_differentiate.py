@@ -14,6 +14,7 @@ from irtool.ir.module import Module
 from irtool.ir.pair import GradientPair, pair_violations, pairs
 from irtool.ir.rewrite import clone_graph
 from irtool.passes import PASSES
+from irtool.script import closure_pairs, compile_source
 
 OLD = """graph(%0 : Float(2, 3, 4)
       %1 : Float(2, 3, 4)) {
@@ -107,6 +108,32 @@ def test_a_packed_graph_runs_as_the_graph_before() -> None:
     for text in (UNTYPED, str(module), str(PassManager("inline-autodiff-subgraphs{threshold=100}").run(irtool.parse(str(module))))):
         (found,) = irtool.run(irtool.parse(text), inputs)
         np.testing.assert_array_equal(found, inputs[0] * inputs[0] + 2)
+
+
+MUL_FORWARD = """
+def mul_forward(self, other{annotation}):
+    def backward(grad_output):
+        grad_self = (grad_output * other).sum_to_size(self.size())
+        grad_other = {other}
+        return grad_self, grad_other
+
+    return self * other, backward
+"""
+
+
+@pytest.mark.parametrize(("annotation", "gradient", "other"), [
+    ("", "(grad_output * self).sum_to_size(other.size())", np.array([2.0, 3.0, 4.0])), (": number", "None", 2.5)], ids=["tensor", "number"])
+def test_the_formula_of_pr_15411_runs_as_two_graphs(annotation: str, gradient: str, other: object) -> None:
+    """The context is what `backward` names, in order of first use: (other, self)."""
+    pair = closure_pairs(compile_source(MUL_FORWARD.format(annotation=annotation, other=gradient)))
+    x = np.arange(6.0).reshape(2, 3)
+    ((result, context),) = irtool.run(pair.graph("forward"), [x, other])
+    np.testing.assert_array_equal(result, x * other)
+    np.testing.assert_array_equal(context[0], other)
+    np.testing.assert_array_equal(context[1], x)
+    ((grad_self, grad_other),) = irtool.run(pair.graph("backward"), [context, np.ones((2, 3))])
+    np.testing.assert_array_equal(grad_self, np.ones((2, 3)) * other)
+    assert grad_other is None if annotation else grad_other.tolist() == x.sum(0).tolist()
 
 
 def test_blocks_of_june_2018() -> None:

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments, console: Console) -> int:
     """Compile a file, or one function of it."""
-    from irtool.script import compile_source
+    from irtool.script import closure_pairs, compile_source
 
     path, name = split_name(arguments.file)
     source = console.read(path)
     module = compile_source(source.text, name, source.name, first_line=source.first_line,
                             literals=arguments.literal_constants)
+    if arguments.pair:
+        module = closure_pairs(module)
     if not arguments.locations:
         for graph in module.graphs:
             drop_locations(graph)
@@ -47,6 +49,7 @@ COMMAND = Command(
     options=[
         Option("--literal-constants", "functions may read literals that the file's top level defines (torch refuses)"),
         Option("--locations", "source comments on the nodes", negatable=True),
+        Option("--pair", "of functions that return (results..., backward): a forward and a backward graph, tied by the context"),
         Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-"),
     ],
     details="\n  irtool compile model.py:forward -o model.ir\n  irtool compile model.py | irtool opt --passes=cse\n")

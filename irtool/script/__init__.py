@@ -2,15 +2,29 @@
 
     module = compile_source(text, name=None, filename="model.py")                # -> Module, a graph per function
     graph = compile_function_source(text, filename, first_line)                  # -> Graph of the one function in `text`
+    pairs = closure_pairs(module)                                                # -> Module of forward and backward graphs
 
 A nested `def` is a closure, which may be returned and not called: its value is the pair `(prim::Closure, context)`, where the context is
 the tuple of what it names, in order of first use, and the closure's graph takes `(context, parameters...)` (PyTorch's PR 15411).
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from irtool.script.front import compile_function_source, compile_source
+
+if TYPE_CHECKING:
+    from irtool.ir.module import Module
 
 from_script = compile_source
 """Its name in `irtool`."""
 
-__all__ = ["compile_function_source", "compile_source", "from_script"]
+
+def closure_pairs(module: Module) -> Module:
+    """See `irtool.script.gradients.closure_pairs`."""
+    from irtool.script.gradients import closure_pairs as pairs  # it knows the operators, which compiling does not need
+
+    return pairs(module)
+
+
+__all__ = ["closure_pairs", "compile_function_source", "compile_source", "from_script"]

@@ -15,6 +15,7 @@ from typing import Any
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import Schema, schema_of
 from irtool.ir.types import TensorType
@@ -60,7 +61,9 @@ class Formula:
         closure = pair.inputs[0].node
         pair.destroy()
         closure.destroy()
-        return forward, clone_graph(self.backward)
+        backward = clone_graph(self.backward)
+        backward.source = self.graph.source
+        return forward, backward
 
     def forward(self) -> tuple[bool, set[Node]]:
         """(Is the operator's node replaced by the formula's?, the top-level nodes of the formula's graph that run in f).
@@ -229,3 +232,23 @@ def has_own_formula(schema: Schema) -> bool:
 
     op = OPS.get(schema.name)
     return op is not None and schema.name in op.formulas
+
+
+def closure_pairs(module: Module) -> Module:
+    """Of each function that returns `(results..., backward)`, two closed graphs: forward, which returns `(results..., context)`, and
+    backward, which takes `(context, gradients...)`. Raises Error for a function that returns something else.
+
+    They are called NAME and NAME.backward; those of an only function forward and backward.
+    """
+    items: list[str | Graph] = []
+    for graph in module.graphs:
+        name = graph.name or "the function"
+        try:
+            formula = Formula(name, graph)
+        except Error:
+            returned = ", ".join(str(value.type) for value in graph.outputs)
+            raise Error(f"{name} does not return (results..., backward), the last a nested function, but {returned or 'nothing'}") from None
+        forward, backward = formula.split()
+        forward.name, backward.name = graph.name or "forward", f"{graph.name}.backward" if graph.name else "backward"
+        items += ["\n"] * bool(items) + [forward, "\n", backward]
+    return Module(items, module.filename)
