@@ -149,12 +149,20 @@ def test_blocks_of_june_2018() -> None:
       -> (%5)
     }
     block1""", "    block0")
-    copy = clone_graph(graph)
-    for i, value in enumerate(value for value in copy.values() if value.has_id_name):
-        value.name = str(i + 3)
-    text = str(copy)
-    assert "  %3 : Dynamic = aten::add[alpha={1}](%a, %b)\n  %4 : Dynamic = prim::If(%c)\n    block0() {\n      %5" in text
-    assert text.endswith("  %7 : Dynamic = aten::add[alpha={1}](%4, %3)\n  return (%7);\n}\n")
+    assert str(clone_graph(graph, renumber=True)) == """graph(%a : Dynamic
+      %b : Dynamic
+      %c : Dynamic) {
+  %3 : Dynamic = aten::add[alpha={1}](%a, %b)
+  %4 : Dynamic = prim::If(%c)
+    block0() {
+      %5 : Dynamic = aten::add[alpha={1}](%b, %3)
+      %6 : Dynamic = aten::add[alpha={1}](%5, %3)
+      -> (%6)
+    }
+  %7 : Dynamic = aten::add[alpha={1}](%4, %3)
+  return (%7);
+}
+"""
 
 
 @pytest.mark.parametrize("text", [OLD, UNTYPED], ids=["2018", "untyped"])

@@ -15,8 +15,12 @@ Mapping = dict[Value, Value]
 """Value of the original -> value of the copy."""
 
 
-def clone_graph(graph: Graph) -> Graph:
-    """A copy that shares no node, value or block with the original; names, types, tails and subgraphs are copied too."""
+def clone_graph(graph: Graph, renumber: bool = False) -> Graph:
+    """A copy that shares no node, value or block with the original; names, types, tails and subgraphs are copied too.
+
+    With `renumber`, values without a given name get the ids that torch's `Graph::copy` gives them: every value counts, named ones too,
+    in order of definition.
+    """
     copy = Graph(graph.dialect, graph.name)
     copy.metadata = dict(graph.metadata)
     copy.source = graph.source
@@ -24,6 +28,10 @@ def clone_graph(graph: Graph) -> Graph:
     for value in graph.inputs:
         mapping[value] = copy.block.add_input(value.name, value.type)
     clone_block(graph.block, copy.block, mapping)
+    if renumber:
+        for number, value in enumerate(copy.values()):
+            if value.has_id_name:
+                value.name = str(number)
     return copy
 
 
