@@ -12,6 +12,7 @@ from irtool.ops.tensor import Tensor
 class Notebook:
     """Primitives mul, add, sum, expand, unsqueeze, squeeze, ones."""
 
+    is_library = False
     constants_on_tape = True
 
     def choose(self, kind, args, named):

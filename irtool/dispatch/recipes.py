@@ -25,10 +25,15 @@ from irtool.script.inlining import MUTATORS
 Apply = Callable[..., Any]
 
 
+FACTS = frozenset(("aten::size", "aten::dim", "aten::len", "aten::numel", "prim::Constant", "prim::dtype", "aten::is_complex",
+                   "prim::ListConstruct", "aten::__getitem__", "prim::device"))
+"""Kinds that ask for no elements."""
+
+
 class Recipe:
     """How one overload is differentiated."""
 
-    __slots__ = ("schema", "formula", "kept", "wanted", "is_whole", "whole", "count")
+    __slots__ = ("schema", "formula", "kept", "wanted", "is_whole", "whole", "count", "is_later")
 
     def __init__(self, schema: Schema, formula: Formula) -> None:
         self.schema = schema
@@ -43,6 +48,8 @@ class Recipe:
         places.update((value, ("kept", i)) for i, value in enumerate(own))
         self.wanted = [places[value] for value in saved]
         self.kept = _slice(formula, own) if own and not self.is_whole else None
+        self.is_later = self.kept is not None and all(node.kind in FACTS for node in self.kept.walk())
+        """Are only sizes and dtypes kept, which can as well be asked for when they are needed?"""
 
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and what is kept."""
@@ -50,6 +57,8 @@ class Recipe:
             *results, saved = walk(self.whole, list(args), caller(apply))[0]
             return (tuple(results) if len(results) > 1 else results[0]), saved
         result = apply(self.schema.name, args)
+        if self.kept is None or self.is_later:
+            return result, None
         return result, self.saved(args, result if isinstance(result, tuple) else (result,), None, apply)
 
     def saved(self, args: Sequence[Any], results: Sequence[Any], saved: Any, apply: Apply) -> Any:
@@ -60,6 +69,8 @@ class Recipe:
 
     def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply) -> Sequence[Any]:
         """One gradient per operand, None where there is none."""
+        if self.is_later and saved is None:
+            saved = self.saved(args, results, None, apply)
         if self.is_whole:
             context = saved
         else:

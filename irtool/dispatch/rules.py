@@ -23,6 +23,7 @@ SILENT = frozenset(("aten::size", "aten::dim", "aten::numel", "aten::is_complex"
 class Library:
     """All operators of irtool."""
 
+    is_library = True
     constants_on_tape = False
     """Does a tape note operations none of whose operands is on it?"""
 
@@ -65,6 +66,11 @@ class Library:
 
     def without_write(self, name: str) -> str | None:
         """For an operator that writes into its first operand, the overload that gives a new tensor; None for others."""
+        if name not in _plain:
+            _plain[name] = self._without_write(name)
+        return _plain[name]
+
+    def _without_write(self, name: str) -> str | None:
         found = overload(name)
         if found.mode != "inplace":
             return None
@@ -102,4 +108,5 @@ class Library:
         return f"{kind.removeprefix('aten::')}({', '.join(given)})"
 
 
+_plain: dict[str, str | None] = {}
 LIBRARY = Library()

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
+from irtool.ir.schema import Schema
+from irtool.ops.call import bind, overload
 from irtool.ops.tensor import Tensor, calling, choose
 
 
@@ -143,7 +145,7 @@ def pushed(layer: Layer) -> Iterator[Any]:
     """Within the block, operations on tensors go to `layer`."""
     token = _top.set(layer)
     try:
-        with calling(layer.call):
+        with calling(layer.call), np.errstate(all="ignore"):
             yield layer
     finally:
         _top.reset(token)
@@ -179,9 +181,30 @@ def stand_in(value: Any) -> Any:
 _NUMBER, _ARRAY = np.zeros(()), np.zeros(1)
 
 
+_chosen: dict[Any, Schema] = {}
+
+
 def choose_overload(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """The overload that takes the operands, and one value per argument."""
-    return choose(kind, args, named, stand_in)
+    key = (kind, *named, *map(_kind_of, args), *map(_kind_of, named.values()))
+    schema = _chosen.get(key)
+    if schema is None:
+        name, values = choose(kind, args, named, stand_in)
+        found = overload(name).schema
+        if len(values) == len(found.arguments) and all(a is b for a, b in zip(args, values, strict=False)) and None not in key[1:]:
+            _chosen[key] = found
+        return name, values
+    return schema.name, bind(schema, args, named)
+
+
+def _kind_of(value: Any) -> Any:
+    """What the choice of an overload depends on; None for what has more to it."""
+    if isinstance(value, Tensor):
+        return 0 if value.ndim == 0 else 1
+    return value.__class__ if value.__class__ in _SIMPLE else None
+
+
+_SIMPLE = frozenset((int, float, bool, str))
 
 
 def elements_of(value: Any) -> Any:

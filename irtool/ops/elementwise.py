@@ -202,7 +202,7 @@ def program(graph: Graph, operands: Sequence[Any]) -> Program:
     results = [env[value] for value in graph.outputs]
     if not all(isinstance(each, Symbol) for each in results):
         raise NotPointwise
-    return _flattened(symbols, results)
+    return flattened(symbols, results)
 
 
 def results_of(node: Node, values: list[Any]) -> Sequence[Any]:
@@ -222,7 +222,7 @@ def results_of(node: Node, values: list[Any]) -> Sequence[Any]:
     return found
 
 
-def _flattened(inputs: list[Symbol], results: list[Symbol]) -> Program:
+def flattened(inputs: list[Symbol], results: list[Symbol]) -> Program:
     """Symbols as steps, operands before what reads them (no recursion: chains may be long)."""
     registers: dict[int, int] = {id(symbol): place for place, symbol in enumerate(inputs)}
     steps: list[Step] = []
@@ -248,4 +248,4 @@ def _flattened(inputs: list[Symbol], results: list[Symbol]) -> Program:
     return Program([symbol.dtype for symbol in inputs], steps, [registers[id(symbol)] for symbol in results])
 
 
-__all__ = ["CAST", "WHERE", "NotPointwise", "Program", "Step", "Symbol", "program", "results_of", "symbolic"]
+__all__ = ["CAST", "WHERE", "NotPointwise", "Program", "Step", "Symbol", "flattened", "program", "results_of", "symbolic"]

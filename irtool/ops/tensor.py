@@ -210,11 +210,25 @@ def is_kind(kind: str) -> bool:
 # -- calls
 def run_kernel(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The lowest layer: choose the overload, run it on the arrays. Raises UnsupportedError when none takes the operands."""
+    with np.errstate(all="ignore"):
+        return run_quickly(kind, args, named)
+
+
+def run_quickly(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The same within an `np.errstate` of the caller's: what was called before with such operands is called without looking again."""
+    from irtool.ops.quick import quick
+
+    if not named:
+        found = quick(kind, args)
+        if found is not None:
+            try:
+                return Tensor(found(*[arg.array for arg in args if type(arg) is Tensor]))
+            except ValueError:
+                pass        # shapes that do not broadcast: said below, in torch's words
     from irtool.ops.call import overload
 
     name, values = choose(kind, args, named)
-    with np.errstate(all="ignore"):
-        return wrapped(overload(name)([unwrapped(value) for value in values]))
+    return wrapped(overload(name)([unwrapped(value) for value in values]))
 
 
 def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],

@@ -56,7 +56,8 @@ no_rule("counts by value", "histc histogram.bin_ct histogram.bins_tensor histogr
 no_rule("for lists and dicts of Python values", "remove.Tensor index.list_Tensor count.Tensor sort.Tensor sorted.Tensor "
         "__getitem__.Dict_Tensor _set_item.Tensor __contains__.Tensor Delete.Dict_Tensor pop.Dict_Tensor pop.Dict_default_Tensor "
         "popitem.Tensor get.Tensor get.default_Tensor setdefault.Tensor update.Tensor clear.Tensor "
-        "copy.Dict_Tensor dict.Dict_Tensor dict.Tensor len.Dict_Tensor keys.Tensor values.Tensor items.Tensor eq.Tensor_list ne.Tensor_list")
+        "copy.Dict_Tensor dict.Dict_Tensor dict.Tensor len.Dict_Tensor keys.Tensor values.Tensor items.Tensor eq.Tensor_list "
+        "ne.Tensor_list")
 no_rule("it makes a Python number", "Complex.Tensor_Tensor Complex.Tensor_bool Complex.Tensor_float Complex.Tensor_int Complex.bool_Tensor "
         "Complex.float_Tensor Complex.int_Tensor as_tensor _linalg_check_errors prim::Guard")
 

@@ -1,0 +1,78 @@
+"""Calls of pointwise operators on tensors without choosing, binding and promoting anew each time.
+
+Which overload runs, in which dtype, and which array functions that comes down to, depends on the dtypes of the operands and on the numbers
+among them. It is found out once (`irtool.ops.elementwise`); then a call is a look-up and the array functions themselves.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import Error
+from irtool.ops.call import overload
+from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Symbol, flattened, symbolic
+from irtool.ops.tensor import Tensor, choose
+
+MAX_CALLS = 10_000
+SIMPLE = frozenset((int, float, bool, str, type(None)))
+_calls: dict[Any, Callable[..., Any] | None] = {}
+
+
+def quick(kind: str, args: Sequence[Any]) -> Callable[..., Any] | None:
+    """A function of the arrays among the operands that gives the result's array; None where there is no such short cut."""
+    key: list[Any] = [kind]
+    for arg in args:
+        if type(arg) is Tensor:
+            array = arg.array
+            key.append(array.dtype.num if array.ndim else ~array.dtype.num)
+        elif arg.__class__ in SIMPLE:
+            key.append((arg.__class__, arg))
+        else:
+            return None
+    place = tuple(key)
+    try:
+        return _calls[place]
+    except KeyError:
+        pass
+    if len(_calls) >= MAX_CALLS:
+        _calls.clear()
+    found = _calls[place] = _make(kind, args)
+    return found
+
+
+def _make(kind: str, args: Sequence[Any]) -> Callable[..., Any] | None:
+    if not any(type(arg) is Tensor for arg in args):
+        return None
+    try:
+        name, values = choose(kind, args, {})
+        symbols = {id(arg): Symbol(arg.array.dtype, not arg.array.ndim) for arg in args if type(arg) is Tensor}
+        operands = [symbols[id(arg)] for arg in args if type(arg) is Tensor]
+        if len({id(each) for each in operands}) != len(operands):
+            return None
+        (result,) = symbolic(overload(name), [symbols.get(id(value), value) for value in values])
+    except (Error, NotPointwise, ValueError):
+        return None
+    if result.is_number:
+        return None     # of 0-d arrays NumPy makes scalars
+    steps = flattened(operands, [result])
+    if len(steps.steps) != 1 or steps.steps[0].function in (WHERE, CAST):
+        return None
+    (step,) = steps.steps
+    function = step.function
+    if step.operands == tuple(range(len(operands))):
+        direct: Callable[..., Any] = function
+        return direct
+    if len(operands) == 1 and len(step.operands) == 2:
+        first, second = step.operands
+        if type(first) is int and type(second) is not int:
+            constant = np.asarray(second)
+            return lambda x: function(x, constant)
+        if type(second) is int and type(first) is not int:
+            constant = np.asarray(first)
+            return lambda x: function(constant, x)
+    return None
+
+
+__all__ = ["quick"]
