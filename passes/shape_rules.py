@@ -299,6 +299,15 @@ def _added(count: int) -> Rule:
     return rule
 
 
+def _sum_to_size(facts: Facts) -> list[TensorType] | None:
+    size = facts.value("size")
+    length = facts.length("size")
+    if length is None and size is not None and size.node.kind == "aten::size" and len(size.node.inputs) == 1:
+        whole = size.node.inputs[0].type
+        length = whole.rank if isinstance(whole, TensorType) else None
+    return None if length is None else one(dimensioned(with_dims(facts.types[0], length)))
+
+
 def _nothing(facts: Facts) -> list[TensorType] | None:
     return None
 
@@ -417,7 +426,8 @@ RULES: dict[str, Rule] = {
     "aten::embedding": lambda facts: None if facts.types[1].rank is None or facts.types[0].dtype is None else one(
         with_dims(dimensioned(facts.types[0]), facts.types[1].rank + 1)),
     "aten::view": _listed("size"), "aten::reshape": _listed("shape"), "aten::expand": _listed("size"), "aten::repeat": _listed("repeats"),
-    "aten::as_strided": _listed("size"),
+    "aten::as_strided": _listed("size"), "aten::sum_to_size": _sum_to_size,
+    **dict.fromkeys(_names("tanh_backward sigmoid_backward"), _spread),
     **dict.fromkeys(_names("empty_like full_like ones_like rand_like randn_like zeros_like randint_like randint_like.low_dtype"), _like),
     **dict.fromkeys(_names("zeros ones rand randn full empty.memory_format randint randint.low"), _factory),
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = {    # name: (group of the help text, module, one line)
     "opt": ("Work on a graph", "irtool.cli.opt", "run passes on IR text"),
     "run": ("Work on a graph", "irtool.cli.run", "run a graph on arrays"),
+    "plan": ("Work on a graph", "irtool.cli.plan", "show the plan that running a graph makes of it"),
     "grad": ("Work on a graph", "irtool.cli.grad", "gradients of a graph's inputs"),
     "gradcheck": ("Work on a graph", "irtool.cli.gradcheck", "compare gradients with differences of the outputs"),
     "fmt": ("Work on a graph", "irtool.cli.fmt", "print IR text canonically, or in another dialect"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 from irtool.cli import inputs as given
 from irtool.cli import results
 from irtool.cli.command import Arguments, Command, Option, UsageError
+from irtool.cli.execution import RUN_OPTIONS, Execution
 from irtool.ir.errors import Error, did_you_mean
 
 TYPE_CHECKING = False
@@ -27,16 +28,19 @@ def run(arguments: Arguments, console: Console) -> int:
     with seeded(arguments.seed):
         if not isinstance(target, Graph):
             return run_pair(target, arguments, console)
-        if arguments.cotangents or arguments.backward:
-            flag = "--cotangents" if arguments.cotangents else "--backward"
-            raise UsageError(f"{flag} is for gradient pairs; irtool grad differentiates a graph and runs it backwards")
         return run_graph(target, arguments, console)
 
 
 def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
-    """One graph, as it stands."""
+    """One graph: through the executor; interpreted where that is asked for, or where somebody watches."""
+    if not interprets(arguments):
+        return execute_graph(graph, arguments, console)
     from irtool.interop.binding import bind
 
+    wrong = [flag for flag in EXECUTED if getattr(arguments, flag.lstrip("-").replace("-", "_")) not in (None, False)]
+    wrong += ["--repeat"] * (arguments.repeat > 1)
+    if wrong:
+        raise UsageError(f"{wrong[0]} is for plans, not for the interpreter, which runs a graph that is watched")
     archive, literals = given.read_values(arguments, console)
     inputs = bind(graph, archive, literals, arguments.cast)
     watched = Watched(arguments, console)
@@ -45,6 +49,21 @@ def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
     finally:
         watched.finish()
     return results.deliver(results.outputs_of(graph, outputs), None, arguments, console)
+
+
+def execute_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
+    """One graph through the executor, and back where gradients are asked for."""
+    from irtool.interop.binding import bind
+
+    if arguments.backward or arguments.cotangents or arguments.create_graph:
+        inputs, cotangents = given.read_with_cotangents(graph, arguments, console, len(graph.outputs))
+        outputs, gradients = Execution(graph, arguments, console).run(inputs, cotangents)
+    else:
+        archive, literals = given.read_values(arguments, console)
+        inputs = bind(graph, archive, literals, arguments.cast)
+        outputs, gradients = Execution(graph, arguments, console).run(inputs, None)
+    found = None if gradients is None else results.gradients_of(graph, gradients, inputs)
+    return results.deliver(results.outputs_of(graph, outputs), found, arguments, console)
 
 
 def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
@@ -100,6 +119,11 @@ class Watched:
             self.together.finish()
 
 
+def interprets(arguments: Arguments) -> bool:
+    """Is the reference interpreter asked for, or a look at what happens, which only it gives?"""
+    return bool(arguments.interpret or arguments.trace or arguments.trace_memory or arguments.save_intermediates or arguments.check)
+
+
 def make_watchers(arguments: Arguments, console: Console) -> list[Watcher]:
     """The watchers that were asked for, the one that may stop the run last."""
     from irtool.cli.watch import Checker, MemoryTracer, Recorder, Tracer
@@ -127,13 +151,15 @@ def checks(text: str) -> tuple[str, ...]:
 
 
 WATCH = "Watching the run (on standard error)"
+EXECUTED = ("--backward", "--cotangents", "--create-graph", "--requires-grad", "--no-optimize", "--stats", "--time")
+"""What only plans can do."""
 
 COMMAND = Command(
     run, usage="GRAPH.ir [INPUTS.npz]",
     positionals=given.POSITIONALS,
     options=[
         *given.OPTIONS, *given.PAIR_OPTIONS,
-        Option("--backward", "of a gradient pair: no gradients is an error", group=given.INPUTS),
+        *RUN_OPTIONS,
         *results.OPTIONS,
         Option("--check", "stop at the first value that holds one: nan, inf or nan,inf", value="WHAT", convert=checks, default=(),
                group=WATCH),
@@ -145,5 +171,6 @@ COMMAND = Command(
   irtool run graph.ir inputs.npz -o out.npz
   irtool run graph.ir --input x=2x3xf32=randn --seed 7 --check nan,inf
   irtool run graph.ir inputs.npz --expect out.npz --rtol 1e-4
+  irtool run loss.ir inputs.npz --backward --requires-grad w,b --repeat 100 --time --stats
   irtool opt --passes=differentiate graph.ir | irtool run - inputs.npz --cotangents vjps.npz
 """)

@@ -5,6 +5,7 @@ out once, as a short list of instructions, so that making a spec costs one loop 
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,6 +31,8 @@ from irtool.ops.arrays import CODES, dtype_named
 SKIP, TENSOR, PRESENCE, ENTER, LEAVE = range(5)
 """What to do with the next value: nothing; note the tensor; note whether it is there; go into a tuple, out of it."""
 WORDS = ("Skip", "SpecializeTensor", "SpecializeOptional", "EnterTuple", "Leave")
+MAX_ELEMENTS = 1_000_000
+"""In a tensor made up for a type."""
 MAX_DEPTH = 128
 """Tuples in tuples deeper than this are skipped as a whole."""
 
@@ -174,27 +177,29 @@ def type_of_record(record: int) -> Type:
     return tensor_type(CODES[record // _DTYPE], (None,) * rank, None, bool(record & _GRADIENT), device)
 
 
-def spec_of_types(graph: Graph, types: Sequence[Type]) -> ArgumentSpec:
-    """The spec that inputs of these types would have. Raises RunError for a tensor whose dtype or rank is not said."""
-    maker = SpecMaker(graph)
+def samples(graph: Graph, types: Sequence[Type]) -> list[Any]:
+    """Inputs of these types: sizes that are not said are 1. Raises RunError for a tensor whose dtype or rank is not said."""
     if len(types) != len(graph.inputs):
         raise RunError(f"the spec has {len(types)} types, the graph takes {len(graph.inputs)} inputs")
-    flags = [isinstance(type, TensorType) and type.requires_grad is True for type in types]
-    return maker.make([_sample(type, declared) for type, declared in zip(types, maker.types, strict=True)], flags)
+    return [_sample(type) for type in types]
 
 
-def _sample(type: Type, declared: Type) -> Any:
+def _sample(type: Type) -> Any:
     """A value of a type, as small as can be."""
     if isinstance(type, TensorType):
         if type.undefined:
             return None
         if type.dtype is None or type.sizes is None:
             raise RunError(f"a spec needs dtype and rank of each tensor, such as Float(*, *), not {type}")
-        return np.zeros((0,) * len(type.sizes), dtype_named(type.dtype))
+        sizes = [1 if size is None else size for size in type.sizes]
+        if math.prod(sizes) > MAX_ELEMENTS:
+            raise RunError(f"{type} has more than {MAX_ELEMENTS} elements; sizes are not in a spec, write * for each of them")
+        return np.ones(sizes, dtype_named(type.dtype))
     if isinstance(type, TupleType):
-        parts = declared.elements if isinstance(declared, TupleType) else type.elements
-        return tuple([_sample(each, part) for each, part in zip(type.elements, parts, strict=False)])
-    return None if type.key == "None" else []
+        return tuple(map(_sample, type.elements))
+    if isinstance(type, ListType):
+        return [_sample(type.element)]
+    return {"int": 1, "float": 1.0, "bool": True, "str": "", "complex": 1j, "Scalar": 1}.get(str(type.key))
 
 
 def specialize_inputs(graph: Graph, spec: ArgumentSpec) -> list[bool]:

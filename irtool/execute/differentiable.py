@@ -1,7 +1,7 @@
 """Running a graph that has an explicit gradient, on the tape: f forwards, what df needs saved, df in an executor of its own backwards."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +14,7 @@ from irtool.script.reverse import Reverse
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
-
-Runner = Callable[[Sequence[Any]], list[Any]]
+    from irtool.execute.plans import Code
 
 
 class Differentiable:
@@ -23,7 +22,7 @@ class Differentiable:
 
     __slots__ = ("pair", "run", "backward")
 
-    def __init__(self, pair: Reverse, run: Runner, backward: Executor) -> None:
+    def __init__(self, pair: Reverse, run: Code, backward: Executor) -> None:
         self.pair = pair
         self.run = run
         self.backward = backward
@@ -112,14 +111,17 @@ class GraphBackward(Function):
         self.saved = [Saved(operands[index]) for index in pair.captured_inputs]
         self.saved += [Saved(on_tape(outputs[index], None, None, versions), True) for index in pair.captured_outputs]
 
-    def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
-        """Run df."""
+    def arguments(self, gradients: list[Any], create_graph: bool) -> list[Any]:
+        """What df takes: gradients by output, then what was saved."""
         pair = self.owner.pair
-        values = [self._gathered(place, gradients) for place in self.places]
         slots = dict(zip(pair.input_vjps, self.places, strict=True))
         own = [None] * len(pair.captured_inputs) + [self._edges(slots.get(index)) for index in pair.captured_outputs]
-        values += [saved.unpack(create_graph, outputs) for saved, outputs in zip(self.saved, own, strict=True)]
-        handed = self.owner.backward.run_on_tape(values, create_graph)
+        return [*[self._gathered(place, gradients) for place in self.places],
+                *[saved.unpack(create_graph, outputs) for saved, outputs in zip(self.saved, own, strict=True)]]
+
+    def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
+        """Run df."""
+        handed = self.owner.backward.run_on_tape(self.arguments(gradients, create_graph), create_graph)
         found: list[Any] = []
         for gradient, count in zip(handed, self.operand_counts, strict=True):
             if count is None:

@@ -1,0 +1,158 @@
+"""Running a graph through the executor: gradients, repetition, counters, times."""
+from __future__ import annotations
+
+from irtool.cli import inputs as given
+from irtool.cli.command import Arguments, Option, UsageError
+from irtool.ir.errors import Error, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from irtool.cli.console import Console
+    from irtool.execute.executor import Executor
+    from irtool.execute.plans import Options
+    from irtool.interop.cotangents import Cotangents
+    from irtool.ir.graph import Graph
+
+EXECUTION = "Execution"
+
+MAX_REPEAT = 1_000_000
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A converter: `x,y` as names, without `%`."""
+    words = tuple(word.strip().removeprefix("%") for word in text.split(","))
+    if "" in words:
+        raise ValueError("expected names of inputs, all or none")
+    return words
+
+
+def count(text: str) -> int:
+    """A converter: a number from 1 on."""
+    if not text.isdecimal() or len(text) > 7 or not 1 <= int(text) <= MAX_REPEAT:
+        raise ValueError(f"expected a number from 1 to {MAX_REPEAT}, not '{text[:40]}'")
+    return int(text)
+
+
+PLAN_OPTIONS = (
+    Option("--requires-grad", "inputs that need gradients: names, all or none (default: those whose types say so)", value="X,Y",
+           convert=names, group=EXECUTION),
+    Option("--no-grad", "no input needs a gradient, whatever is said elsewhere", group=EXECUTION),
+    Option("--autodiff-threshold", "operators in a differentiated group, at least (2); differentiates by groups", value="N", convert=count,
+           group=EXECUTION),
+    Option("--inline-threshold", "groups with fewer operators are opened again (5); differentiates by groups", value="N", convert=count,
+           group=EXECUTION),
+    Option("--no-autodiff-inlining", "both thresholds are 1", group=EXECUTION),
+    Option("--no-optimize", "the graph as it stands, with the required passes only", group=EXECUTION),
+    Option("--backend", "numpy or cupy", value="NAME", choices=("numpy", "cupy"), default="numpy", group=EXECUTION),
+)
+RUN_OPTIONS = (
+    *PLAN_OPTIONS,
+    Option("--backward", "show the gradients of the inputs that need one (of a pair: no gradients is an error)", group=EXECUTION),
+    Option("--create-graph", "gradients of gradients, N times; those of the first N-1 times take part with ones", value="N", convert=count,
+           group=EXECUTION),
+    Option("--interpret", "the reference interpreter instead of a plan", group=EXECUTION),
+    Option("--repeat", "run so often (1)", value="K", convert=count, default=1, group=EXECUTION),
+    Option("--stats", "the executor's counters, as JSON on standard error", group=EXECUTION),
+    Option("--time", "how long it took, on standard error", group=EXECUTION),
+)
+
+
+def options_of(arguments: Arguments, told: Callable[[str, Graph], None] | None = None) -> Options:
+    """How plans are to be made."""
+    from irtool.execute.plans import Options
+
+    by_groups = bool(arguments.autodiff_threshold or arguments.inline_threshold or arguments.no_autodiff_inlining)
+    if arguments.no_autodiff_inlining:
+        return Options(not arguments.no_optimize, arguments.backend, False, 1, 1, told)
+    return Options(not arguments.no_optimize, arguments.backend, not by_groups, arguments.autodiff_threshold or 2,
+                   arguments.inline_threshold or 5, told)
+
+
+def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_default: bool) -> list[int]:
+    """Positions of the inputs that need gradients. Raises UsageError for a name that no input has.
+
+    by_default: where nobody says so, neither a flag nor a type, all floating-point tensors do.
+    """
+    from irtool.cli.grad import is_floating
+    from irtool.ir.types import TensorType
+
+    floating = [position for position, value in enumerate(values) if is_floating(value)]
+    said: tuple[str, ...] | None = arguments.requires_grad
+    if arguments.no_grad or said == ("none",):
+        return []
+    if said == ("all",):
+        return floating
+    if said is None:
+        typed = [i for i, value in enumerate(graph.inputs) if isinstance(value.type, TensorType) and value.type.requires_grad is True]
+        return typed or (floating if by_default else [])
+    places = {value.name: position for position, value in enumerate(graph.inputs)}
+    for name in said:
+        if name not in places:
+            raise UsageError(f"--requires-grad: no input is called '{name}'{did_you_mean(name, places)}")
+        if places[name] not in floating:
+            raise Error(f"--requires-grad: input %{name} is no floating-point tensor, only those have gradients")
+    return sorted({places[name] for name in said})
+
+
+class Execution:
+    """One graph, run as the flags say."""
+
+    def __init__(self, graph: Graph, arguments: Arguments, console: Console) -> None:
+        from irtool.execute.executor import Executor
+
+        self.graph = graph
+        self.arguments = arguments
+        self.console = console
+        self.executor: Executor = Executor(graph, options_of(arguments))
+        self.times: list[float] = []
+
+    def run(self, values: list[Any], cotangents: Cotangents | None) -> tuple[list[Any], dict[int, Any] | None]:
+        """The outputs, and gradients by position of an input; None where none were asked for. Raises Error."""
+        from time import perf_counter
+
+        wanted = bool(self.arguments.backward or self.arguments.create_graph or cotangents is not None and cotangents.parts)
+        wrt = requiring(self.graph, self.arguments, values, True) if wanted else []
+        found: tuple[list[Any], dict[int, Any] | None] = [], None
+        for _ in range(self.arguments.repeat):
+            start = perf_counter()
+            if wanted:
+                found = self.forward_and_back(values, wrt, cotangents)
+            else:
+                found = self.executor(*values, seed=self.arguments.seed), None
+            self.times.append(perf_counter() - start)
+        self.report()
+        return found
+
+    def forward_and_back(self, values: list[Any], wrt: list[int], cotangents: Cotangents | None) -> tuple[list[Any], dict[int, Any]]:
+        """Outputs and gradients."""
+        import numpy as np
+
+        from irtool.cli.grad import leaves
+        from irtool.execute.pairs import sole_scalar
+
+        recorded = self.executor.record(values, wrt, seed=self.arguments.seed)
+        outputs = recorded.outputs
+        seeds = cotangents.fitted(outputs) if cotangents is not None and cotangents.parts else sole_scalar(outputs)
+        if seeds is None:
+            raise Error(f"no cotangents: {given.NEEDED}")
+        listed = [each for i, output in enumerate(outputs) for each in leaves(seeds.get(i), output)]
+        for _ in range((self.arguments.create_graph or 1) - 1):
+            recorded = recorded.backward_recorded(listed)
+            listed = [None if each is None else np.ones_like(each) for gradient in recorded.outputs for each in leaves(gradient, gradient)]
+        return outputs, dict(zip(wrt, recorded.backward(listed), strict=True))
+
+    def report(self) -> None:
+        """Times and counters."""
+        if self.arguments.time:
+            first, rest = self.times[0], sorted(self.times[1:])
+            line = f"first run {first * 1e3:.3f} ms"
+            if rest:
+                line += f", median of {len(rest)} more {rest[len(rest) // 2] * 1e3:.3f} ms, fastest {rest[0] * 1e3:.3f} ms"
+            self.console.err(line)
+        if self.arguments.stats:
+            import json
+
+            self.console.err(json.dumps(self.executor.stats))

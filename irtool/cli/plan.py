@@ -1,0 +1,182 @@
+"""`irtool plan`: the plan that the executor makes of a graph for a kind of inputs, and how it came about."""
+from __future__ import annotations
+
+from irtool.cli import inputs as given
+from irtool.cli.command import Arguments, Command, Option, UsageError
+from irtool.cli.execution import EXECUTION, PLAN_OPTIONS, options_of, requiring
+from irtool.ir.errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from irtool.cli.console import Console
+    from irtool.execute.differentiable import GraphBackward
+    from irtool.execute.executor import Executor
+    from irtool.execute.plans import ExecutionPlan
+    from irtool.ir.graph import Graph
+
+SHOWN = "What is shown"
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """Make the plan, then show what was asked for."""
+    from irtool.execute.executor import Executor
+    from irtool.ir.graph import Graph
+
+    module = given.read_module(arguments, console)
+    target = given.chosen(module, arguments.graph, None)
+    if not isinstance(target, Graph):
+        raise UsageError("a plan is made of one graph: add --graph NAME")
+    phases: list[tuple[str, str]] = []
+    executor = Executor(target, options_of(arguments, lambda name, graph: phases.append((name, str(graph))) if arguments.phases else None))
+    values = values_of(target, arguments, console)
+    wrt = flagged(target, arguments, values)
+    plan = executor.plan_for(*values, wrt=wrt)
+    made = len(phases)
+    for name, text in phases[:made]:
+        console.out(f"# after {name}\n{text}")
+    if arguments.backward_plan:
+        show_backward(executor, plan, values, wrt, arguments, console)
+    elif not (arguments.source or arguments.memory or arguments.state):
+        console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.graph}")
+    if arguments.source or arguments.memory:
+        show_code(plan, values, arguments, console)
+    if arguments.state:
+        import json
+
+        from irtool.execute.state import debug_state
+
+        console.out(json.dumps(debug_state(executor), indent=1) + "\n")
+    return 0
+
+
+# -- inputs
+def values_of(graph: Graph, arguments: Arguments, console: Console) -> list[Any]:
+    """The inputs of the plan: as given, or of the types that `--spec` says, one element each."""
+    from irtool.interop.binding import bind
+
+    if arguments.spec is None:
+        archive, literals = given.read_values(arguments, console)
+        if not archive.arrays and not literals and graph.inputs:
+            raise UsageError("a plan needs inputs, or --spec with a type for each of them")
+        return bind(graph, archive, literals, arguments.cast)
+    if arguments.inputs or arguments.input:
+        raise UsageError("--spec and inputs exclude each other")
+    types = spec_types(arguments.spec)
+    from irtool.execute.argument_spec import samples
+
+    return samples(graph, types)
+
+
+def spec_types(text: str) -> list[Any]:
+    """The types of `--spec`, separated by commas. Raises UsageError."""
+    from irtool.ir.types import TypeSyntaxError, parse_type
+
+    words, depth, start = [], 0, 0
+    for place, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if char == "," and not depth:
+            words.append(text[start:place])
+            start = place + 1
+    words.append(text[start:])
+    try:
+        return [parse_type(word.strip()) for word in words if word.strip()]
+    except TypeSyntaxError as error:
+        raise UsageError(f"--spec: {error}") from None
+
+
+def flagged(graph: Graph, arguments: Arguments, values: list[Any]) -> list[int]:
+    """Positions of the inputs that need gradients."""
+    from irtool.ir.types import TensorType
+
+    if arguments.spec is not None and arguments.requires_grad is None and not arguments.no_grad:
+        return [i for i, type in enumerate(spec_types(arguments.spec)) if isinstance(type, TensorType) and type.requires_grad is True]
+    return requiring(graph, arguments, values, bool(arguments.backward_plan))
+
+
+# -- outputs
+def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wrt: list[int], arguments: Arguments,
+                  console: Console) -> None:
+    """df of each node with a gradient, and what becomes of it for the gradients that are there."""
+    import numpy as np
+
+    recorded = executor.record(values, wrt, seed=arguments.seed)
+    steps = backward_steps(recorded.results, plan)
+    if not steps:
+        raise Error("the plan has no node with a gradient: nothing in it depends on an input that needs one")
+    for number, step in enumerate(steps):
+        pair = step.owner.pair
+        name = f"df{number}" if len(steps) > 1 else "df"
+        chosen = arguments.defined if arguments.defined is not None else tuple(
+            place for place, index in enumerate(pair.input_vjps) if index < pair.real_outputs)
+        wrong = [place for place in chosen if place >= len(pair.input_vjps)]
+        if wrong:
+            raise UsageError(f"--defined: {name} takes {len(pair.input_vjps)} gradients, there is no {wrong[0]}")
+        gradients: list[Any] = [None] * step.slots
+        for place in chosen:
+            slots = step.places[place]
+            for slot in slots if isinstance(slots, list) else [slots]:
+                metadata = step.pieces[slot]
+                gradients[slot] = None if metadata is None else np.zeros(metadata.shape, metadata.dtype)
+        found = step.owner.backward.plan_for(*step.arguments(gradients, False))
+        console.out(f"# graph {name}:\n{pair.df}# spec: {found.spec or 'any'}\n# graph {name}_plan:\n{found.graph}")
+
+
+def backward_steps(results: list[Any], plan: ExecutionPlan) -> list[GraphBackward]:
+    """The steps of a recorded run that the plan's nodes made, in order."""
+    from irtool.execute.differentiable import GraphBackward
+    from irtool.execute.tape import Function, Variable
+
+    pending: list[Any] = list(results)
+    found: dict[Any, None] = {}
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list | tuple):
+            pending += value
+            continue
+        step = value.function if isinstance(value, Variable) else value
+        if isinstance(step, Function) and step not in found:
+            found[step] = None
+            pending += [edge[0] for edge in step.edges if edge is not None]
+    nodes = set(plan.differentiables.values())
+    return sorted([step for step in found if isinstance(step, GraphBackward) and step.owner in nodes], key=lambda step: step.number)
+
+
+def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, console: Console) -> None:
+    """The compiled functions, and the memory they need, for inputs such as these."""
+    codes = [(f"f{i} ", each.run) for i, each in enumerate(plan.differentiables.values())] or [("", plan.code)]
+    for label, code in codes:
+        compiled = code.plan
+        if compiled is None:
+            raise UsageError("--no-optimize compiles nothing, so there is neither source nor memory to show")
+        if not label or len(codes) == 1 and len(code.graph.inputs) == len(values):
+            compiled.compile(values)
+        if arguments.source:
+            console.out(f"# {label}source\n{compiled.source or '# not compiled: the interpreter runs it' + chr(10)}")
+        if arguments.memory:
+            console.out(f"# {label}memory\n{compiled.memory}\n")
+
+
+COMMAND = Command(
+    run, usage="GRAPH.ir [INPUTS.npz]",
+    positionals=given.POSITIONALS,
+    options=[
+        *given.OPTIONS,
+        Option("--spec", "types instead of inputs: 'Float(*, *, requires_grad=1), Tensor[Undefined]'", value="TYPES", group=given.INPUTS),
+        Option("--phases", "the graph after each pass", group=SHOWN),
+        Option("--backward-plan", "the graph of gradients, and its plan", group=SHOWN),
+        Option("--defined", "which of the gradients it takes are there (default: those of real outputs)", value="0,2",
+               convert=given.positions, group=SHOWN),
+        Option("--source", "the compiled function", group=SHOWN),
+        Option("--memory", "what it needs: peak, reuse", group=SHOWN),
+        Option("--state", "all plans, recursively, as JSON", group=SHOWN),
+        *[option for option in PLAN_OPTIONS if option.group == EXECUTION],
+    ],
+    details="""
+Inputs of equal dtypes and ranks share a plan: sizes and values are not in the spec.
+
+  irtool plan graph.ir --spec 'Float(*, *, requires_grad=1, device=cpu), Float(*, *)'
+  irtool plan graph.ir inputs.npz --phases
+  irtool plan loss.ir inputs.npz --backward-plan --defined 0
+""")

@@ -1,0 +1,22 @@
+"""What an executor holds, as data: its graph, its plans by spec, and the executors of their gradients, all the way down."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.execute.executor import Executor
+from irtool.execute.plans import ExecutionPlan
+
+
+def debug_state(executor: Executor) -> dict[str, Any]:
+    """`{"graph": text, "fallback": plan or None, "execution_plans": {spec: plan}}`; a plan is `{"key", "graph", "executors"}`.
+
+    A consistent picture even while other threads run it: plans are only ever added.
+    """
+    return {"graph": str(executor.graph), "fallback": None if executor.fallback is None else plan_state(executor.fallback),
+            "execution_plans": {str(spec): plan_state(plan) for spec, plan in list(executor.plans.items())}}
+
+
+def plan_state(plan: ExecutionPlan) -> dict[str, Any]:
+    """A plan as data."""
+    return {"key": None if plan.spec is None else plan.spec.key, "graph": str(plan.graph),
+            "executors": [debug_state(each.backward) for each in plan.differentiables.values()]}
