@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.execute.codegen import Plan, compile_plan
+from irtool.execute.codegen_lower import WORTH_FUSING
 from irtool.execute.codegen_trace import allocated, fresh_meta, meta_of
 from irtool.execute.memory import Buffer, MemoryReport, Recycler, place_all, place_by_size
+from tests.plan_samples import difference
 from tests.test_codegen import chain, graph_of
 
 SIZE = 64 * 1024
@@ -113,3 +115,33 @@ def test_arrays_of_any_layout(order: list[int], shape: list[int]) -> None:
     made = allocated(meta_of(back))
     made[...] = 2
     assert meta_of(made) == meta_of(back) and (made == 2).all()
+
+
+GROUP = """graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = prim::FusionGroup_0(%x, %y)
+  %b : Tensor = aten::relu(%a)
+  return (%b)
+with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %2 : Tensor = aten::mul(%0, %1)
+  %3 : Tensor = aten::tanh(%2)
+  %4 : Tensor = aten::add(%3, %1, %one)
+  return (%4)
+"""
+
+
+@pytest.mark.parametrize("shape, other", [((4, 5), (4, 5)), ((300, 400), (300, 400)), ((400, 300), (300,)), ((2, 300, 400), (300, 1))])
+@pytest.mark.parametrize("turned", [False, True])
+def test_large_groups_run_in_blocks_into_memory_of_the_plan(shape: tuple[int, ...], other: tuple[int, ...], turned: bool) -> None:
+    graph = graph_of(GROUP)
+    plan = compile_plan(graph, native=False)
+    generator = np.random.default_rng(0)
+    x, y = generator.standard_normal(shape).astype(np.float32), generator.standard_normal(other).astype(np.float32)
+    if turned:
+        x = x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
+    wanted = irtool.run(graph, [x, y])
+    for _ in range(3):
+        assert not difference(plan([x, y]), wanted)
+    assert len(plan.groups) == (x.nbytes >= WORTH_FUSING)
+    assert ("into" in plan.source) == bool(plan.groups)
+    assert all("NumPy in blocks" in how for _, group in plan.groups for how in group.chosen.values())

@@ -21,6 +21,7 @@ from irtool.execute.codegen_lower import NotLowered, Observed, lower
 from irtool.execute.codegen_program import Program
 from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.codegen_trace import Meta, fresh_meta, meta_of
+from irtool.execute.fusion import Fused
 from irtool.execute.memory import MemoryPlan, MemoryReport, Workspace
 from irtool.execute.slots import SlotProgram
 from irtool.interpret import all_nodes, located, run
@@ -38,15 +39,17 @@ MAX_VARIANTS = 64
 _serial = itertools.count()
 
 
-def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | None = None) -> Plan:
+def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | None = None, native: bool | None = None,
+                 threads: int = 1) -> Plan:
     """A plan of a graph, which is copied by nobody and must not change.
 
     spec: one entry per input: an array, a Meta or a (dtype, shape) pair of those to come, None for what is no array; with it the
-    function for such inputs is made at once. Raises UnsupportedError for a backend that is not there.
+    function for such inputs is made at once. native: may large groups of pointwise operators run as loops in C (None: where that
+    pays); threads: how many share such a group. Raises UnsupportedError for a backend that is not there.
     """
     if backend != "numpy":
         raise UnsupportedError(f"plans for the backend '{backend}' are not supported yet")
-    plan = Plan(graph)
+    plan = Plan(graph, native=native, threads=threads)
     if spec is not None:
         plan.compile(spec)
     return plan
@@ -55,11 +58,12 @@ def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | 
 class Variant:
     """A plan for inputs of one kind: their dtypes, shapes and strides."""
 
-    __slots__ = ("graph", "metas", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program", "source", "memory",
-                 "is_interpreted", "nodes", "filename", "lock")
+    __slots__ = ("graph", "metas", "fusion", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program", "source",
+                 "memory", "is_interpreted", "nodes", "filename", "lock")
 
-    def __init__(self, graph: Graph, metas: list[Meta | None], as_they_are: bool) -> None:
+    def __init__(self, graph: Graph, metas: list[Meta | None], as_they_are: bool, fusion: tuple[bool | None, int]) -> None:
         self.graph = graph
+        self.fusion = fusion
         self.metas = metas
         self.as_they_are = as_they_are      # no input needs converting
         self.runs = 0
@@ -78,7 +82,7 @@ class Variant:
     def lowered(self) -> tuple[Program, MemoryPlan]:
         """The program and its memory. Raises NotLowered."""
         try:
-            program = lower(self.graph, self.metas, self.observed)
+            program = lower(self.graph, self.metas, self.observed, self.fusion)
             return program, MemoryPlan(program)
         except NotLowered:
             raise
@@ -147,8 +151,9 @@ class Variant:
 class Plan:
     """A graph to be run often. Calls may come from several threads at once."""
 
-    def __init__(self, graph: Graph, compile_after: int = 1) -> None:
+    def __init__(self, graph: Graph, compile_after: int = 1, native: bool | None = None, threads: int = 1) -> None:
         self.graph = graph
+        self.fusion = (native, threads)
         self.compile_after = compile_after      # runs by the slot interpreter before a function is made; negative: never
         self.variants: dict[Any, Variant] = {}
         self.latest: Variant | None = None
@@ -166,13 +171,19 @@ class Plan:
         """What the plan used last needs; None before there is one."""
         return self.latest.memory if self.latest is not None else None
 
+    @property
+    def groups(self) -> list[tuple[Node, Fused]]:
+        """The groups of pointwise operators that the plan used last runs block by block; `chosen` of each says how."""
+        program = self.latest.program if self.latest is not None else None
+        return program.groups if program is not None else []
+
     def compile(self, spec: Sequence[Any]) -> None:
         """Make the function for inputs such as these (see `compile_plan`)."""
         metas = [as_meta(each) for each in spec]
         if len(metas) != len(self.graph.inputs):
             raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(metas)}")
         key = tuple([tuple(meta) if meta is not None else type(each) for meta, each in zip(metas, spec, strict=True)])
-        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, metas, False)
+        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, metas, False, self.fusion)
         variant.compile()
         self.latest = variant
 
@@ -219,7 +230,7 @@ class Plan:
     def variant(self, key: Any, inputs: Sequence[Any], values: Sequence[Any]) -> Variant:
         """A new one, for these inputs."""
         metas = [meta_of(value) if type(value) is np.ndarray else None for value in values]
-        variant = Variant(self.graph, metas, all(a is b for a, b in zip(inputs, values, strict=True)))
+        variant = Variant(self.graph, metas, all(a is b for a, b in zip(inputs, values, strict=True)), self.fusion)
         while len(self.variants) >= MAX_VARIANTS:       # the oldest goes, and its memory
             self.variants.pop(next(iter(self.variants)), None)
         return self.variants.setdefault(key, variant)

@@ -31,6 +31,7 @@ from irtool.execute.codegen_program import (
     roots_of,
 )
 from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace
+from irtool.execute.fusion import Fused
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, is_random, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.types import TensorType
@@ -43,6 +44,9 @@ MAX_DEPTH = 16
 """Blocks inside blocks: CPython allows 20 nested loops in one function."""
 MAX_CALLS = 60_000
 """Calls in a plan."""
+FUSION_GROUP = "prim::FusionGroup"
+WORTH_FUSING = 1 << 18
+"""Bytes of a result from which blocks that stay in the cache are faster than whole arrays."""
 GRAD_OF = ("prim::GradOf", "GradOf")
 IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 TRACEABLE_PRIMS = frozenset("""
@@ -73,13 +77,13 @@ MAX_TEMPLATES = 20_000
 Observed = Mapping[Node, Sequence["Meta | None"]]
 
 
-def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None) -> Program:
+def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None, fusion: tuple[bool | None, int] = (None, 1)) -> Program:
     """The program of a graph for inputs such as these: a Meta for an array, anything else stays unknown until the run.
 
     observed: facts of results that were seen in a run, by node, for nodes whose kernels do not tell; the plan checks them.
     Raises NotLowered.
     """
-    return Lowering(graph, observed).run(inputs)
+    return Lowering(graph, observed, fusion).run(inputs)
 
 
 def uses_lists(graph: Graph) -> bool:
@@ -99,10 +103,21 @@ def uses_lists(graph: Graph) -> bool:
     return False
 
 
-class Lowering:
-    """The state of one lowering."""
+def is_worth_fusing(lowered: Lowered, results: list[Item], operands: list[Item]) -> bool:
+    """Is there something large to be computed, in several steps, all of them pointwise?"""
+    calls = [each for each in lowered.instructions if isinstance(each, Call)]
+    metas = [meta_of_item(item) for item in results]
+    return (len(calls) == len(lowered.instructions) >= 2 and all(meta is not None for meta in metas)
+            and not any(isinstance(item, Variable) and item.meta is None for item in operands)
+            and max(meta.nbytes for meta in metas if meta is not None) >= WORTH_FUSING
+            and len({meta.strides for meta in metas if meta is not None}) == 1)
 
-    def __init__(self, graph: Graph, observed: Observed | None) -> None:
+
+class Lowering:
+    """The state of one lowering. `fusion`: may groups run as native loops (None: by size), and on how many threads."""
+
+    def __init__(self, graph: Graph, observed: Observed | None, fusion: tuple[bool | None, int]) -> None:
+        self.fusion = fusion
         self.program = Program(graph)
         self.graph = graph
         self.env: dict[Value, Item] = {}
@@ -377,10 +392,32 @@ class Lowering:
         if graph is None or len(graph.inputs) != len(node.inputs) or len(graph.outputs) < len(node.outputs):
             raise NotLowered("a subgraph of another form")
         self.inside()
-        self.env.update(zip(graph.inputs, [self.env[value] for value in node.inputs], strict=True))
-        self.block(graph.block, into)
-        self.env.update({value: self.env[result] for value, result in zip(node.outputs, graph.outputs, strict=False)})
+        operands = [self.env[value] for value in node.inputs]
+        self.env.update(zip(graph.inputs, operands, strict=True))
+        inner = Lowered()
+        self.block(graph.block, inner)
+        results = [self.env[value] for value in graph.outputs[:len(node.outputs)]]
         self.depth -= 1
+        if node.kind == FUSION_GROUP and is_worth_fusing(inner, results, operands):
+            self.fused(node, graph, operands, results, into)
+            return
+        into.instructions += inner.instructions
+        self.env.update(zip(node.outputs, results, strict=True))
+
+    def fused(self, node: Node, graph: Graph, operands: list[Item], results: list[Item], into: Lowered) -> None:
+        """A group whose arrays are so large that it is run block by block: the operators' own calls are dropped."""
+        group = Fused(graph, *self.fusion)
+        self.program.groups.append((node, group))
+        metas = [meta_of_item(item) for item in results]
+        if len(metas) == 1 and metas[0] is not None:
+            out = self.env[node.outputs[0]] = self.variable(metas[0])
+            into.instructions.append(Call(group.into, tuple(operands), {}, out, "out", node))
+            return
+        outs = [self.variable(meta) for meta in metas]
+        visit = Visit(group, operands, outs, node, False, False)
+        visit.facts = [None] * len(outs)
+        into.instructions.append(visit)
+        self.env.update(zip(node.outputs, outs, strict=True))
 
 
 def contains_arrays(value: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from irtool.execute.codegen_numbers import Bounds
 from irtool.execute.codegen_trace import Meta
+from irtool.execute.fusion import Fused
 from irtool.ir.graph import Graph, Node
 
 
@@ -123,7 +124,7 @@ class Lowered:
 class Program:
     """A whole graph, lowered."""
 
-    __slots__ = ("body", "inputs", "variables", "graph", "is_random")
+    __slots__ = ("body", "inputs", "variables", "graph", "is_random", "groups")
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -131,6 +132,7 @@ class Program:
         self.inputs: list[Variable] = []
         self.variables = 0
         self.is_random = False
+        self.groups: list[tuple[Node, Fused]] = []      # what runs block by block
 
 
 # -- items

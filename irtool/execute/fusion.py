@@ -49,16 +49,27 @@ class Fused:
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
         """The results for operands: arrays, and numbers that the group reads. Raises what the operators raise."""
-        key = tuple([(x.dtype.char, x.shape, x.strides) if isinstance(x, np.ndarray) else (type(x), x) for x in operands])
-        try:
-            way = self.ways[key]
-        except KeyError:
-            way = self._remember(key, operands)
-        except TypeError:
-            way = None
+        way = self.way(operands)
         if way is None:
             return run(self.graph, operands)
         return way([x for x in operands if isinstance(x, np.ndarray)])
+
+    def into(self, *operands: Any, out: Array) -> None:
+        """The sole result, written to `out`: an array of its dtype and shape, in any layout, that shares no memory with the operands."""
+        way = self.way(operands)
+        found = run(self.graph, operands) if way is None else way([x for x in operands if isinstance(x, np.ndarray)], out)
+        if found[0] is not out:
+            np.copyto(out, found[0])
+
+    def way(self, operands: Sequence[Any]) -> Way | None:
+        """How these operands are dealt with; None: node by node."""
+        key = tuple([(x.dtype.char, x.shape, x.strides) if isinstance(x, np.ndarray) else (type(x), x) for x in operands])
+        try:
+            return self.ways[key]
+        except KeyError:
+            return self._remember(key, operands)
+        except TypeError:
+            return None
 
     def _remember(self, key: Any, operands: Sequence[Any]) -> Way | None:
         if len(self.ways) >= MAX_WAYS:
@@ -111,9 +122,15 @@ class Way:
             return f"NumPy in blocks: {work}, there is no C compiler"
         return f"native loop: {work}"
 
-    def __call__(self, operands: list[Array]) -> list[Any]:
-        """Run."""
-        registers: dict[int, Any] = dict(enumerate(operands))
+    def __call__(self, operands: list[Array], out: Array | None = None) -> list[Any]:
+        """Run. out: where the sole result goes, if it is of the full shape and computed in the loop."""
+        if out is not None and out.shape == self.full and self.results == self.written and len(self.written) == 1:
+            registers = dict(enumerate(operands))
+            for register, step in self.before:
+                registers[register] = _plain(step, registers)
+            self._run([registers[register] for register in self.inputs], [out.transpose(self.order)])
+            return [out]
+        registers = dict(enumerate(operands))
         for register, step in self.before:
             registers[register] = _plain(step, registers)
         if self.inside:
