@@ -23,6 +23,7 @@ from irtool.ir.types import ListType, NamedTupleType, OptionalType, TensorType, 
 from irtool.script.captures import SAME, Captures
 from irtool.script.changes import Changes
 from irtool.script.gradients import formula_of
+from irtool.script.hidden_writes import hidden_writes
 from irtool.script.inlining import Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
 from irtool.script.pieces import filled
@@ -33,7 +34,8 @@ from irtool.script.reverse_loops import reverse_loop
 from irtool.script.saving import context_of, take_apart
 from irtool.script.writes import is_rewritable, without_writes, writers_for_good
 
-STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex"))
+STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex",
+                       "prim::NamedTupleConstruct"))
 """Kinds that only put values together and take them apart: gradients are handed on without a formula."""
 CASTS = frozenset(("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"))
 """Kinds whose result is their operand, under another type."""
@@ -109,12 +111,15 @@ class Differentiator(Captures):
             if node.outputs[0] in self.needs:
                 error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
                 raise self.located(error, node)
+        for node in hidden_writes(f, self.needs):
+            raise self.located(UnsupportedError(f"the gradient of {node.kind}, which writes into memory that has another name, "
+                                                "is not supported yet"), node)
         self.sweep(f.block)
         output_vjps = []
         for index, value in enumerate(f.inputs):
             if value in self.needs and (value in self.gradients or not self.modern):
                 output_vjps.append(index)
-                self.df.block.add_output(self.reverse.value(self.gradient(value), value.type, self.build.at_end(self.df.block)))
+                self.df.block.add_output(self.gradient_value(value, self.build.at_end(self.df.block)))
         remove_dead_nodes(self.df)
         if self.modern:
             self.recompute_sizes()
@@ -138,9 +143,14 @@ class Differentiator(Captures):
         """An undefined gradient for a value of f."""
         return self.build.node(self.df.dialect.undefined_kind, output_types=(self.gradient_type(value.type),)).output
 
-    def gradient_value(self, value: Value) -> Value:
+    def gradient_value(self, value: Value, build: Builder | None = None) -> Value:
         """The gradient of a value of f, as one value of df."""
-        return self.reverse.value(self.gradient(value), value.type)
+        item = self.gradient(value)
+        if isinstance(item, Items) and item.is_tuple and NONE in item.items:
+            build = build or self.build
+            nothing = build.node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output
+            item = Items([nothing if each == NONE else each for each in item.items], True, item.type)
+        return self.reverse.value(item, value.type, build)
 
     def add_gradient(self, value: Value, item: Item) -> None:
         """One more gradient of a value of f."""
@@ -162,7 +172,7 @@ class Differentiator(Captures):
                 return self.sum(self.reverse.value(a, value.type), self.reverse.value(b, value.type), value)
             if len(first) != len(second):
                 raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements")
-            return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], False, value.type)
+            return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], isinstance(value.type, TupleType), value.type)
         assert isinstance(a, Value) and isinstance(b, Value)
         type = next((each.type for each in (a, b) if is_list(each)), self.tensor)
         total = self.build.node("prim::AutogradAdd", (a, b), output_types=(type,)).output
@@ -291,7 +301,8 @@ class Differentiator(Captures):
             self.spread(list(node.inputs), self.gradients[node.output])
             return
         if node.kind == "prim::TupleIndex":
-            raise UnsupportedError("the gradient of prim::TupleIndex is not supported yet; run lower-tuples first")
+            self.hand_on_element(node)
+            return
         found = [self.gradients.get(value, NONE) for value in node.outputs]
         if node.kind == "prim::ListUnpack":
             made = node.inputs[0].node
@@ -299,6 +310,19 @@ class Differentiator(Captures):
                 found = [self.undefined(value) if item == NONE else item for item, value in zip(found, node.outputs, strict=True)]
         if node.inputs[0] in self.needs:
             self.add_gradient(node.inputs[0], Items(found, node.kind == "prim::TupleUnpack", node.inputs[0].type))
+
+    def hand_on_element(self, node: Node) -> None:
+        """The gradient of one element of a tuple: the tuple's, with nothing for the others."""
+        whole = node.inputs[0]
+        place = constant(node.inputs[1]) if len(node.inputs) == 2 and is_constant(node.inputs[1]) else node.attributes["index"].value \
+            if "index" in node.attributes else None
+        count = len(whole.type.elements)
+        if not isinstance(whole.type, TupleType | NamedTupleType) or not isinstance(place, int) or not -count <= place < count:
+            raise UnsupportedError("the gradient of prim::TupleIndex is supported only where the index is a constant")
+        if whole in self.needs:
+            found: list[Item] = [NONE] * count
+            found[place] = self.gradients[node.output]
+            self.add_gradient(whole, Items(found, True, whole.type))
 
     def spread(self, values: list[Value], item: Item) -> None:
         """The gradient of a list or tuple goes to its elements."""
@@ -331,7 +355,7 @@ class Differentiator(Captures):
         body = region.add_block()
         self.build.at_end(body)
         self.reverse.new_block()
-        turned = formula.is_conjugated and self.modern and not all(_is_complex(value.type) is False for item in (*arguments, *results)
+        turned = formula.is_conjugated and not all(_is_complex(value.type) is False for item in (*arguments, *results)
                                                                    for value in _values(item) if _is_tensor(value))
         given = [filled(self, item, result) for item, result in zip(given, results, strict=False)]
         if turned:
