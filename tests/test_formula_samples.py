@@ -2,15 +2,19 @@
 that come in, complete types, and its two forms, compiled and as Python."""
 from __future__ import annotations
 
+import json
 from collections import Counter
+from typing import Any
 
+import formula_samples as recorded
 import pytest
 
+from irtool.execute.gradients import Differentiated
 from irtool.ir.schema import schema_of
 from irtool.ops import OPS
 from irtool.ops.formula import formula_of, why_no_gradient
 from irtool.script.gradients import compiled
-from irtool.testing.formulas import check_formula, subsets
+from irtool.testing.formulas import Trial, check_formula, subsets
 
 FORMULAS = sorted(name for name, op in OPS.items() if name in op.formulas)
 ROUGH = {
@@ -32,6 +36,19 @@ def test_formula_is_right(name: str) -> None:
     assert samples, f"{name} has a gradient formula, and no sample in irtool/ops/samples/{OPS[name].family}.py"
     problems = [f"sample {n}: {problem}" for n, sample in enumerate(samples) for problem in check_formula(name, sample)]
     assert not problems, "\n".join(problems)
+
+
+BY_TORCH: dict[str, list[Any]] = json.loads(recorded.RECORDED.read_text(encoding="utf-8"))
+DIFFERENT = {f"aten::{name}" for names in recorded.DIFFERENT.values() for name in names.split()}
+
+
+@pytest.mark.parametrize("name", sorted(BY_TORCH.keys() - DIFFERENT))
+def test_torch_has_the_same_gradients(name: str) -> None:
+    for sample, numbers in zip(OPS[name].samples[name], BY_TORCH[name], strict=True):
+        if numbers is not None:
+            trial = Trial(name, sample)
+            found = recorded.products(trial, Differentiated(trial.graph, trial.wrt).gradients(trial.inputs, trial.cotangents, trial.seed))
+            assert [each or 0.0 for each in found] == pytest.approx([each or 0.0 for each in numbers], rel=1e-7, abs=1e-8)
 
 
 def test_what_cannot_be_checked_is_known() -> None:

@@ -1,117 +1,18 @@
-"""Gradient formulas of single operators, run as Python: against torch's recorded gradients, central differences, their compiled form."""
+"""Gradient formulas run as Python: kinks and ties as torch has them, what is stated about operators, the handle they run on."""
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
-import formula_samples as samples
 import numpy as np
 import pytest
 
 import irtool
-from irtool.ir.schema import parse_schema, schema_named, schema_of
+from irtool.ir.schema import parse_schema, schema_named
 from irtool.ops import OPS
-from irtool.ops.call import call_op
 from irtool.ops.formula import formula_of, run_formula, why_no_gradient
 from irtool.ops.tensor import Tensor, calling, torch
 from irtool.script.gradients import compiled
-
-NUMBERED = list(enumerate(samples.SAMPLES))
-IDS = [f"{number}-{name}" for number, (name, _) in NUMBERED]
-
-
-def gradients(number: int, name: str, args: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """(results, cotangents, gradients of the drawn arguments one by one) of a sample."""
-    given = samples.drawn(number, args)
-    outputs, backward = run_formula(f"aten::{name}", given)
-    seeds = samples.cotangents(number, outputs)
-    found = backward(*seeds)
-    wanted = []
-    for place in samples.gradients_wanted(name, args):
-        count = len(given[place]) if isinstance(given[place], list) else 1
-        wanted += found[place] if isinstance(found[place], list) else [found[place]] * count
-    return outputs, seeds, wanted
-
-
-@pytest.fixture(scope="module")
-def by_torch() -> list[list[Any]]:
-    return json.loads(samples.RECORDED.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(("number", "sample"), NUMBERED, ids=IDS)
-def test_torch_has_the_same_gradients(number: int, sample: tuple[str, list[Any]], by_torch: list[list[Any]]) -> None:
-    name, args = sample
-    outputs, _, found = gradients(number, name, args)
-    arrays = samples.flat([samples.drawn(number, args)[place] for place in samples.gradients_wanted(name, args)])
-    assert len(found) == len(by_torch[number])
-    for got, want, array in zip(found, by_torch[number], arrays, strict=True):
-        if want is None or got is None:
-            assert not np.any(got if want is None else want), "a gradient that one has and the other has not is zero"
-            continue
-        assert got.shape == array.shape and got.dtype == array.dtype
-        np.testing.assert_allclose(got.reshape(-1), want, rtol=1e-7, atol=1e-9)
-    plain = call_op(f"aten::{name}", samples.drawn(number, args))       # the formula's first half is the operator
-    for one, other in zip(outputs, plain if isinstance(plain, tuple) else (plain,), strict=False):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(("number", "sample"), NUMBERED, ids=IDS)
-def test_central_differences_agree(number: int, sample: tuple[str, list[Any]]) -> None:
-    name, args = sample
-    outputs, seeds, found = gradients(number, name, args)
-    given = samples.drawn(number, args)
-    arrays = samples.flat([given[place] for place in samples.gradients_wanted(name, args)])
-    if name == "embedding":
-        pytest.skip("padding and scaling by frequency make it no derivative, by design")
-    if name == "ldexp.Tensor":
-        arrays, found = arrays[:1], found[:1]       # the exponent's gradient is torch's: as if it were not truncated
-
-    def value() -> float:
-        got = call_op(f"aten::{name}", given)
-        pairs = zip(got if isinstance(got, tuple) else (got,), seeds, strict=False)
-        return float(sum((c * np.asarray(out)).sum() for out, c in pairs if c is not None))
-
-    for array, gradient in zip(arrays, found, strict=True):
-        step = 1e-6
-        direction = np.random.default_rng(number).uniform(-1, 1, array.shape)
-        start = array.copy()
-        array[...] = start + step * direction
-        above = value()
-        array[...] = start - step * direction
-        below = value()
-        array[...] = start
-        expected = 0.0 if gradient is None else float((gradient * direction).sum())
-        assert abs((above - below) / (2 * step) - expected) <= 1e-5 * max(1.0, abs(expected)), name
-
-
-@pytest.mark.parametrize(("number", "sample"), NUMBERED, ids=IDS)
-def test_the_compiled_formula_gives_the_same_bits(number: int, sample: tuple[str, list[Any]]) -> None:
-    name, args = sample
-    formula = formula_of(f"aten::{name}")
-    assert formula is not None
-    forward, backward = compiled(formula, f"aten::{name}").split()
-    *results, context = irtool.run(forward, samples.drawn(number, args))[0]
-    outputs, eager = run_formula(f"aten::{name}", samples.drawn(number, args))
-    for one, other in zip(results, outputs, strict=True):
-        assert_same_bits(one, other)
-    seeds = samples.cotangents(number, outputs)[:len(backward.inputs) - 1]
-    found = irtool.run(backward, [context, *seeds])
-    gradients = found[0] if len(args) > 1 else found
-    for one, other in zip(gradients, eager(*seeds), strict=True):
-        assert_same_bits(one, other)
-
-
-def assert_same_bits(one: Any, other: Any) -> None:
-    if isinstance(one, list | tuple):
-        for a, b in zip(one, other, strict=True):
-            assert_same_bits(a, b)
-    elif one is None or other is None:
-        assert one is other
-    else:
-        a, b = np.asarray(one), np.asarray(other)
-        assert a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-
 
 # -- what eager torch does at kinks, ties and edges
 KINKS: list[tuple[str, list[Any], list[Any]]] = [
@@ -208,19 +109,3 @@ def test_an_unknown_method_is_named() -> None:
         Tensor(np.ones(1)).frobnicate()
     with pytest.raises(irtool.UnsupportedError, match="aten::mm on"):
         Tensor(np.ones((1, 1))).mm("x")
-
-
-def test_what_formulas_use_has_a_gradient_or_says_why_not() -> None:
-    """The closure: df is made of the nodes of backward graphs, and differentiating it again meets only these."""
-    silent: dict[str, str] = {}
-    for name, op in OPS.items():
-        formula = op.formulas.get(name)
-        if formula is None:
-            continue
-        for node in compiled(formula, name).backward.walk():
-            schema = schema_of(node) if node.kind.startswith("aten::") else None
-            if schema is None or not any("Tensor" in result.type.text for result in schema.returns):
-                continue
-            if formula_of(schema.name) is None and why_no_gradient(schema.name) is None:
-                silent.setdefault(schema.name, name)
-    assert silent == {}

@@ -111,7 +111,7 @@ def pad(xp, self, pad, mode, value):
 @table.op("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
 def pad_enum(xp, self, pad, mode, value):
     """pad with the mode as a number."""
-    return pad_by_mode(xp, self, pad, ("constant", "reflect", "replicate", "circular")[mode], value)
+    return pad_by_mode(xp, self, pad, ("reflect", "replicate", "circular", "constant")[mode], value)
 
 
 @table.op("aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor")

@@ -57,7 +57,7 @@ def pad_gradient(self: Tensor, pad: list[int], mode: str, value: float | None):
 @table.gradient("_pad_enum")
 def pad_enum_gradient(self: Tensor, pad: list[int], mode: int, value: float | None):
     def backward(grad: Tensor):
-        return pad_back(grad, self, pad, ["constant", "reflect", "replicate", "circular"][mode]), None, None, None
+        return pad_back(grad, self, pad, ["reflect", "replicate", "circular", "constant"][mode]), None, None, None
 
     return torch._pad_enum(self, pad, mode, value), backward
 

@@ -1,10 +1,12 @@
 """Samples of activation functions: points away from their bends."""
 from __future__ import annotations
 
-from irtool.ops.activation import table
-from irtool.ops.samples.draw import apart, call, chance, complexes, fixed, positive, real
+import numpy as np
 
-x, grad = apart(9), real(9)
+from irtool.ops.activation import table
+from irtool.ops.samples.draw import apart, call, chance, complexes, fixed, given, positive, real
+
+x, grad, points = apart(9), real(9), np.linspace(-2, 2.2, 9)
 
 table.sample("relu relu6 hardsigmoid hardswish selu silu mish log_sigmoid log_sigmoid_forward", call(real(2, 3)),
              call(apart(5, low=-4, high=8)))
@@ -30,7 +32,7 @@ table.sample("hardsigmoid_backward hardswish_backward silu_backward mish_backwar
 table.sample("elu_backward", call(grad, 1.5, 1.1, 0.9, False, x), call(grad, 1.5, 1.1, 0.9, True, x))
 table.sample("gelu_backward", call(grad, x), call(grad, x, approximate="tanh"))
 table.sample("softplus_backward", call(grad, x, 2.0, 1.6))
-table.sample("log_sigmoid_backward", call(grad, x, fixed(real(9))))
+table.sample("log_sigmoid_backward", call(grad, given(points), np.exp(-np.abs(points))))
 table.sample("glu_backward", call(real(2, 2), real(2, 4), -1))
 table.sample("sigmoid_backward tanh_backward", call(grad, x), call(complexes(3), complexes(3)))
 table.sample("logit_backward", call(real(3), chance(3)), call(real(3), chance(3), 0.3))

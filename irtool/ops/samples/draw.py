@@ -21,12 +21,14 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Draw:
     """An array to be drawn."""
 
-    def __init__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0, form: str = "", is_complex: bool = False) -> None:
+    def __init__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0, form: str = "", is_complex: bool = False,
+                 numbers: Array | None = None) -> None:
         self.shape = shape
         self.low = low
         self.high = high
         self.form = form
         self.is_complex = is_complex
+        self.numbers = numbers
         self.has_gradient = True
 
     @property
@@ -36,6 +38,8 @@ class Draw:
 
     def array(self, random: np.random.Generator) -> Array:
         """Numbers."""
+        if self.numbers is not None:
+            return self.numbers.copy()
         if self.form == "apart":
             count = int(np.prod(self.shape))
             return random.permutation(np.linspace(self.low, self.high, count) + random.uniform(-0.02, 0.02, count)).reshape(self.shape)
@@ -53,7 +57,7 @@ class Draw:
     def direction(self, value: Array, found: Array) -> Array:
         """Where `value` may move: the part of a random direction that keeps its form."""
         if self.form == "logs":
-            return found - (np.exp(value) * found).sum(-1, keepdims=True)
+            found = found - (np.exp(value) * found).sum(-1, keepdims=True)
         if self.is_hermitian:
             return found + found.conj().swapaxes(-1, -2)
         return np.tril(found) if self.form == "triangle" else found
@@ -62,6 +66,11 @@ class Draw:
 def real(*shape: int, low: float = -2.0, high: float = 2.0) -> Draw:
     """Any numbers."""
     return Draw(shape, low, high)
+
+
+def given(numbers: Array) -> Draw:
+    """Just these, for others that depend on them."""
+    return Draw(numbers.shape, numbers=numbers)
 
 
 def positive(*shape: int) -> Draw:

@@ -32,3 +32,7 @@ table.sample("matmul_backward", call(real(2, 4), real(2, 3), real(3, 4), [True, 
 table.sample("_trilinear", call(real(2, 3), real(2, 4), real(3, 4), [2], [1], [0], [2]))
 table.sample("chain_matmul linalg_multi_dot", call([real(2, 3), real(3, 4), real(4, 2)]))
 table.sample("_grouped_mm", call(real(2, 2, 3), real(2, 3, 4)))
+table.sample("mm.dtype", call(real(2, 3), real(3, 2), 7))
+table.sample("bmm.dtype", call(real(2, 2, 3), real(2, 3, 2), 7))
+table.sample("addmm.dtype", call(real(2), real(2, 3), real(3, 2), 7, beta=0.5, alpha=2))
+table.sample("baddbmm.dtype", call(real(2, 1, 2), real(2, 2, 3), real(2, 3, 2), 7, beta=0.5, alpha=2))

@@ -1,12 +1,13 @@
 """Samples of normalization: in training, with statistics, with and without weights."""
 from __future__ import annotations
 
+import numpy as np
+
 from irtool.ops.normalization import table
-from irtool.ops.samples.draw import call, fixed, positive, real
+from irtool.ops.samples.draw import call, fixed, given, positive, real
 
 x, w, b = real(3, 2, 2), real(2), real(2)
 mean, spread = fixed(real(2)), fixed(positive(2))
-saved, inverse = fixed(real(2)), fixed(positive(2))
 EPS = 1e-3
 ALL = [True, True, True]
 
@@ -29,12 +30,22 @@ table.sample("rms_norm", call(real(2, 3, 4), [4], real(4)), call(real(2, 4), [4]
 table.sample("_fused_rms_norm", call(real(2, 3, 4), [4], real(4), EPS), call(real(2, 4), [4], None, None))
 MOVING = "saved statistics count as functions of the input: at order 2 of the forward operator they do move with it"
 
-table.sample("native_batch_norm_backward", call(real(3, 2, 2), x, w, mean, spread, None, None, False, EPS, ALL),
-             call(real(3, 2, 2), x, w, None, None, saved, inverse, True, EPS, ALL).rough(MOVING))
-table.sample("batch_norm_backward", call(real(3, 2, 2), x, w, None, None, saved, inverse, True, EPS, ALL, fixed(real(0))).rough(MOVING))
+
+def statistics(numbers: np.ndarray, axes: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """What is saved for them: mean, and one by the deviation."""
+    return numbers.mean(axes).reshape(sizes), (numbers.var(axes) + EPS).reshape(sizes) ** -0.5
+
+
+waves = np.sin(1.7 * np.arange(24) ** 1.3)
+numbers, rows, groups = waves[:12].reshape(3, 2, 2), waves[:8].reshape(2, 4), waves.reshape(2, 4, 3)
+of_channels, of_rows = statistics(numbers, (0, 2), (2,)), statistics(rows, (1,), (2, 1))
+of_groups = statistics(groups.reshape(2, 2, 6), (2,), (2, 2))
+grad, none = real(3, 2, 2), np.zeros(0)
+
+table.sample("native_batch_norm_backward", call(grad, x, w, mean, spread, None, None, False, EPS, ALL),
+             call(grad, given(numbers), w, None, None, *of_channels, True, EPS, ALL).rough(MOVING))
+table.sample("batch_norm_backward", call(grad, given(numbers), w, None, None, *of_channels, True, EPS, ALL, none).rough(MOVING))
 table.sample("_batch_norm_impl_index_backward",
-             call(0, x, real(3, 2, 2), w, None, None, saved, inverse, True, EPS, ALL, fixed(real(0))).rough(MOVING))
-table.sample("native_layer_norm_backward",
-             call(real(2, 4), real(2, 4), [4], fixed(real(2, 1)), fixed(positive(2, 1)), real(4), real(4), ALL).rough(MOVING))
-table.sample("native_group_norm_backward",
-             call(real(2, 4, 3), real(2, 4, 3), fixed(real(2, 2)), fixed(positive(2, 2)), real(4), 2, 4, 3, 2, ALL).rough(MOVING))
+             call(0, given(numbers), grad, w, None, None, *of_channels, True, EPS, ALL, none).rough(MOVING))
+table.sample("native_layer_norm_backward", call(real(2, 4), given(rows), [4], *of_rows, real(4), real(4), ALL).rough(MOVING))
+table.sample("native_group_norm_backward", call(real(2, 4, 3), given(groups), *of_groups, real(4), 2, 4, 3, 2, ALL).rough(MOVING))

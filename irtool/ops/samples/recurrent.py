@@ -30,9 +30,9 @@ def nets(gates: int, states: int) -> tuple[list[Call], list[Call]]:
     def state(count: int) -> Draw | list[Draw]:
         return real(count, 2, 2) if states == 1 else [real(count, 2, 2) for _ in range(states)]
 
-    steps = [call(real(3, 2, 3), state(1), weights(gates), True, 1, 0.0, False, False, False),
-             call(real(2, 2, 3), state(4), weights(gates, 2, 2, False), False, 2, 0.0, False, True, True)]
-    return steps, [call(real(3, 3), ints(2, 1), state(1), weights(gates), True, 1, 0.0, False, False)]
+    steps = [call(real(2, 2, 3), state(1), weights(gates), True, 1, 0.0, False, False, False),
+             call(real(2, 2, 3), state(2), weights(gates, 2, 1, False), False, 2, 0.0, False, False, True)]
+    return steps, [call(real(3, 3), ints(2, 1), state(2), weights(gates, 1, 2), True, 1, 0.0, False, True)]
 
 
 for kind, gates, states in (("lstm", 4, 2), ("gru", 3, 1), ("rnn_tanh", 1, 1), ("rnn_relu", 1, 1)):
