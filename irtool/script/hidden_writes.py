@@ -11,11 +11,12 @@ from irtool.ir.effects import LOOP_KINDS, node_may_write
 from irtool.ir.graph import RETURN, Graph, Node, Value
 from irtool.ir.types import TensorType
 from irtool.script.changes import ancestor
+from irtool.script.writes import live_nodes
 
 
 def hidden_writes(graph: Graph, needs: set[Value]) -> Iterator[Node]:
     """Nodes that write into a tensor that is read behind them by another name than that of their result, where gradients are involved."""
-    writers = [node for node in graph.walk() if is_writer(node)]
+    writers = [node for node in live_nodes(graph) if is_writer(node)]
     if not writers:
         return
     aliases = Aliases(graph)

@@ -32,7 +32,7 @@ from irtool.script.recompute import choose_captures
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 from irtool.script.saving import context_of, take_apart
-from irtool.script.writes import is_rewritable, without_writes, writers_for_good
+from irtool.script.writes import is_rewritable, live_nodes, without_writes, writes_for_good
 
 STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex",
                        "prim::NamedTupleConstruct"))
@@ -107,8 +107,8 @@ class Differentiator(Captures):
                 given = self.new_input(value)
                 self.vjps.append((index, given))
                 self.add_gradient(value, given)
-        for node in writers_for_good(f):
-            if node.outputs[0] in self.needs:
+        for node in live_nodes(f):
+            if writes_for_good(node) and node.outputs[0] in self.needs:
                 error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
                 raise self.located(error, node)
         for node in hidden_writes(f, self.needs):

@@ -62,13 +62,12 @@ def is_alone(graph: Graph, value: Value, node: Node) -> bool:
                    and (not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses)))
 
 
-def writers_for_good(graph: Graph) -> Iterator[Node]:
-    """The nodes that write into tensors, but for those in branches that are known never to be taken."""
+def live_nodes(graph: Graph) -> Iterator[Node]:
+    """All nodes but those in branches that are known never to be taken."""
     blocks = [graph.block]
     while blocks:
         for node in blocks.pop():
-            if writes_for_good(node):
-                yield node
+            yield node
             if node.kind in IF_KINDS and len(node.blocks) == 2 and is_constant(node.inputs[0]):
                 blocks.append(node.blocks[0 if constant(node.inputs[0]) else 1])
             else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 from irtool.ops.conv import table
 from irtool.ops.tensor import Tensor, torch
 
+CONJUGATED = True      # convolution_backward conjugates, as in torch
+
 
 @table.gradient("convolution convolution_overrideable")
 def convolution_gradient(input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],

@@ -1,0 +1,71 @@
+"""Gradients through tuples that stay tuples, and of complex tensors whose types say nothing."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool import PassManager
+from irtool.execute.gradients import fitted, prepared, run_pair
+from irtool.script.front import compile_source
+from irtool.script.reverse import differentiate_graph
+
+BODY = """  %i : int = prim::Constant[value=1]()
+  %j : int = prim::Constant[value=-2]()
+  %2 : Tensor = prim::TupleIndex(%t, %i)
+  %5 : Tensor = prim::TupleIndex(%t, %j)
+  %3 : Tensor = aten::mul(%2, %5)
+  return (%3)
+"""
+
+
+@pytest.mark.parametrize("made", ["%t : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)",
+                                  "%t : NamedTuple(a : Tensor, b : Tensor) = prim::TupleConstruct(%x, %y)",
+                                  "%t : (Tensor, Tensor) = prim::NamedTupleConstruct(%x, %y)"])
+def test_elements_of_tuples(made: str) -> None:
+    module = irtool.parse(f"graph(%x : Tensor, %y : Tensor):\n  {made}\n{BODY}")
+    pair = PassManager("differentiate", verify=True).run(module)
+    assert "prim::TupleIndex" not in str(pair.graph("df"))
+
+
+def test_a_tuple_that_is_given() -> None:
+    text = f"graph(%x : Tensor, %t : (Tensor, Tensor)):\n{BODY.replace('aten::mul(%2, %5)', 'aten::mul(%2, %x)')}"
+    PassManager("differentiate", verify=True).run(irtool.parse(text))
+    x = np.arange(3.0)
+    found = irtool.vjp(irtool.parse(text), [x, (x + 1, x + 2)], [np.ones(3)], [0, 1])
+    np.testing.assert_array_equal(found[0], x + 2)
+    np.testing.assert_array_equal(found[1], [np.zeros(3), x])
+
+
+def test_an_index_that_is_computed_is_refused_at_its_line() -> None:
+    text = ("graph(%x : Tensor, %t : (Tensor, Tensor), %i : int):\n  %2 : Tensor = prim::TupleIndex(%t, %i)\n"
+            "  %3 : Tensor = aten::mul(%2, %x)\n  return (%3)\n")
+    with pytest.raises(irtool.UnsupportedError, match="only where the index is a constant") as caught:
+        PassManager("differentiate").run(irtool.parse(text))
+    assert caught.value.diagnostics[0].line == 2
+
+
+COMPLEX = ["x * y", "torch.sin(x * y)", "x / y", "torch.mm(x, y)", "torch.linalg.inv(x)", "torch.linalg.solve(x, y)", "torch.std(x, 0) * y",
+           "torch.cumprod(x, 0)", "torch.linalg.matrix_exp(x)", "torch.addmm(x, x, y)", "torch.conv1d(x[None], y[:, :, None])",
+           "torch.conv_transpose1d(x[None], y[:, :, None])", "torch.fft.fft(x) * y"]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("form", ["modern", "2018"])
+@pytest.mark.parametrize("expression", COMPLEX)
+def test_complex_gradients_without_types(expression: str, form: str) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    x, y, seed = rng.standard_normal((3, 3, 3)) + 1j * rng.standard_normal((3, 3, 3))
+    space = {"torch": torch}
+    source = f"def f(x, y):\n    return {expression}\n"
+    exec(source, space)
+    wrt = [torch.tensor(x, requires_grad=True), torch.tensor(y, requires_grad=True)]
+    out = space["f"](*wrt)
+    seed = np.broadcast_to(seed, out.shape).copy()
+    expected = torch.autograd.grad(out, wrt, torch.tensor(seed), allow_unused=True)
+    pair = differentiate_graph(prepared(compile_source(source).graph()), [True, True], form == "modern")
+    _, found = run_pair(pair, [x, y], [seed])
+    for index, (value, other) in enumerate(zip((x, y), expected, strict=True)):
+        if other is not None:
+            np.testing.assert_allclose(fitted(found[index], value), other.resolve_conj().numpy(), rtol=1e-9, atol=1e-9)
