@@ -181,14 +181,41 @@ def zero_gradient(self: Tensor):
     return torch.zeros_like(self), backward
 
 
+@table.gradient("to_dense")
+def to_dense_gradient(self: Tensor, dtype: int | None, masked_grad: bool | None):
+    def backward(grad: Tensor):
+        return grad, None, None
+
+    return torch.to_dense(self, dtype, masked_grad=masked_grad), backward
+
+
+@table.gradient("_autocast_to_full_precision")
+def full_precision_gradient(self: Tensor, cuda_enabled: bool, cpu_enabled: bool):
+    own = self.dtype
+
+    def backward(grad: Tensor):
+        return grad.to(own), None, None
+
+    return torch._autocast_to_full_precision(self, cuda_enabled, cpu_enabled), backward
+
+
+@table.gradient("_autocast_to_reduced_precision")
+def reduced_precision_gradient(self: Tensor, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: int, cpu_dtype: int):
+    own = self.dtype
+
+    def backward(grad: Tensor):
+        return grad.to(own), None, None, None, None
+
+    return torch._autocast_to_reduced_precision(self, cuda_enabled, cpu_enabled, cuda_dtype, cpu_dtype), backward
+
+
+table.unsupported("pinned memory is not supported", "pin_memory _pin_memory")
 table.no_gradient("it is asked for without one", "detach detach_copy data")
 table.no_gradient("whole numbers", "_cast_Byte _cast_Char _cast_Short _cast_Int _cast_Long")
 table.no_gradient("it initialises or resizes memory", "resize_ resize_as_ _no_grad_fill_ _no_grad_zero_")
 table.no_gradient("a fact about the tensor",
                   "is_conj is_neg is_inference is_distributed is_coalesced is_pinned element_size")
-table.no_gradient("autocast is a property of a run, not of a graph", "_autocast_to_full_precision _autocast_to_reduced_precision")
 table.no_gradient("a number has no gradient", "copy_.int copy_.float")
-table.no_gradient("it has no strided result of its own", "to_dense pin_memory _pin_memory")
 
 
 @table.gradient("copy_.Tensor")

@@ -392,4 +392,4 @@ def ormqr_gradient(self: Tensor, input2: Tensor, input3: Tensor, left: bool, tra
     return torch.ormqr(self, input2, input3, left, transpose), backward
 
 
-table.no_gradient("torch has none either", "geqrf linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve")
+table.unsupported("torch has none either", "geqrf linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve")

@@ -346,6 +346,3 @@ def kron_gradient(self: Tensor, other: Tensor):
         return self_grad, (parts * self.reshape(left)).sum_to_size(right).reshape(other_size)
 
     return torch.kron(self, other), backward
-
-
-table.no_gradient("torch has none for it on the CPU either", "mm.dtype bmm.dtype addmm.dtype baddbmm.dtype")

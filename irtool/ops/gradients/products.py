@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.matmul import table
-from irtool.ops.tensor import Tensor, torch
+from irtool.ops.tensor import Tensor, number, torch
 
 # ---- chains
 
@@ -73,6 +73,49 @@ def trilinear_gradient(i1: Tensor, i2: Tensor, i3: Tensor, expand1: list[int], e
                 shrunk(spread * first * second * ones, i3.size(), expand3), None, None, None, None, None)
 
     return torch._trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim), backward
+
+
+# ---- products given in a wider dtype
+
+@table.gradient("mm.dtype")
+def wide_mm_gradient(self: Tensor, mat2: Tensor, out_dtype: int):
+    def backward(grad: Tensor):
+        given = grad.to(self.dtype)
+        return given.mm(mat2.t()), self.t().mm(given), None
+
+    return torch.mm(self, mat2, out_dtype), backward
+
+
+@table.gradient("bmm.dtype")
+def wide_bmm_gradient(self: Tensor, mat2: Tensor, out_dtype: int):
+    def backward(grad: Tensor):
+        given = grad.to(self.dtype)
+        return given.bmm(mat2.transpose(1, 2)), self.transpose(1, 2).bmm(given), None
+
+    return torch.bmm(self, mat2, out_dtype), backward
+
+
+@table.gradient("addmm.dtype")
+def wide_addmm_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: int, beta: number, alpha: number):
+    size, own = self.size(), self.dtype
+
+    def backward(grad: Tensor):
+        given = grad.to(mat1.dtype) * alpha
+        return (grad * beta).sum_to_size(size).to(own), given.mm(mat2.t()), mat1.t().mm(given), None, None, None
+
+    return torch.addmm(self, mat1, mat2, out_dtype, beta=beta, alpha=alpha), backward
+
+
+@table.gradient("baddbmm.dtype")
+def wide_baddbmm_gradient(self: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: int, beta: number, alpha: number):
+    size, own = self.size(), self.dtype
+
+    def backward(grad: Tensor):
+        given = grad.to(batch1.dtype) * alpha
+        return ((grad * beta).sum_to_size(size).to(own), given.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(given), None, None,
+                None)
+
+    return torch.baddbmm(self, batch1, batch2, out_dtype, beta=beta, alpha=alpha), backward
 
 
 # ---- groups

@@ -88,4 +88,15 @@ def log_softmax_backward_gradient(grad_output: Tensor, output: Tensor, dim: int,
     return torch._log_softmax_backward_data(grad_output, output, dim, input_dtype), backward
 
 
-table.no_gradient("second order of masked softmax is not stated", "_masked_softmax_backward")
+@table.gradient("_masked_softmax_backward")
+def masked_softmax_backward_gradient(grad_output: Tensor, output: Tensor, mask: Tensor, dim: int | None):
+    def backward(grad: Tensor):
+        over = -1
+        if dim is not None:
+            over = dim
+        shown = torch.where(mask, torch.zeros_like(grad), grad)
+        weighted = (shown * output).sum([over], True)
+        second_output = shown * (grad_output - (grad_output * output).sum([over], True)) - grad_output * weighted
+        return output * (shown - weighted), second_output, None, None
+
+    return torch._masked_softmax_backward(grad_output, output, mask, dim), backward
