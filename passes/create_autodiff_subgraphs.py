@@ -179,7 +179,7 @@ def is_symbolic(node: Node) -> bool:
     if node.kind in PRIMS:
         return True
     if node.kind == "prim::GradOf":
-        return all(map(is_symbolic, node.blocks[0]))
+        return len(node.blocks) == 1 and all(map(is_symbolic, node.blocks[0]))
     if node.kind not in KINDS:
         return False
     schema = schema_of(node)
@@ -193,7 +193,7 @@ def is_differentiable(node: Node) -> bool:
     if node.kind in PRIMS or node.kind in KINDS:
         return True
     if node.kind == "prim::GradOf":
-        return all(map(is_differentiable, node.blocks[0]))
+        return len(node.blocks) == 1 and all(map(is_differentiable, node.blocks[0]))
     if node.blocks or not node.kind.startswith("aten::"):
         return False
     schema = schema_of(node)
