@@ -108,6 +108,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("constant-loop-unrolling"),
     Pass("lower-tuples"),
     Pass("propagate-shapes"),           # types
+    Pass("fold-ranks"),
     Pass("erase-number-types"),
     Pass("erase-shapes"),
     Pass("remove-expands"),             # gradients
@@ -116,6 +117,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("create-autodiff-subgraphs"),
     Pass("inline-autodiff-subgraphs"),
     Pass("fuse"),                       # execution
+    Pass("vmap"),                       # transformations
     Pass("differentiate"),
     Pass("specialize-undef"),
     Pass("lower-grad-of"),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from irtool.ir import types
+from irtool.ir.alias import Aliases
 from irtool.ir.builder import Builder
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, has_side_effects
@@ -23,7 +24,7 @@ def propagate_shapes(graph: Graph) -> bool:
     """Work out dtype, device and, as far as is known, sizes of each tensor from the types of the graph's inputs and its constants.
 
     Comparisons, and the few others that want operands of one shape, get `aten::expand` where sizes are known to differ, as in torch.
-    What is not known is said to be a plain tensor.
+    What is not known, and what shares memory with a tensor whose shape is changed in place, is said to be a plain tensor.
 
     before:
         graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu),
@@ -54,6 +55,7 @@ class Sweep:
         self.plain = spell(types.TENSOR, graph.dialect)
         self.before = {value: value.type for value in graph.values()}
         self.is_expanded = False
+        self.loose = loose_values(graph)
 
     @property
     def changed(self) -> bool:
@@ -67,6 +69,8 @@ class Sweep:
 
     def set(self, value: Value, type: Type) -> None:
         """Give a value a type, in the words of the dialect."""
+        if value in self.loose:
+            type = without_shapes(type, self.plain)
         if type is not value.type:
             value.type = spell(type, self.graph.dialect)
 
@@ -255,6 +259,27 @@ SPECIAL = {
     "prim::ConstantChunk": Sweep.chunk, "aten::cat": Sweep.cat, "prim::FusedConcat": Sweep.cat, "aten::tensor": Sweep.literal,
     "aten::as_tensor": Sweep.literal,
 }
+
+
+RESHAPING = frozenset(f"aten::{name}" for name in """
+as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ data set_data moveaxis_ detach_
+""".split())
+"""Kinds that change the shape of their operand itself."""
+
+
+def changes_shapes(node: Node) -> bool:
+    """Does a node change the shape of a tensor there is?"""
+    return node.kind in RESHAPING
+
+
+def loose_values(graph: Graph) -> set[Value]:
+    """The values that may be, or share memory with, a tensor whose shape is changed."""
+    targets = [node.inputs[0] for node in graph.walk() if node.kind in RESHAPING and node.inputs]
+    if not targets:
+        return set()
+    aliases = Aliases(graph)
+    return {value for value in graph.values() if isinstance(value.type, TensorType)
+            and any(value is target or aliases.may_alias(value, target) for target in targets)}
 
 
 def joined(operands: list[TensorType], dim: object) -> list[int] | None:

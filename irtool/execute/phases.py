@@ -35,6 +35,9 @@ REQUIRED: Steps = (
 PROPAGATE: Steps = (
     ("constant-propagation", "types depend on constants"),
     ("propagate-shapes", "dtypes and numbers of dimensions"),
+    ("fold-ranks", "whether a product is of matrices or of vectors, and the like"),
+    ("constant-propagation", "what depends on that"),
+    ("propagate-shapes", "branches that are gone no longer blur what is known"),
     ("propagate-requires-grad", "which values need gradients"),
 )
 DIFFERENTIABLE: Steps = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.execute.argument_spec import ArgumentSpec
 from irtool.execute.codegen import compile_plan
-from irtool.execute.differentiable import Differentiable, Versions
+from irtool.execute.differentiable import Differentiable, Versions, on_tape
 from irtool.execute.dtypes import may_mix, observed_dtypes
 from irtool.execute.gradients import is_construct
 from irtool.execute.phases import Phases, Told
@@ -59,7 +59,8 @@ class Options:
 class ExecutionPlan:
     """A graph made for one spec, and what runs it. May be shared by threads."""
 
-    __slots__ = ("graph", "spec", "writes", "is_random", "differentiables", "options", "_code", "_owner", "_steps", "_lock")
+    __slots__ = ("graph", "spec", "writes", "is_random", "differentiables", "options", "_code", "_outline", "_owner", "_steps",
+                 "_lock")
 
     def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
                  differentiables: dict[Node, Differentiable] | None = None) -> None:
@@ -71,6 +72,7 @@ class ExecutionPlan:
         self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
         self._owner = owner
         self._code: Code | None = None
+        self._outline: list[Outline] | None = None
         self._steps: dict[Any, Step] = {}
         self._lock = Lock()
 
@@ -85,6 +87,13 @@ class ExecutionPlan:
 
     def record(self, values: list[Any]) -> list[Any]:
         """The outputs for values that may be Variables, on the tape."""
+        if self._outline is None:
+            self._outline = outline(self.graph, self.differentiables)
+        if self._outline:
+            (made,) = self.differentiables.values()
+            found = dict(zip(self.graph.block.return_node.next.outputs, made(values), strict=True))
+            found.update(zip(self.graph.inputs, values, strict=True))
+            return [put_together(each, found) for each in self._outline]
         return Recording(self.differentiables, self.step, self.writes).run(self.graph, values)
 
     def step(self, node: Node, flags: tuple[bool, ...], without_its_write: bool) -> Step:
@@ -105,6 +114,34 @@ class ExecutionPlan:
             return made([operands[i] for i in positions], versions)
 
         return step
+
+
+Outline = Value | list[Any] | tuple[Any, ...]
+"""An output of a graph: a value, or a list or tuple of outlines."""
+
+
+def outline(graph: Graph, differentiables: dict[Node, Differentiable]) -> list[Outline]:
+    """The outputs of a graph that is one node with a gradient and what puts its results together; empty for any other graph."""
+    first = graph.block.return_node.next
+    rest = list(graph.block)[1:]
+    if first not in differentiables or any(node.kind not in PUT_TOGETHER for node in rest):
+        return []
+    found: dict[Value, Outline] = {value: value for value in (*graph.inputs, *first.outputs)}
+    for node in rest:
+        parts = [found[value] for value in node.inputs]
+        found[node.output] = tuple(parts) if node.kind == "prim::TupleConstruct" else parts
+    return [found[value] for value in graph.outputs]
+
+
+PUT_TOGETHER = frozenset(("prim::TupleConstruct", "prim::ListConstruct"))
+
+
+def put_together(part: Outline, found: dict[Value, Any]) -> Any:
+    """What an outline stands for."""
+    if isinstance(part, Value):
+        return on_tape(found[part], None, None, None)
+    parts = [put_together(each, found) for each in part]
+    return tuple(parts) if isinstance(part, tuple) else parts
 
 
 def writes(graph: Graph) -> bool:

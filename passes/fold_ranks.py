@@ -1,0 +1,49 @@
+"""Numbers of dimensions that the types tell."""
+from __future__ import annotations
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.graph import Graph, Node
+from irtool.ir.rewrite import become_constant
+from irtool.ir.types import TensorType
+from irtool.passes.propagate_shapes import changes_shapes
+
+
+def fold_ranks(graph: Graph) -> bool:
+    """Replace `aten::dim(%x)` and `aten::len` of `aten::size(%x)` by a constant where the type of `%x` says its number of dimensions.
+
+    What is decided by it, such as whether a product is of a matrix or of a vector, `constant-propagation` can decide then.
+
+    before:
+        graph(%x : Float(*, *)):
+          %1 : int[] = aten::size(%x)
+          %2 : int = aten::len(%1)
+          return (%2)
+
+    after:
+        graph(%x : Float(*, *)):
+          %1 : int[] = aten::size(%x)
+          %2 : int = prim::Constant[value=2]()
+          return (%2)
+    """
+    if graph.dialect.attribute_arguments or any(map(changes_shapes, graph.walk())):
+        return False
+    changed = False
+    for node in graph.walk():
+        rank = _rank_asked(node)
+        if rank is not None:
+            become_constant(node, Attribute.of(rank, graph.dialect), types.INT)
+            changed = True
+    return changed
+
+
+def _rank_asked(node: Node) -> int | None:
+    """The answer of a node that asks for a number of dimensions; None for others."""
+    if node.kind not in ("aten::dim", "aten::len") or len(node.inputs) != 1:
+        return None
+    value = node.inputs[0]
+    if node.kind == "aten::len":
+        if value.node.kind != "aten::size" or len(value.node.inputs) != 1:
+            return None
+        value = value.node.inputs[0]
+    return value.type.rank if isinstance(value.type, TensorType) else None
