@@ -80,7 +80,7 @@ def read_module(arguments: Arguments, console: Console) -> Module:
         from irtool.cli.fmt import attach_constants
 
         attach_constants(module, arguments.constants, console)
-    for path in arguments.load:
+    for path in getattr(arguments, "load", ()):
         load_python(path, console)
     return module
 

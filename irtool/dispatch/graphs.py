@@ -11,6 +11,8 @@ from irtool.dispatch.stack import current
 from irtool.interpret import walk
 from irtool.ir.errors import PipelineError
 from irtool.ir.graph import Graph
+from irtool.ir.types import TensorType
+from irtool.ops.arrays import dtype_named
 
 NAMES: dict[str, Callable[..., Any]] = {
     "grad": transforms.grad, "value_and_grad": transforms.value_and_grad, "vmap": transforms.vmap, "jacrev": transforms.jacrev,
@@ -74,4 +76,49 @@ def trace_transformed(graph: Graph, text: str, inputs: Sequence[Any]) -> Graph:
     return trace(transformed(function_of(graph), text), inputs, names)
 
 
-__all__ = ["NAMES", "function_of", "trace_transformed", "transformed"]
+# -- vmap by itself
+def in_dims_of(text: str, graph: Graph) -> list[int | None]:
+    """`0,None,1` as one dimension, or None, per input of a graph; a single one is for all tensors. Raises PipelineError."""
+    words = [word.strip() for word in text.split(",")]
+    found: list[int | None] = []
+    for word in words:
+        if word.lower() in ("none", ""):
+            found.append(None)
+        elif word.removeprefix("-").isdecimal() and len(word) < 5:
+            found.append(int(word))
+        else:
+            raise PipelineError(f"in-dims: expected a dimension or None, not '{word[:40]}'")
+    if len(found) == 1:
+        return [found[0] if isinstance(value.type, TensorType) else None for value in graph.inputs]
+    if len(found) != len(graph.inputs):
+        raise PipelineError(f"in-dims: {len(found)} dimensions, the graph has {len(graph.inputs)} inputs")
+    return found
+
+
+def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int) -> list[Any]:
+    """Ones of the shapes that a graph's types say, with a dimension more where one is batched. Raises PipelineError without sizes."""
+    import numpy as np
+
+    found: list[Any] = []
+    for value, dim in zip(graph.inputs, dims, strict=True):
+        kind = value.type
+        if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype is None:
+            raise PipelineError(f"vmap: the type of %{value.name} does not say its sizes, dtype: give arrays")
+        shape = list(kind.shape)
+        if dim is not None:
+            if not -len(shape) - 1 <= dim <= len(shape):
+                raise PipelineError(f"in-dims: %{value.name} of {len(shape)} dimensions cannot be batched over dimension {dim}")
+            shape.insert(dim % (len(shape) + 1), length)
+        found.append(np.ones(shape, dtype_named(kind.dtype)))
+    return found
+
+
+def trace_vmap(graph: Graph, dims: Sequence[int | None], values: Sequence[Any], out_dim: int = 0, randomness: str = "error") -> Graph:
+    """The graph of a batched graph, traced on batched inputs."""
+    from irtool.dispatch.tracer import trace
+
+    function = transforms.vmap(function_of(graph), tuple(dims), out_dim, randomness)
+    return trace(function, values, [value.name if not value.name.isdecimal() else "" for value in graph.inputs])
+
+
+__all__ = ["NAMES", "function_of", "in_dims_of", "sample_inputs", "trace_transformed", "trace_vmap", "transformed"]

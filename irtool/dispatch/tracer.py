@@ -19,6 +19,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.dialect import LATEST
 from irtool.ir.errors import Error, RunError
 from irtool.ir.graph import Graph, Value
+from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.schema import Argument
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, tensor_type
 from irtool.ops.arrays import element_strides
@@ -41,6 +42,7 @@ class Tracer(Layer):
         self.graph = Graph(LATEST)
         self.build = Builder(self.graph)
         self.constants: dict[int, tuple[Any, Value]] = {}
+        self.numbers: dict[Any, Value] = {}
 
     def input(self, value: Tensor, name: str = "") -> Boxed:
         """One more input of the graph."""
@@ -103,11 +105,14 @@ class Tracer(Layer):
         declared = argument.type if argument is not None else None
         if isinstance(declared, OptionalType) and value is not None:
             declared = declared.element
-        if value is None or declared is None or declared.key in ("Scalar", "Any") or isinstance(declared, TensorType):
-            return self.build.constant(value)
-        if isinstance(declared, ListType) and not value:
+        if isinstance(declared, ListType) and value is not None and not value:
             return self.build.construct_list([], declared.element)
-        return self.build.constant(list(value) if isinstance(value, tuple) else value, declared)
+        if value is None or declared is not None and (declared.key in ("Scalar", "Any") or isinstance(declared, TensorType)):
+            declared = None
+        key = (value.__class__, repr(value), declared)
+        if key not in self.numbers:
+            self.numbers[key] = self.build.constant(list(value) if isinstance(value, tuple) else value, declared)
+        return self.numbers[key]
 
     def constant(self, tensor: Tensor) -> Value:
         """A tensor from outside, with its elements. Raises DispatchError for one of another trace or transformation."""
@@ -126,6 +131,7 @@ class Tracer(Layer):
         """The graph, with its outputs. No more is written down."""
         self.graph.block.set_outputs([self.operand(each) for each in results])
         self.is_alive = False
+        remove_dead_nodes(self.graph)
         return self.graph
 
 

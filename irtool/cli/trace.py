@@ -1,0 +1,107 @@
+"""`irtool trace`: a Python function over tensors, called once, becomes a graph."""
+from __future__ import annotations
+
+from irtool.cli import inputs as given
+from irtool.cli.command import Arguments, Command, Option, Positional, UsageError
+from irtool.ir.errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from irtool.cli.console import Console
+    from irtool.ir.graph import Graph
+
+
+def run(arguments: Arguments, console: Console) -> int:
+    """Execute the file, call the function on the inputs, print what it did."""
+    import warnings
+
+    from irtool.dispatch.tracer import TraceWarning, trace
+    from irtool.interop.binding import bind
+    from irtool.ops.arrays import seeded
+
+    function, names = load_function(arguments.function, console)
+    with seeded(arguments.seed), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TraceWarning)
+        archive, literals = given.read_values(arguments, console)
+        values = bind(untyped(names), archive, literals)
+        try:
+            graph = trace(function, values, names)
+        except Error:
+            raise
+        except Exception as error:
+            raise Error(f"{arguments.function}: {type(error).__name__}: {error}") from error
+    for message in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, TraceWarning)):
+        console.err(f"warning: {message}")
+    deliver(graph, arguments, console)
+    return 0
+
+
+def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list[str]]:
+    """`model.py:loss`: the function, its file having been executed, and the names of its parameters. Raises Error."""
+    import inspect
+    import runpy
+
+    path, colon, name = word.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise UsageError(f"expected FILE.py:FUNCTION, not '{word}'")
+    console.read(path)
+    try:
+        found = runpy.run_path(path, run_name="irtool_trace")
+    except (Exception, SystemExit) as error:
+        raise Error(f"{path}: {type(error).__name__}: {error}") from error
+    function = found.get(name)
+    if not callable(function):
+        from irtool.ir.errors import did_you_mean
+
+        own = [key for key, value in found.items() if callable(value) and not key.startswith("_")]
+        raise Error(f"{path}: there is no function '{name}'{did_you_mean(name, own)}")
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return function, [p.name for p in parameters if p.default is p.empty]
+
+
+def untyped(names: list[str]) -> Graph:
+    """A graph of inputs that take any tensor, for arrays to be bound to."""
+    from irtool.ir import types
+    from irtool.ir.dialect import LATEST
+    from irtool.ir.graph import Graph
+
+    graph = Graph(LATEST)
+    for name in names:
+        graph.block.add_input(name, types.TENSOR)
+    return graph
+
+
+def deliver(graph: Graph, arguments: Arguments, console: Console) -> None:
+    """Print or store the graph; arrays that it has as constants go to an npz, where one is named."""
+    from irtool.cli.fmt import keep_constants
+    from irtool.interop.constants import missing, places
+    from irtool.ir.module import Module
+
+    module = Module([graph])
+    if arguments.save_constants:
+        keep_constants(module, arguments.save_constants)
+    elif any(True for _ in places(module)) and not missing(module):
+        console.err("warning: the text says <Tensor> for constants of the function: --save-constants FILE.npz keeps their numbers")
+    console.save(arguments.output, str(module))
+
+
+OUTPUTS = (
+    Option("--save-constants", "where arrays that are constants of the graph go", value="FILE.npz", group="Outputs"),
+    Option("-o --output", "where the graph goes (-: standard output)", value="FILE", default="-", group="Outputs"),
+)
+VALUES = tuple(option for option in given.OPTIONS if option.dest in ("input", "seed"))
+
+COMMAND = Command(
+    run, usage="FILE.py:FUNCTION [INPUTS.npz]",
+    positionals=[Positional("function", help="a Python file, which is executed, and a function in it over irtool tensors"),
+                 Positional("inputs", "?", help="arrays by parameter, or input0, input1, ...; or 0, 1, ...; or arr_0, arr_1, ...")],
+    options=[*VALUES, *OUTPUTS],
+    details="""
+Sizes and numbers that the function asks its tensors for are those of this call. A branch on elements is warned about.
+
+  irtool trace model.py:loss inputs.npz -o loss.ir
+  irtool trace model.py:loss -i w=2x3xf32=randn -i x=3xf32=randn
+""")
