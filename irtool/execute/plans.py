@@ -90,9 +90,9 @@ class ExecutionPlan:
         if self._outline is None:
             self._outline = outline(self.graph, self.differentiables)
         if self._outline:
-            (made,) = self.differentiables.values()
-            found = dict(zip(self.graph.block.return_node.next.outputs, made(values), strict=True))
-            found.update(zip(self.graph.inputs, values, strict=True))
+            ((node, made),) = self.differentiables.items()
+            found = dict(zip(self.graph.inputs, values, strict=True))
+            found.update(zip(node.outputs, made([found[value] for value in node.inputs]), strict=True))
             return [put_together(each, found) for each in self._outline]
         return Recording(self.differentiables, self.step, self.writes).run(self.graph, values)
 
@@ -124,7 +124,7 @@ def outline(graph: Graph, differentiables: dict[Node, Differentiable]) -> list[O
     """The outputs of a graph that is one node with a gradient and what puts its results together; empty for any other graph."""
     first = graph.block.return_node.next
     rest = list(graph.block)[1:]
-    if first not in differentiables or any(node.kind not in PUT_TOGETHER for node in rest):
+    if first not in differentiables or len(differentiables) > 1 or any(node.kind not in PUT_TOGETHER for node in rest):
         return []
     found: dict[Value, Outline] = {value: value for value in (*graph.inputs, *first.outputs)}
     for node in rest:
