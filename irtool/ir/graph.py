@@ -92,6 +92,14 @@ class Value:
         for user, slot in list(self._use_map()):
             user.replace_input(slot, other)
 
+    def exchange(self, other: Value) -> None:
+        """The two change places as results (or block inputs); who reads which stays."""
+        mine, yours = self.node, other.node
+        places = {self: other, other: self}
+        for node in {mine, yours}:
+            node.outputs = tuple([places.get(value, value) for value in node.outputs])
+        self.node, other.node = yours, mine
+
     def _use_map(self) -> dict[tuple[Node, int], None]:
         if self._uses is None:
             graph = self.node.graph
@@ -297,6 +305,8 @@ class Node:
 
     def move_before(self, other: Node) -> None:
         """Leave the present place and stand before `other` (possibly of another block of the same graph)."""
+        if other is self:
+            return
         self._unlink()
         self.prev, self.next = other.prev, other
         other.prev.next = self
@@ -457,6 +467,13 @@ class Block:
         self.param_node.outputs = (*self.param_node.outputs, *values)
         return values
 
+    def results_to_inputs(self, values: Sequence[Value]) -> None:
+        """Results of nodes of one result, which go, become new last inputs: the same values, so that their readers need no change."""
+        for value in values:
+            value.node.remove()
+            value.node = self.param_node
+        self.param_node.outputs = (*self.param_node.outputs, *values)
+
     def remove_input(self, index: int) -> None:
         """Drop an input nobody uses."""
         self.param_node.remove_output(index)
@@ -575,7 +592,26 @@ class Graph:
                 node._add_uses()
             block.return_node._add_uses()
 
+    def forget_uses(self) -> None:
+        """Drop all uses; they are built again when somebody asks. A graph that is made and handed on need not carry them."""
+        if not self.has_uses_built:
+            return
+        for value in self.values():
+            value._uses = None
+        self.has_uses_built = False
+
     # -- names
+    def renumber(self) -> None:
+        """Count the numeric names anew, in text order from 0."""
+        count = 0
+        for value in self.values():
+            name = value.name
+            if name.isdecimal() and name.isascii():
+                value.name = str(count)
+                count += 1
+        self._next_id = count
+        self._names = None
+
     def fresh_id(self) -> str:
         """The next unused number as a name: the largest one in the graph plus one, then counting up."""
         if self._next_id < 0:

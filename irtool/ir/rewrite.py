@@ -8,8 +8,8 @@ from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.types import TupleType, Type
 
-__all__ = ["become_constant", "clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block", "inline_graph",
-           "remove_dead_nodes", "replace_node", "replace_output"]
+__all__ = ["become_constant", "clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block",
+           "inline_graph", "put_behind", "remove_dead_nodes", "replace_node", "replace_output"]
 
 Mapping = dict[Value, Value]
 """Value of the original -> value of the copy."""
@@ -113,6 +113,20 @@ def replace_node(node: Node, values: Sequence[Value]) -> None:
     for old, new in zip(node.outputs, values, strict=True):
         old.replace_all_uses_with(new)
     node.destroy()
+
+
+def put_behind(node: Node, slot: int, value: Value) -> None:
+    """What reads `value` reads the one result of `node` instead, and `node`, which stands behind it, reads the value at `slot`.
+
+    No reader is looked at: the value goes over to `node`, with the type of its result, and the node that made it gets another one.
+    """
+    made = node.output
+    graph = value.node.graph
+    if graph is None:
+        raise ValueError(f"%{value.name} stands in no graph")
+    value.type, made.type = made.type, value.type
+    value.exchange(made)
+    node.replace_input(slot, made)
 
 
 def flatten_type(type: Type) -> list[Type]:

@@ -5,13 +5,14 @@ and at the end it becomes an input of df, and an output of f where it was neithe
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from irtool.ir import types
+from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_node, replace_node
+from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
+from irtool.ir.rewrite import replace_node
 from irtool.ir.types import OptionalType, TensorType, Type, spell, tensor_type
 from irtool.script.items import Item
 from irtool.script.reach import CHOICE_KINDS
@@ -55,6 +56,8 @@ class Captures:
         """Nodes of df that only give a gradient another name."""
         self.vjps: list[tuple[int, Value]] = []
         """Output of f -> the value of df that stands for its gradient."""
+        self.read: set[Value] = set()
+        """The values of df that something reads, as soon as df is made."""
         self.tensor = spell(types.TENSOR, f.dialect)
 
     def new_input(self, value: Value) -> Value:
@@ -122,17 +125,35 @@ class Captures:
         """The size of a value that is captured anyway is asked for in df rather than captured too."""
         ask_again(self)
         outputs = set(self.f.outputs)
+        read = self.values_read()
         for value, own in list(self.captures.items()):
             node = self.exports.get(value, value).node
-            if node.kind in ("aten::size", "prim::dtype") and len(node.inputs) == 1 and own.has_uses:
+            if node.kind in ("aten::size", "prim::dtype") and len(node.inputs) == 1 and own in read:
                 whole = self.captures.get(node.inputs[0]) or self.inner_captures.get(node.inputs[0])
-                if whole is not None and whole.has_uses and value not in outputs:
+                if whole is not None and whole in read and value not in outputs:
+                    del self.captures[value]
                     self.ask(node.kind, own, whole, value in self.exports)
+
+    def values_read(self) -> set[Value]:
+        """The values of df that something reads: what uses would tell, for less."""
+        read = set(self.df.outputs)
+        for node in self.df.walk():
+            read.update(node.inputs)
+            for block in node.blocks:
+                read.update(block.outputs)
+        return read
+
+    def become(self, own: Value, kind: str, attributes: Mapping[str, Attribute], operands: Iterable[Value]) -> Node:
+        """The node that stands for a value of f computes it instead."""
+        node = own.node
+        node.kind, node.attributes = kind, attributes
+        node.set_inputs(operands)
+        return node
 
     def ask(self, kind: str, own: Value, whole: Value, is_inner: bool) -> None:
         """A captured size is asked for in df: at the top, or in the branches that read it, where what was captured is there."""
         if not is_inner:
-            own.replace_all_uses_with(self.build.after(whole.node).node(kind, (whole,), output_types=(own.type,)).output)
+            self.become(own, kind, NO_ATTRIBUTES, (whole,)).move_after(whole.node)
             return
         made: dict[Block, Value] = {}
         for user, slot in own.uses:
@@ -151,9 +172,10 @@ class Captures:
         positions = {value: i for i, value in reversed(list(enumerate(f.outputs)))}
         places = {value: i for i, value in enumerate(f.inputs)}
         temporaries: list[Value] = []
+        self.read = self.values_read()
         ordered = [value for value in (*f.inputs, *[value for node in f.block for value in node.outputs]) if value in self.captures]
         for value in ordered:
-            if not self.captures[value].has_uses:
+            if self.captures[value] not in self.read:
                 continue
             if value in positions:
                 captured_outputs.append(positions[value])
@@ -179,12 +201,12 @@ class Captures:
             hand_in(self, value, given)
 
     def in_order(self, inputs: Sequence[Value]) -> Graph:
-        """A copy of df that takes `inputs` in this order, its names counted anew."""
-        ordered = Graph(self.df.dialect)
-        taken = ordered.block.add_inputs((ordered.fresh_id(), value.type) for value in inputs)
-        mapping = dict(zip(inputs, taken, strict=True))
-        for node in self.df.block:
-            if node.kind != SOURCE:
-                clone_node(node, mapping, ordered.block, ordered)
-        ordered.block.set_outputs([mapping[value] for value in self.df.outputs])
-        return ordered
+        """df takes `inputs` in this order, instead of the nodes that stood for them; its names are counted anew."""
+        df = self.df
+        df.block.results_to_inputs(inputs)
+        for node in df.block:
+            if node.kind == SOURCE and node.output not in self.read:
+                node.remove()
+        df.forget_uses()
+        df.renumber()
+        return df

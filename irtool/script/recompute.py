@@ -48,7 +48,8 @@ NARROWING = 8
 
 def choose_captures(captures: Captures, least: bool) -> None:
     """Change what df takes: values of f that are computed again are no longer captured."""
-    wanted = [value for value, own in captures.captures.items() if own.has_uses and value.node.owner is captures.f.block]
+    read = captures.values_read()
+    wanted = [value for value, own in captures.captures.items() if own in read and value.node.owner is captures.f.block]
     allowed = _allowed(captures, CHEAP if least else FREE)
     if least:
         again = cut(captures, wanted, allowed)
@@ -183,17 +184,22 @@ def compute_again(captures: Captures, again: set[Value]) -> None:
         return made[value]
 
     def place(value: Value, before: Node) -> Value:
+        own = captures.captures.get(value)
+        if own is not None and value in again and len(value.node.outputs) == 1:
+            node = captures.become(own, value.node.kind, value.node.attributes, [made[each] for each in value.node.inputs])
+            node.move_before(before)
+            return captures.captures.pop(value)
         copy = clone_node(value.node, {each: made[each] for each in value.node.inputs}).insert_before(before)
         copy.tail, copy.line = "", 0
         for old, new in zip(value.node.outputs, copy.outputs, strict=True):
             new.name = captures.df.fresh_id()
             if old in again:
-                own = captures.captures.pop(old, None)
-                if own is not None:
-                    new.type = own.type
-                    own.replace_all_uses_with(new)
-                    captures.note(new, old)
-                made[old] = new
+                taken = captures.captures.pop(old, None)
+                if taken is not None:
+                    new.type = taken.type
+                    taken.exchange(new)
+                    captures.note(taken, old)
+                made[old] = taken or new
         return made.setdefault(value, copy.outputs[value.index])
 
     for node in [*captures.df.block, captures.df.block.return_node]:

@@ -13,6 +13,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Node, Value
+from irtool.ir.rewrite import put_behind
 from irtool.ir.types import ListType, TensorType, Type
 
 if TYPE_CHECKING:
@@ -126,8 +127,7 @@ def hand_in(captures: Captures, value: Value, given: Value) -> None:
     behind = given.node if old.is_block_input and given.node.owner is old.node.owner else old.node
     type = old.type if isinstance(old.type, ListType) else captures.tensor
     total = Builder(captures.df).after(behind).node("prim::AutogradAdd", (given, given), output_types=(type,)).output
-    old.replace_all_uses_with(total)
-    total.node.replace_input(1, old)
+    put_behind(total.node, 1, old)
 
 
 def gradient_in_df(captures: Captures, value: Value) -> Value | None:
@@ -138,7 +138,7 @@ def gradient_in_df(captures: Captures, value: Value) -> Value | None:
     old = captures.gradients.get(value) or captures.inner_gradients.get(value)
     if value not in captures.needs or not isinstance(old, Value) or old.node.owner is None:
         return None
-    return old if old.has_uses else None
+    return old if old in captures.read else None
 
 
 def refuse_old_text(captures: Captures, node: Node) -> None:
