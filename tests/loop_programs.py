@@ -515,4 +515,53 @@ def steps(x, w, n: int):
     many.append(torch.sin(many[-1]))
     return torch.stack(many[::2]).prod(0), torch.stack(many[1:]).sum(0)
 """, "x3 x3 3"),
+    "added": ("""
+def added(x, w, n: int):
+    s = torch.zeros_like(x)
+    for i in range(n):
+        s += torch.sin(x * i) * w
+    return s
+""", "x3 x3 3"),
+    "twice": ("""
+def twice(x, w, n: int):
+    s = x * w
+    t = s
+    for i in range(n):
+        s += torch.sin(x * i) * w
+    return s * t
+""", "x3 x3 3"),
+    "scaled": ("""
+def scaled(x, w, n: int):
+    s = x * w
+    for i in range(n):
+        s.mul_(torch.sin(w))
+        s.add_(x)
+    return s * x
+""", "x3 x3 3"),
+    "rows": ("""
+def rows(x, w, n: int):
+    out = torch.zeros(3, 3, dtype=x.dtype)
+    for i in range(n):
+        out[i] = torch.sin(x * i) * w
+        out[0, i] = w[i]
+    return out * out
+""", "x3 x3 3"),
+    "row": ("""
+def row(x, w):
+    out = torch.zeros(2, 3, dtype=x.dtype)
+    out[0] = torch.sin(x) * w
+    out[1, 1:] = x[1:] * out[0, :2].sum()
+    out[:, 0] += x[0]
+    return out * out
+""", "x3 x3"),
+    "branches": ("""
+def branches(x, w, n: int):
+    out = x * w
+    for i in range(n):
+        if i % 2 == 0:
+            out[i] = w[0] * x[1] * i
+        else:
+            out += w
+    return torch.sin(out)
+""", "x3 x3 3"),
 }

@@ -17,6 +17,7 @@ from irtool.ir.types import TupleType
 from irtool.passes.lower_tuples import lower_tuples
 from irtool.script.inlining import MUTATORS
 from irtool.script.reverse import Reverse, differentiate_graph
+from irtool.script.versions import in_versions
 from irtool.script.writes import without_writes
 
 CONSTRUCTS = ("prim::TupleConstruct", "prim::ListConstruct")
@@ -68,6 +69,7 @@ def prepared(graph: Graph) -> Graph:
         outputs = [each for value in outputs for each in (value.node.inputs if is_construct(value) else (value,))]
     f.block.set_outputs(outputs)
     without_writes(f)
+    f = in_versions(f)
     remove_dead_nodes(f)
     return f
 
