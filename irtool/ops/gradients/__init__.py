@@ -1,4 +1,4 @@
-"""Gradient formulas, a module per family of operators: TorchScript source that also runs as it is (see `irtool.ops.op`).
+"""Gradient formulas, a module per family of operators, or per theme: TorchScript source that also runs as it is (see `irtool.ops.op`).
 
 Importing the package loads them all; `Op.formulas` does that on first use, so that running a graph costs nothing for them.
 """
@@ -8,7 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 MODULES: tuple[str, ...] = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
-"""The modules of this package: formulas of the operators in the family module of that name, and `parts`, what they share."""
+"""The modules of this package: formulas of the operators in the family module of that name, of a theme where a family has many
+(`recurrent_nets`, `ctc`, `products`, ...), and `parts`, what they share."""
 
 for _name in MODULES:
     import_module(f"irtool.ops.gradients.{_name}")
