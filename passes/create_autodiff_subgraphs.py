@@ -3,13 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from irtool.ir.alias import Aliases, is_mutable
+from irtool.ir.alias import Aliases
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
 from irtool.ir.dialect import Dialect
 from irtool.ir.effects import FRESH, category_of
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.memory_classes import is_mutable
 from irtool.ir.rewrite import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType

@@ -176,9 +176,7 @@ class Node:
     @property
     def subgraph(self) -> Graph | None:
         """The graph that the node owns (`prim::FusionGroup`, `prim::DifferentiableGraph`, ...); None for most nodes."""
-        attribute = self.attributes.get("Subgraph")
-        value = attribute.value if attribute is not None else None
-        return value if isinstance(value, Graph) else None
+        return self.graphs.get("Subgraph") if "Subgraph" in self.attributes else None
 
     @property
     def graphs(self) -> dict[str, Graph]:
