@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_lower import NotLowered, Observed, lower
-from irtool.execute.codegen_program import Program
+from irtool.execute.codegen_program import Known, Program
 from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.codegen_trace import Meta, fresh_meta, meta_of
 from irtool.execute.fusion import Fused
@@ -36,6 +37,8 @@ HARMLESS = frozenset(("prim::RaiseException",))
 """Side effects that may be had twice."""
 MAX_VARIANTS = 64
 """Kinds of inputs for which one plan keeps functions."""
+TOO_MANY = 16
+"""Kinds of inputs from which on lists of numbers are taken for data, not for sizes."""
 _serial = itertools.count()
 
 
@@ -58,13 +61,13 @@ def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | 
 class Variant:
     """A plan for inputs of one kind: their dtypes, shapes and strides."""
 
-    __slots__ = ("graph", "metas", "fusion", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program", "source",
+    __slots__ = ("graph", "facts", "fusion", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program", "source",
                  "memory", "is_interpreted", "nodes", "filename", "lock")
 
-    def __init__(self, graph: Graph, metas: list[Meta | None], as_they_are: bool, fusion: tuple[bool | None, int]) -> None:
+    def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int]) -> None:
         self.graph = graph
         self.fusion = fusion
-        self.metas = metas
+        self.facts = facts
         self.as_they_are = as_they_are      # no input needs converting
         self.runs = 0
         self.observed: Observed | None = None
@@ -79,10 +82,13 @@ class Variant:
         self.filename = ""
         self.lock = Lock()
 
-    def lowered(self) -> tuple[Program, MemoryPlan]:
-        """The program and its memory. Raises NotLowered."""
+    def lowered(self, thorough: bool) -> tuple[Program, MemoryPlan]:
+        """The program and its memory; when thorough, without needless copies. Raises NotLowered."""
         try:
-            program = lower(self.graph, self.metas, self.observed, self.fusion)
+            program = lower(self.graph, self.facts, self.observed, self.fusion)
+            without = needless_copies(program) if thorough else ()
+            if without:
+                program = lower(self.graph, self.facts, self.observed, self.fusion, without)
             return program, MemoryPlan(program)
         except NotLowered:
             raise
@@ -92,7 +98,7 @@ class Variant:
     def prepare_slots(self, observe: bool) -> None:
         """Make the slot program."""
         try:
-            program, memory = self.lowered()
+            program, memory = self.lowered(thorough=False)
         except NotLowered:
             self.is_interpreted = True
             return
@@ -105,7 +111,7 @@ class Variant:
             if self.function is not None or self.is_interpreted:
                 return
             try:
-                program, memory = self.lowered()
+                program, memory = self.lowered(thorough=True)
             except NotLowered:
                 self.is_interpreted = True
                 return
@@ -159,6 +165,7 @@ class Plan:
         self.latest: Variant | None = None
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
+        self.by_value = not self.writes         # functions are made for the very sizes that lists of ints hold
         self.repeatable = not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
 
     @property
@@ -179,18 +186,18 @@ class Plan:
 
     def compile(self, spec: Sequence[Any]) -> None:
         """Make the function for inputs such as these (see `compile_plan`)."""
-        metas = [as_meta(each) for each in spec]
-        if len(metas) != len(self.graph.inputs):
-            raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(metas)}")
-        key = tuple([tuple(meta) if meta is not None else type(each) for meta, each in zip(metas, spec, strict=True)])
-        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, metas, False, self.fusion)
+        facts = [as_meta(each) or self.known(each) for each in spec]
+        if len(facts) != len(self.graph.inputs):
+            raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(facts)}")
+        key = tuple([tuple(fact) if isinstance(fact, Meta) else self.key_of(each) for fact, each in zip(facts, spec, strict=True)])
+        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.fusion)
         variant.compile()
         self.latest = variant
 
     def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0) -> list[Any]:
         """Run on arrays and Python values; as `irtool.interpret.run`."""
         try:
-            key = tuple([(x.dtype, x.shape, x.strides) if type(x) is np.ndarray else type(x) for x in inputs])
+            key = tuple([(x.dtype, x.shape, x.strides) if type(x) is np.ndarray else self.key_of(x) for x in inputs])
             variant = self.variants[key]
             values = inputs if variant.as_they_are else self.accepted(inputs)
         except (KeyError, TypeError):
@@ -229,11 +236,25 @@ class Plan:
 
     def variant(self, key: Any, inputs: Sequence[Any], values: Sequence[Any]) -> Variant:
         """A new one, for these inputs."""
-        metas = [meta_of(value) if type(value) is np.ndarray else None for value in values]
-        variant = Variant(self.graph, metas, all(a is b for a, b in zip(inputs, values, strict=True)), self.fusion)
+        facts = [meta_of(value) if type(value) is np.ndarray else self.known(value) for value in values]
+        as_they_are = all(a is b or isinstance(fact, Known) for a, b, fact in zip(inputs, values, facts, strict=True))
+        variant = Variant(self.graph, facts, as_they_are, self.fusion)
+        if len(self.variants) >= TOO_MANY and self.by_value:
+            self.by_value = False
+            self.variants.clear()
         while len(self.variants) >= MAX_VARIANTS:       # the oldest goes, and its memory
             self.variants.pop(next(iter(self.variants)), None)
         return self.variants.setdefault(key, variant)
+
+    def key_of(self, value: Any) -> Any:
+        """Under what a value that is no array is looked up: itself, if the function is made for this very value; else its type."""
+        if value is None or type(value) is bool:
+            return value
+        return tuple(value) if self.by_value and is_sizes(value) else type(value)
+
+    def known(self, value: Any) -> Known | None:
+        """The value, where the function is made for it."""
+        return Known(value) if value is None or type(value) is bool or self.by_value and is_sizes(value) else None
 
     def prepare(self, variant: Variant) -> None:
         """The slot interpreter for the first runs, then the function."""
@@ -244,6 +265,11 @@ class Plan:
             variant.compile()
         elif variant.slots is None:
             variant.prepare_slots(observe=self.compile_after >= 0)
+
+
+def is_sizes(value: Any) -> bool:
+    """Is it a list such as the sizes of a tensor?"""
+    return type(value) is list and len(value) <= 8 and all(type(each) is int for each in value)
 
 
 def as_meta(value: Any) -> Meta | None:

@@ -7,7 +7,7 @@ those (a list or tuple that nobody changes). A node whose operands' facts are kn
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,13 +77,14 @@ MAX_TEMPLATES = 20_000
 Observed = Mapping[Node, Sequence["Meta | None"]]
 
 
-def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None, fusion: tuple[bool | None, int] = (None, 1)) -> Program:
-    """The program of a graph for inputs such as these: a Meta for an array, anything else stays unknown until the run.
+def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None, fusion: tuple[bool | None, int] = (None, 1),
+          without: Collection[tuple[Node, int]] = ()) -> Program:
+    """The program of a graph for inputs such as these: a Meta for an array, Known for a value, anything else stays unknown until the run.
 
     observed: facts of results that were seen in a run, by node, for nodes whose kernels do not tell; the plan checks them.
     Raises NotLowered.
     """
-    return Lowering(graph, observed, fusion).run(inputs)
+    return Lowering(graph, observed, fusion, without).run(inputs)
 
 
 def uses_lists(graph: Graph) -> bool:
@@ -116,8 +117,10 @@ def is_worth_fusing(lowered: Lowered, results: list[Item], operands: list[Item])
 class Lowering:
     """The state of one lowering. `fusion`: may groups run as native loops (None: by size), and on how many threads."""
 
-    def __init__(self, graph: Graph, observed: Observed | None, fusion: tuple[bool | None, int]) -> None:
+    def __init__(self, graph: Graph, observed: Observed | None, fusion: tuple[bool | None, int],
+                 without: Collection[tuple[Node, int]]) -> None:
         self.fusion = fusion
+        self.without = without      # copies that are left out: by node and number of the call
         self.program = Program(graph)
         self.graph = graph
         self.env: dict[Value, Item] = {}
@@ -130,7 +133,7 @@ class Lowering:
         for value, given in zip(self.graph.inputs, inputs, strict=True):
             variable = self.variable(given if isinstance(given, Meta) else None)
             self.program.inputs.append(variable)
-            self.env[value] = variable
+            self.env[value] = given if isinstance(given, Known) else variable
         self.block(self.graph.block, self.program.body)
         self.program.body.results = [self.env[value] for value in self.graph.outputs]
         return self.program
@@ -257,13 +260,16 @@ class Lowering:
                 return own[id(value)]
             return tuple([mine(item) for item in value]) if type(value) is tuple else value
 
-        for step in template.steps:
+        for number, step in enumerate(template.steps):
+            if (node, number) in self.without:
+                own[id(step.out)] = mine(step.args[0])
+                continue
             args = tuple([mine(each) for each in step.args])
             if step.way != "into":
                 roots = own[id(step.out.root)].roots if step.out.root is not step.out else None
                 own[id(step.out)] = self.variable(step.out.meta, roots)
             named = {name: mine(value) for name, value in step.named.items()}
-            into.instructions.append(Call(step.function, args, named, own[id(step.out)], step.way, node))
+            into.instructions.append(Call(step.function, args, named, own[id(step.out)], step.way, node, number))
 
         def item_of(value: Any) -> Item:
             if is_traced(value):

@@ -51,16 +51,17 @@ Item = Known | Variable | Group
 class Call:
     """`out = function(*args, **named)`; `way` as in `codegen_trace.Step`. Arguments: items, tuples of them, plain values."""
 
-    __slots__ = ("function", "args", "named", "out", "way", "node")
+    __slots__ = ("function", "args", "named", "out", "way", "node", "step")
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], out: Variable, way: str,
-                 node: Node) -> None:
+                 node: Node, step: int = 0) -> None:
         self.function = function
         self.args = args
         self.named = named
         self.out = out
         self.way = way
         self.node = node
+        self.step = step        # which of the node's calls it is
 
 
 class Visit:

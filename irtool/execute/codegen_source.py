@@ -64,6 +64,7 @@ class Source:
         self.begun: set[int] = set()            # buffers that have been made
         self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
         self.first: list[tuple[str, Node]] = []
+        self.given = frozenset(program.inputs)
         inputs = [self.name(variable) for variable in program.inputs]
         self.write(0, f"def plan({', '.join([*inputs, 'work'])}):", None)
         inside = [f"b{buffer.number}" for buffer in memory.inside]
@@ -181,13 +182,17 @@ class Source:
         taken = {self.name(out) for out in outs_of(instruction) if out not in variables}
         names: dict[str, None] = {}
         for variable in variables:
-            place = self.memory.place.get(variable)
             small = variable.meta is not None and variable.meta.nbytes < SMALL
-            if not small and variable.constant is None and variable not in self.lasting \
-                    and (place is None or place.leaves) and self.name(variable) not in taken:
+            if not small and variable.constant is None and variable not in self.lasting and self.holds(variable) \
+                    and self.name(variable) not in taken:
                 names[self.name(variable)] = None
         if names:
             self.write(depth, f"del {', '.join(names)}", None)
+
+    def holds(self, variable: Variable) -> bool:
+        """May letting go of it free memory? Not what the caller holds, nor the arena."""
+        places = [self.memory.place.get(root) for root in variable.roots]
+        return any(place is None or place.leaves for place in places) and not variable.roots <= self.given
 
     def call(self, call: Call, depth: int) -> None:
         """One call of NumPy."""
@@ -211,10 +216,10 @@ class Source:
             else:
                 self.write(depth, text, call.node)
             return
-        buffer = self.memory.place[out]
-        place = self.local[out] = f"b{buffer.number}"
+        buffer, over = self.memory.place[out], self.memory.over.get(out)
+        place = self.local[out] = f"b{buffer.number}" if over is None else self.name(over)
         text = f"{self.function(call.function)}({', '.join(args)}"
-        if buffer.leaves and buffer.number not in self.begun:
+        if over is None and buffer.leaves and buffer.number not in self.begun:
             self.begun.add(buffer.number)
             if meta.nbytes < RECYCLED:
                 self.write(depth, f"{place} = {text})" if meta.shape else f"{place} = asarray({text}))", call.node)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, roots_of
-from irtool.execute.codegen_trace import Meta, allocated
+from irtool.execute.codegen_trace import Meta, allocated, contiguous_strides
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
@@ -159,6 +159,8 @@ class MemoryPlan:
     def __init__(self, program: Program) -> None:
         self.lives = Lives(program)
         self.place: dict[Variable, Buffer] = {}
+        self.over: dict[Variable, Variable] = {}        # a result -> the dying operand it is written over
+        self.whole: dict[Variable, Buffer] = {}         # views that see all of a buffer, in another shape
         self.buffers: list[Buffer] = []
         self.unplanned: list[tuple[int, int, int]] = []     # start, end, bytes
         self.results = 0
@@ -176,9 +178,12 @@ class MemoryPlan:
                 if meta is not None:
                     self.own(out, meta)
             return
-        if not isinstance(instruction, Call) or instruction.way in ("view", "into", "number"):
+        if not isinstance(instruction, Call) or instruction.way in ("into", "number"):
             return
         out = instruction.out
+        if instruction.way == "view":
+            self.see(instruction)
+            return
         assert out.meta is not None
         self.results += 1
         if instruction.way not in WRITES_OUT:
@@ -186,12 +191,13 @@ class MemoryPlan:
             return
         at, lives = self.lives.at[id(instruction)], self.lives
         end, leaves = lives.last[out], out in lives.kept
-        dying = self.dying_operand(instruction, at) if instruction.way == "ufunc" else None
-        if dying is not None:
+        operand = self.dying_operand(instruction, at) if instruction.way == "ufunc" else None
+        if operand is not None:
+            dying = self.place[out] = self.buffer_of(operand)
             dying.end, dying.leaves = max(dying.end, end), dying.leaves or leaves
             dying.results += 1
             self.in_place += 1
-            self.place[out] = dying
+            self.over[out] = operand
             return
         buffer = Buffer(len(self.buffers), out.meta, at, end, leaves)
         self.buffers.append(buffer)
@@ -201,18 +207,30 @@ class MemoryPlan:
         """A result whose memory the operator makes."""
         self.unplanned.append((self.lives.made[out], self.lives.last[out], meta.nbytes))
 
-    def dying_operand(self, call: Call, at: int) -> Buffer | None:
-        """The buffer of an operand that nobody reads after this call, if the result fits it exactly."""
+    def see(self, view: Call) -> None:
+        """A view of a whole buffer, which may be written over like the buffer itself."""
+        buffer = self.buffer_of(view.args[0])
+        meta = view.out.meta
+        if buffer is not None and meta is not None and meta.nbytes == buffer.meta.nbytes \
+                and all(each.strides == contiguous_strides(each.shape, each.dtype.itemsize) for each in (meta, buffer.meta)):
+            self.whole[view.out] = buffer
+
+    def buffer_of(self, variable: Any) -> Any:
+        """The buffer all of which a variable is; None for anything else."""
+        return self.place.get(variable) or self.whole.get(variable) if isinstance(variable, Variable) else None
+
+    def dying_operand(self, call: Call, at: int) -> Variable | None:
+        """An operand that is all of a buffer, that nobody reads after this call, and that the result fits exactly."""
         variables = [each for each in call.args if isinstance(each, Variable)]
         for variable in variables:
-            buffer = self.place.get(variable)
-            if buffer is None or buffer.meta != call.out.meta or variable.meta != buffer.meta or len(variable.roots) != 1:
+            buffer = self.buffer_of(variable)
+            if buffer is None or variable.meta != call.out.meta or len(variable.roots) != 1:
                 continue
             (root,) = variable.roots
             if root in self.lives.kept or self.lives.last[root] != at or buffer.end != at:
                 continue
             if all(other is variable or root not in other.roots for other in variables):
-                return buffer
+                return variable
         return None
 
     def measure(self) -> MemoryReport:

@@ -108,7 +108,8 @@ class SlotProgram:
                 flush()
                 actions.append(guarded(self.action(instruction), instruction.node))
             done = dying.get(id(instruction), ())
-            dead = [self.slot(variable) for variable in done if variable.constant is None and variable not in self.memory.place]
+            dead = [self.slot(variable) for variable in done if variable.constant is None and variable not in self.memory.place
+                    and variable not in self.memory.whole]
             if dead:
                 flush()
                 actions.append(forget(dead))
@@ -119,10 +120,10 @@ class SlotProgram:
         """A ufunc of one or two operands into a buffer that is there."""
         if call.way != "ufunc" or len(call.args) > 2 or not isinstance(call.function, np.ufunc):
             return None
-        buffer = self.memory.place[call.out]
-        if buffer.leaves and buffer.number not in self.begun:
+        buffer, over = self.memory.place[call.out], self.memory.over.get(call.out)
+        if over is None and buffer.leaves and buffer.number not in self.begun:
             return None
-        place = self.numbers[call.out] = self.places[buffer.number]
+        place = self.numbers[call.out] = self.places[buffer.number] if over is None else self.slot(over)
         slots = [self.slot(each) if isinstance(each, Variable) else self.fresh(each) for each in call.args]
         return (call.function, slots[0], slots[1] if len(slots) == 2 else -1, place)
 
@@ -147,9 +148,9 @@ class SlotProgram:
                 function(*[read(slots) for read in args], out=slots[target])
             return write
         if call.way in WRITES_OUT:
-            buffer = self.memory.place[call.out]
-            place = self.numbers[call.out] = self.places[buffer.number]
-            begins = buffer.leaves and buffer.number not in self.begun
+            buffer, over = self.memory.place[call.out], self.memory.over.get(call.out)
+            place = self.numbers[call.out] = self.places[buffer.number] if over is None else self.slot(over)
+            begins = over is None and buffer.leaves and buffer.number not in self.begun
             self.begun.add(buffer.number)
             take = Recycler(buffer.meta).take if begins and buffer.meta.nbytes >= RECYCLED else None
 

@@ -1,0 +1,54 @@
+"""Copies that nobody would miss.
+
+An operator whose schema promises new memory copies what it would otherwise hand on (`x.sum_to_size(x.size())`). In a plan of a graph
+that writes into nothing, such a copy can be told from its original only outside: when both leave the plan, or when the original is
+the caller's. All others are left out.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from irtool.execute.codegen_program import Call, Program, Variable, Visit
+from irtool.execute.memory import Lives, every
+from irtool.ir.graph import Node
+
+Copies = frozenset[tuple[Node, int]]
+NONE: Copies = frozenset()
+
+
+def needless_copies(program: Program) -> Copies:
+    """The copies to leave out when the program is lowered again: by node and number of the call among its node's."""
+    instructions = list(every(program.body))
+    if any(isinstance(each, Visit) and each.keeps for each in instructions):
+        return NONE
+    copies = [each for each in instructions if isinstance(each, Call) and is_copy(each)]
+    if not copies:
+        return NONE
+    lives = Lives(program)
+    written = [(lives.at[id(each)], each.out.roots) for each in instructions if isinstance(each, Call) and each.way == "into"]
+    own = {each.out for each in instructions if isinstance(each, Call) and each.way not in ("view", "into", "number")}
+    own |= {out for each in instructions if isinstance(each, Visit) for out in each.outs if out.roots == {out}}
+    taken = set(lives.kept)                                     # memory that leaves, under one name
+    instead: dict[Variable, frozenset[Variable]] = {}           # a copy left out -> whose memory it has then
+    found = set()
+    for call in copies:
+        source, out = call.args[0], call.out
+        roots = frozenset().union(*[instead.get(root, frozenset((root,))) for root in source.roots])
+        at = lives.at[id(call)]
+        if any(position > at and not others.isdisjoint(roots | {out}) for position, others in written):
+            continue
+        if out in lives.kept:
+            if not roots <= own or not roots.isdisjoint(taken):
+                continue
+            taken |= roots
+        instead[out] = roots
+        found.add((call.node, call.step))
+    return frozenset(found)
+
+
+def is_copy(call: Call) -> bool:
+    """Is the result equal to the operand in everything but its place?"""
+    if call.function is np.ndarray.copy or call.function is np.conjugate and call.out.meta is not None and call.out.meta.dtype.kind != "c":
+        source = call.args[0]
+        return isinstance(source, Variable) and source.constant is None and source.meta == call.out.meta
+    return False
