@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loop_programs import PROGRAMS
+from list_programs import LISTS
+from loop_programs import LOOPS
 from random_programs import program
 
 import irtool
@@ -24,6 +25,8 @@ from irtool.script.front import compile_source
 from irtool.script.reverse import differentiate_graph
 from irtool.testing.derivatives import derivative
 from irtool.testing.gradcheck import gradcheck
+
+PROGRAMS = {**LOOPS, **LISTS}
 
 
 def graph_of(source: str) -> Graph:
