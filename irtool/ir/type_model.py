@@ -87,7 +87,7 @@ class TensorType(Type):
     text has `!` (its stride was not the contiguous one: dialects before 2019-08), None when no dimension has it.
     """
 
-    __slots__ = ("dtype", "sizes", "strides", "requires_grad", "device", "undefined", "marks")
+    __slots__ = ("dtype", "sizes", "strides", "requires_grad", "device", "undefined", "marks", "shape")
 
     def __init__(self, dtype: str | None = None, sizes: tuple[int | None, ...] | None = None,
                  strides: tuple[int, ...] | None = None, requires_grad: bool | None = None, device: str | None = None,
@@ -99,19 +99,16 @@ class TensorType(Type):
         self.device = device
         self.undefined = undefined
         self.marks = marks
+        self.shape: tuple[int, ...] | None = None
+        """Sizes when all of them are known, else None."""
+        if sizes is not None:
+            known = tuple([size for size in sizes if size is not None])
+            self.shape = known if len(known) == len(sizes) else None
 
     @property
     def rank(self) -> int | None:
         """Number of dimensions, None when not known."""
         return None if self.sizes is None else len(self.sizes)
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        """Sizes when all of them are known, else None."""
-        if self.sizes is None:
-            return None
-        known = tuple(size for size in self.sizes if size is not None)
-        return known if len(known) == len(self.sizes) else None
 
     def _make_key(self) -> str:
         return tensor_text(self.dtype, self.sizes, self.strides, self.requires_grad, self.device, self.undefined, self.marks)

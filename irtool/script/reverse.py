@@ -87,6 +87,8 @@ class Differentiator(Captures):
         self.forward.sizes = {}
         if all_there(graph):
             self.reverse.certain = self.forward.certain = graph
+        self.names: dict[str, Mapping[str, Attribute]] = {}
+        """The attributes of `GradOf`, by operator."""
         self.block = self.df.block
         """Where nodes of df go."""
         self.copies: dict[Value, Value] = {}
@@ -115,7 +117,7 @@ class Differentiator(Captures):
             raise self.located(UnsupportedError(f"the gradient of {node.kind}, which writes into memory that has another name, "
                                                 "is not supported yet"), node)
         self.sweep(f.block)
-        output_vjps = []
+        output_vjps, found = [], []
         for index, value in enumerate(f.inputs):
             if value in self.needs and (value in self.gradients or not self.modern):
                 output_vjps.append(index)
@@ -350,8 +352,9 @@ class Differentiator(Captures):
         count = len(formula.backward.inputs) - 1
         results = self.results_of(node, schema)
         given = [self.gradient_of_result(item) for item in results[:count]]
-        region = self.build.node("prim::GradOf", [v for item in given for v in _values(item)],
-                                 {"name": Attribute.of(schema.kind, self.df.dialect)})
+        if schema.kind not in self.names:
+            self.names[schema.kind] = {"name": Attribute.of(schema.kind, self.df.dialect)}
+        region = self.build.node("prim::GradOf", [v for item in given for v in _values(item)], self.names[schema.kind])
         body = region.add_block()
         self.build.at_end(body)
         self.reverse.new_block()
