@@ -20,6 +20,8 @@ from irtool.script.rounds import Round, ask_again, gradient_in_df, hand_in, save
 
 SAME = "prim::AutogradAdd"
 """The kind of nodes of one operand that give a gradient a name of its own while df is being made."""
+SIZES = ("aten::size", "aten::dim", "prim::dtype")
+"""Kinds that ask how large a tensor is, rather than what it holds."""
 SOURCE = "prim::Uninitialized"
 """The kind of the nodes that stand for inputs while df is being made."""
 
@@ -163,6 +165,22 @@ class Captures:
             if block not in made:
                 made[block] = self.build.at_start(block).node(kind, (whole,), output_types=(own.type,)).output
             user.replace_input(slot, made[block])
+
+    def save_sizes(self) -> None:
+        """What is captured only to be asked for its size is not: f asks, where it is computed."""
+        for value, own in list(self.captures.items()):
+            inner = self.exports.get(value, value)
+            users = list(dict.fromkeys(user for user, _ in own.uses))
+            if value in self.kept or inner.is_block_input or inner.node.blocks or inner.node.kind == "prim::AutogradAdd":
+                continue        # it may be undefined
+            if any(user.kind not in SIZES or len(user.inputs) != 1 for user in users):
+                continue
+            found: dict[str, Value] = {}
+            for user in users:
+                if user.kind not in found:
+                    asked = Builder(self.f).after(inner.node).node(user.kind, (inner,), output_types=(user.output.type,)).output
+                    found[user.kind] = self.take(asked)
+                replace_node(user, (found[user.kind],))
 
     def lift(self, real_outputs: int) -> tuple[list[int], list[int]]:
         """Say where each captured value comes from; what is neither input nor output of f becomes a temporary. (inputs, outputs) of f."""
