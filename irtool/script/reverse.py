@@ -125,6 +125,7 @@ class Differentiator(Captures):
         remove_dead_nodes(self.df)
         if self.modern:
             self.recompute_sizes()
+        self.save_sizes()
         if self.modern or least:
             choose_captures(self, least)
         captured_inputs, captured_outputs = self.lift(real_outputs)
