@@ -68,14 +68,33 @@ def difference(a: Any, b: Any) -> str:
     return "" if repr(a) == repr(b) else f"{a!r} and {b!r}"
 
 
+def arrays_in(value: Any) -> list[Any]:
+    """The arrays in a value, in order."""
+    if isinstance(value, list | tuple):
+        return [each for item in value for each in arrays_in(item)]
+    if isinstance(value, dict):
+        return arrays_in(list(value.values()))
+    return [value] if isinstance(value, np.ndarray) else []
+
+
+def sharing(results: Any, inputs: list[Any]) -> list[tuple[int, int]]:
+    """Which results share memory with which later ones, and with which inputs."""
+    arrays = arrays_in(results)
+    everything = arrays + arrays_in(inputs)
+    return [(i, j) for i, a in enumerate(arrays) for j in range(i + 1, len(everything)) if np.may_share_memory(a, everything[j])]
+
+
 def check(graph: irtool.Graph, inputs: Callable[[], list[Any]]) -> Plan:
     """A plan gives what the interpreter gives: by slots, then compiled, then once more. Inputs stay what they are."""
-    wanted = outcome(lambda: run(graph, inputs()))
+    first = inputs()
+    wanted = outcome(lambda: run(graph, first))
     plan = Plan(graph)
     for turn in ("slots", "compiled", "compiled again"):
         given = inputs()
-        found = difference(outcome(lambda given=given: plan(given)), wanted)
+        results = outcome(lambda given=given: plan(given))
+        found = difference(results, wanted)
         assert not found, f"{turn}: {found}\n{plan.source}"
+        assert sharing(results, given) == sharing(wanted, first), f"{turn}: other memory is shared\n{plan.source}"
         changed = difference(given, inputs())
         assert not changed, f"{turn} changed its inputs: {changed}"
     slots = Plan(graph, compile_after=-1)
