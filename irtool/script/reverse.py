@@ -117,11 +117,13 @@ class Differentiator(Captures):
             raise self.located(UnsupportedError(f"the gradient of {node.kind}, which writes into memory that has another name, "
                                                 "is not supported yet"), node)
         self.sweep(f.block)
-        output_vjps, found = [], []
+        output_vjps: list[int] = []
+        found: list[Value] = []
         for index, value in enumerate(f.inputs):
             if value in self.needs and (value in self.gradients or not self.modern):
                 output_vjps.append(index)
-                self.df.block.add_output(self.gradient_value(value, self.build.at_end(self.df.block)))
+                found.append(self.gradient_value(value, self.build.at_end(self.df.block)))
+        self.df.block.set_outputs(found)
         remove_dead_nodes(self.df)
         if self.modern:
             self.recompute_sizes()
