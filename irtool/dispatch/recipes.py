@@ -147,6 +147,8 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             plan = plan_for(node)
             if plan is None:
                 raise UnsupportedError(f"{kind} is not supported here yet")
+            if plan.overload.op.family in PYTHON or kind in ("aten::__is__", "aten::__isnot__"):
+                return call_node(node, values)
             return _results(node, apply(plan.overload.schema.name, list(plan.arguments(values))))
         if kind in PLAIN or not any(True for _ in tensors_in(values)):
             return [wrapped(each) for each in call_node(node, values)]
@@ -154,6 +156,8 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
     return call
 
 
+PYTHON = frozenset(("list", "dict", "scalar", "string"))
+"""Families of operators on Python values, which hand on tensors that are in them."""
 PLAIN = frozenset(("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex",
                    "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::AutogradAnyNonZero", "prim::AutogradAllNonZero",
                    "prim::AutogradZero", "prim::Uninitialized", "prim::DictConstruct", "prim::RaiseException"))
