@@ -127,10 +127,10 @@ class Phases:
             self.tell(getattr(function, "__name__", "custom"), graph)
         self.run(graph, WITHOUT_GRADIENTS)
 
-    def fallback(self, graph: Graph, there: Sequence[bool]) -> Graph:
-        """A copy with the required passes only."""
+    def fallback(self, graph: Graph) -> Graph:
+        """A copy with the required passes only; which gradients are there shows when it runs."""
         copy = self.copy(graph)
-        self.required(copy, there)
+        self.run(copy, REQUIRED)
         return copy
 
 

@@ -167,7 +167,7 @@ class Code:
 def fallback_plan(owner: Executor) -> ExecutionPlan:
     """The plan that fits every input: required passes only."""
     phases = Phases(owner.options.told)
-    return ExecutionPlan(owner, phases.fallback(owner.graph, [True] * len(owner.graph.inputs)), None)
+    return ExecutionPlan(owner, phases.fallback(owner.graph), None)
 
 
 def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:

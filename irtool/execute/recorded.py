@@ -135,6 +135,8 @@ def rooted(result: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
 
 def only(value: Any) -> Variable:
     """The tensor, to hang a hook on. Raises RunError for anything else."""
+    if isinstance(value, np.ndarray):
+        return Variable(value)
     if not isinstance(value, Variable):
-        raise RunError("hooks are for tensors")
+        raise RunError(f"hooks are for tensors, not for {type(value).__name__}")
     return value

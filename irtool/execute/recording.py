@@ -56,6 +56,8 @@ class Recording:
             return [self.noted(value) for value in known(operands, self.versions)]
         if moves_values(node):
             return call_node(node, operands)
+        if node.kind[:1] == "^":
+            return self.refused(node, operands) if any(map(needs_gradient, operands)) else self.plain(node, operands)
         if self.versions is not None and node_may_write(node):
             if qualified(node.kind) not in STATISTICS:
                 return self.write(node, operands)
@@ -64,8 +66,6 @@ class Recording:
                     self.bump(value)        # running statistics, which are among these, have no gradient
         if not any(map(needs_gradient, operands)):
             return self.plain(node, operands)
-        if node.kind[:1] == "^":
-            return self.refused(node, operands)
         if not is_differentiable(node):
             return self.plain(node, operands)
         step = self.make(node, tuple(map(needs_gradient, operands)), False)

@@ -132,8 +132,7 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
         _put(buffers[function], variable.slot, gradient, add, create_graph)
     needed, waiting = _reachable(starts, frozenset(leaves))
     found: dict[Leaf, Any] = {}
-    ready = [(-function.number, function) for function in starts if function in needed and not waiting.get(function)]
-    ready.sort()
+    ready = sorted((_turn(function), function) for function in starts if function in needed and not waiting.get(function))
     while ready:
         _, function = heappop(ready)
         gradients = buffers.pop(function)
@@ -156,8 +155,14 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
             _put(buffers[target], slot, gradient, add, create_graph)
             waiting[target] -= 1
             if not waiting[target]:
-                heappush(ready, (-target.number, target))
+                heappush(ready, (_turn(target), target))
     return found
+
+
+def _turn(function: Function) -> tuple[bool, int]:
+    """Leaves come as soon as they can, the oldest first; of the others the one that ran last."""
+    is_leaf = isinstance(function, Leaf)
+    return not is_leaf, function.number if is_leaf else -function.number
 
 
 def _reachable(starts: Sequence[Function], leaves: frozenset[Leaf]) -> tuple[set[Function], dict[Function, int]]:
