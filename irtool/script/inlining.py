@@ -18,7 +18,7 @@ from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.script.items import MUTATORS as MUTATORS
-from irtool.script.items import Item, Items, Known, elements, holds_tensor, item_of, listed, place_of, whole
+from irtool.script.items import NONE, Item, Items, Known, elements, holds_tensor, item_of, listed, place_of, whole
 from irtool.script.rules import RULES
 from irtool.script.told_shapes import TELLERS
 
@@ -287,13 +287,19 @@ class Inliner:
             return build.construct_tuple([self.value(each, t, build) for each, t in zip(item.items, elements, strict=True)])
         held = type.element if isinstance(type, OptionalType) else type
         element = held.element if isinstance(held, ListType) else types.TENSOR
-        values = [self.value(each, element, build) for each in item.items]
+        values = [self.element(each, element, build) for each in item.items]
         if not is_only_read:
             return build.construct_list(values, element)
         held_key = (element.key, *values)
         if held_key not in self.constants:
             self.constants[held_key] = build.construct_list(values, element)
         return self.constants[held_key]
+
+    def element(self, item: Item, type: Type, build: Builder) -> Value:
+        """An element of a list; a tensor that is not there is an undefined one."""
+        if item == NONE and isinstance(type, TensorType):
+            return build.node(self.graph.dialect.undefined_kind, output_types=(self.spelled(type),)).output
+        return self.value(item, type, build)
 
     def constant(self, value: object, type: Type, build: Builder) -> Value:
         """A constant node."""

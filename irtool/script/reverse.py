@@ -268,6 +268,7 @@ class Differentiator(Captures):
                 block.add_output(self.reverse.value(item, value.type))
         self.gradients, self.block = outer, outer_block
         self.build.at_end(self.block)
+        self.reverse.new_block()
         for value in threaded:      # lists that change: the gradient that was is changed back
             outer.pop(value)
         for value in reached:
