@@ -648,16 +648,3 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.name or ''}({', '.join('%' + v.name for v in self.inputs)})>"
-
-
-def link_in_order(block: Block, nodes: Sequence[Node]) -> None:
-    """Make `nodes` the whole content of an empty block, in one sweep (parser and rewriters that rebuild a block)."""
-    end = block.return_node
-    before = end
-    for node in nodes:
-        node.owner = block
-        node.prev = before
-        before.next = node
-        before = node
-    before.next = end
-    end.prev = before
