@@ -311,3 +311,28 @@ def test_thousand_runs_leave_nothing() -> None:
     finally:
         if enabled:
             gc.enable()
+
+
+IN_PLACE = """graph(%x : Tensor, %y : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %c : Float(2) = prim::Constant[value= 1  2 [ CPUFloatType{2} ]]()
+  %a : Tensor = aten::exp(%x)
+  %v : Tensor = aten::select(%a, %zero, %zero)
+  %r : Tensor = aten::relu_(%v)
+  %s : Tensor = aten::add_(%a, %y, %one)
+  %t : Tensor = aten::t(%s)
+  %u : Tensor = aten::sigmoid_(%t)
+  %w : Tensor = aten::mul_(%x, %u)
+  %d : Tensor = aten::neg_(%c)
+  %e : Tensor = aten::mul(%v, %d)
+  return (%a, %e, %w, %y, %d)
+"""
+
+
+def test_in_place_operators_write_through() -> None:
+    plan = check(graph_of(IN_PLACE), lambda: [np.arange(4, dtype=np.float32).reshape(2, 2) - 1, np.ones((2, 2), np.float32)])
+    assert "node" not in plan.source
+    x = np.ones((2, 2), np.float32)
+    for _ in range(3):      # y sees what is written into x
+        assert not difference(plan([x, x]), irtool.run(plan.graph, [x, x])) and (x == 1).all()

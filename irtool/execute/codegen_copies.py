@@ -19,7 +19,7 @@ NONE: Copies = frozenset()
 def needless_copies(program: Program) -> Copies:
     """The copies to leave out when the program is lowered again: by node and number of the call among its node's."""
     instructions = list(every(program.body))
-    if any(isinstance(each, Visit) and each.keeps for each in instructions):
+    if program.writes or any(isinstance(each, Visit) and each.keeps for each in instructions):
         return NONE
     copies = [each for each in instructions if isinstance(each, Call) and is_copy(each)]
     if not copies:

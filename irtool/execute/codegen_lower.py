@@ -30,7 +30,7 @@ from irtool.execute.codegen_program import (
     operand_of,
     roots_of,
 )
-from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace
+from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace, trace_write
 from irtool.execute.fusion import Fused
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, is_random, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -226,7 +226,8 @@ class Lowering:
     def template(self, node: Node, items: list[Item]) -> Template | None:
         """The node's calls; None when they are not known."""
         facts = facts_of(node.kind)
-        if facts.side_effects or node_may_write(node) or node.kind[:1] == "^" or facts.is_random and is_random(node):
+        writes = node_may_write(node)
+        if facts.side_effects or writes and not is_in_place(node) or node.kind[:1] == "^" or facts.is_random and is_random(node):
             self.program.is_random |= facts.is_random or facts.side_effects or "::" not in node.kind
             return None
         operands = [operand_of(item) for item in items]
@@ -245,6 +246,7 @@ class Lowering:
             found = _templates[key]
         except TypeError:
             return None
+        self.program.writes |= writes
         if found is not None and self.lists_change and any(type(each) is list for each in found.result):
             return None
         return found
@@ -456,7 +458,9 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
             return handler(node, given)
         plan = plan_for(node)
         found, args = (plan.overload, plan.arguments(given)) if plan is not None else from_values(node, given)
-        if found.mode != "plain":
+        if found.mode == "inplace":
+            return (trace_write(args[0], traced_overload(found)._compute(args)),)
+        if found.mode != "plain" or any(each.alias is not None and each.alias.is_write for each in found.schema.arguments):
             raise Untraceable("writes")
         result = traced_overload(found)._compute(args)
         if len(found.schema.returns) > 1 and len(node.outputs) > 1 or len(node.outputs) != 1:
@@ -472,6 +476,11 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
     if len(result) != len(node.outputs) or not all(map(is_simple, result)):
         return None
     return Template(steps, tuple(result), given)
+
+
+def is_in_place(node: Node) -> bool:
+    """Is it the in-place form of an operator on tensors, with a sole result?"""
+    return node.kind[:6] == "aten::" and node.kind[-1] == "_" and node.kind[-2] != "_" and len(node.outputs) == 1 and bool(node.inputs)
 
 
 def is_simple(value: Any) -> bool:

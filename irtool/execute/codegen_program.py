@@ -125,7 +125,7 @@ class Lowered:
 class Program:
     """A whole graph, lowered."""
 
-    __slots__ = ("body", "inputs", "variables", "graph", "is_random", "groups")
+    __slots__ = ("body", "inputs", "variables", "graph", "is_random", "writes", "groups")
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -133,6 +133,7 @@ class Program:
         self.inputs: list[Variable] = []
         self.variables = 0
         self.is_random = False
+        self.writes = False         # do calls write into what others may see?
         self.groups: list[tuple[Node, Fused]] = []      # what runs block by block
 
 

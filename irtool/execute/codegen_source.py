@@ -205,7 +205,7 @@ class Source:
             return
         assert meta is not None
         if call.way == "into":
-            self.write(depth, f"{self.function(call.function)}({', '.join(args)}, {self.out(call, args[0])})", call.node)
+            self.write(depth, f"{self.function(call.function)}({', '.join(args)}, {self.out(call, self.name(out))})", call.node)
             return
         if call.way == "view" or call.way not in WRITES_OUT:
             text = self.expression(call, args)
@@ -392,8 +392,7 @@ def reads_of(value: Any, found: set[Variable]) -> None:
 def all_reads(instruction: Instruction, found: set[Variable]) -> None:
     """What an instruction reads, in its blocks too."""
     if isinstance(instruction, Call):
-        reads_of(instruction.args, found)
-        reads_of(tuple(instruction.named.values()), found)
+        reads_of((*instruction.args, *instruction.named.values(), *[instruction.out] * (instruction.way == "into")), found)
         return
     if isinstance(instruction, Visit):
         reads_of(tuple(instruction.args), found)

@@ -403,6 +403,24 @@ def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...], outs: tu
     made: Traced = target
     return made
 
+def trace_write(target: Any, result: Any) -> Any:
+    """Note what an in-place operator does with what the plain one gave: over the target goes the last step, or a copy. Gives the target."""
+    if not is_traced(target) or not is_traced(result) or (target.dtype, target.shape) != (result.dtype, result.shape) \
+            or result.root is target.root:
+        raise Untraceable("writes")
+    if any(step == 0 and extent > 1 for step, extent in zip(target.strides, target.shape, strict=True)):
+        raise Untraceable("writes one place twice")
+    steps = target.recorder.steps
+    last = steps[-1] if steps else None
+    if last is not None and last.out is result and last.way == "ufunc" and result.meta == target.meta:
+        steps[-1] = Step(last.function, last.args, last.named, target, "into")
+    elif target.dtype.kind == "b":
+        raise Untraceable("writes bools")
+    else:
+        steps.append(Step(np.positive, (result,), {}, target, "into"))
+    return target
+
+
 def trace_matmul(recorder: Recorder, a: Any, b: Any) -> Traced:
     """Note a product of matrices, vectors or stacks."""
     if not (hasattr(a, "ndim") and hasattr(b, "ndim")) or a.ndim < 1 or b.ndim < 1 or a.ndim == b.ndim == 1:

@@ -109,6 +109,9 @@ class Lives:
                 for each in (*instruction.args, *instruction.named.values()):
                     self.read(each)
                 self.define(instruction.out)
+                if instruction.way == "into":
+                    self.read(instruction.out)
+                    self.kept |= {root for root in instruction.out.roots if root.constant is not None}
             elif isinstance(instruction, Visit):
                 for each in instruction.args:
                     self.read(each)
