@@ -44,7 +44,7 @@ def _arithmetic(facts: Facts, dtype: Callable[[str | None], str | None] = lambda
         return None
     strides = contiguous_strides(sizes)
     if any(type.strides not in (None, contiguous_strides(type.shape or ())) for type in facts.types):
-        full = [type for type in facts.types if type.shape == sizes]
+        full = [type for type in facts.types if type.shape == sizes and 0 not in (type.strides or ())]
         if not full or any(type.strides != full[0].strides for type in full):
             return None
         strides = full[0].strides or ()
