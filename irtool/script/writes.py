@@ -9,6 +9,7 @@ from irtool.ir.effects import IF_KINDS, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.types import TensorType
+from irtool.script.changes import CONTAINERS
 from irtool.script.gradients import has_own_formula
 
 
@@ -57,9 +58,19 @@ def is_alone(graph: Graph, value: Value, node: Node) -> bool:
     if value.node.owner is not block:
         return False
     aliases = Aliases(graph)
-    return not any(aliases.may_alias(value, other) for other in graph.values()
-                   if other is not value and other is not node.output and isinstance(other.type, TensorType)
-                   and (not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses)))
+    names = [other for other in graph.values() if other is not node.output and isinstance(other.type, TensorType)
+             and (other is value or aliases.may_alias(value, other))]
+    if any(not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses) for other in names if other is not value):
+        return False
+    return not any(is_held(user, node) for other in names for user, _ in other.uses)
+
+
+def is_held(user: Node, node: Node) -> bool:
+    """Does a reader of a tensor put it into a list, or another container, that is read behind `node`?"""
+    if user.kind not in CONTAINERS:
+        return False
+    container = user.inputs[0] if user.kind.startswith("aten::") else user.output
+    return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node) for reader, _ in container.uses)
 
 
 def live_nodes(graph: Graph) -> Iterator[Node]:
