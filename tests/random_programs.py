@@ -6,13 +6,17 @@ import random
 EXPRESSIONS = ("torch.sin({a} * {b})", "{a} * {b} + {c}", "{a} - 0.5 * torch.tanh({b})", "torch.sigmoid({a}) * {b}", "{a} * {n} + {b}",
                "torch.cos({a}) + {b} * {c}", "torch.stack([{a}, {b}]).sum(0)", "torch.cat([{a}, {b}])[1:4] * {c}")
 CHANGES = ("q = q + [{e}]", "q.extend([{e}, h])", "q = q[-2:]", "q += [{e}]", "q.reverse()", "r = [r[-1], {e}]", "q = [{e}]")
+WRITES = ("{v} += {e}", "{v} *= 0.5", "{v}[{i} % 3] = ({e}).sum()", "{v}[1:] *= ({e})[:2]", "{v}.copy_({e})", "{v} = {v}.clone()",
+          "{v}.unsqueeze(0)[0].add_({e})", "{v} = torch.zeros_like({v})", "{v}.view(-1)[:1] = ({e})[2]")
 
 
 class Writer:
     """Writes one function of two vectors `x`, `w` and a number `n`."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, writes: bool = False) -> None:
         self.random = random.Random(seed)
+        self.writes = writes
+        """Are tensors written into?"""
         self.lines: list[str] = []
         self.loops: list[str] = []
         self.count = 0
@@ -51,6 +55,10 @@ class Writer:
 
     def statement(self, depth: int, left: int) -> None:
         """One statement; with blocks in it while `left` allows."""
+        if self.writes and self.random.random() < 0.3:
+            text = self.random.choice(WRITES).format(v=self.random.choice("hst"), e=self.expression(), i=self.number())
+            self.line(text, depth)
+            return
         kind = self.random.randrange(14 if left else 9)
         if kind < 4:
             self.line(f"{self.random.choice('hst')} = {self.expression()}", depth)
@@ -97,6 +105,6 @@ class Writer:
         self.loops.pop()
 
 
-def program(seed: int) -> str:
+def program(seed: int, writes: bool = False) -> str:
     """The source of a random function."""
-    return Writer(seed).source()
+    return Writer(seed, writes).source()
