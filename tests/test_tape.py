@@ -71,6 +71,8 @@ def prepared(name, call):
 def test_a_tape_gives_the_gradients_of_differentiate(name, call):
     if "(a!)" in OPS[name].schemas[OPS[name].names.index(name)]:
         pytest.skip("writes into its operands: in place on a variable, below")
+    if name == "prim::awaitable_nowait":
+        pytest.skip("its result is no tensor, and has no cotangent")
     trial, inputs, cotangents = prepared(name, call)
     wanted = Differentiated(trial.graph, trial.wrt, trial.inputs).gradients(trial.inputs, trial.cotangents, 0)
     found = [None if each is None else unwrapped(each) for each in by_tape(trial, inputs, cotangents)]

@@ -6,6 +6,7 @@ formula that draws random numbers is run whole instead, since result and what is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from irtool.dispatch.stack import map_tensors, tensors_in
@@ -150,6 +151,8 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             if plan.overload.op.family in PYTHON or kind in ("aten::__is__", "aten::__isnot__"):
                 return call_node(node, values)
             return _results(node, apply(plan.overload.schema.name, list(plan.arguments(values))))
+        if kind in OTHERS:
+            return (OTHERS[kind](apply, values),)
         if kind in PLAIN or not any(True for _ in tensors_in(values)):
             return [wrapped(each) for each in call_node(node, values)]
         return _results(node, wrapped_call(node, values))
@@ -160,8 +163,26 @@ PYTHON = frozenset(("list", "dict", "scalar", "string"))
 """Families of operators on Python values, which hand on tensors that are in them."""
 PLAIN = frozenset(("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex",
                    "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::AutogradAnyNonZero", "prim::AutogradAllNonZero",
-                   "prim::AutogradZero", "prim::Uninitialized", "prim::DictConstruct", "prim::RaiseException"))
+                   "prim::AutogradZero", "prim::Uninitialized", "prim::DictConstruct", "prim::RaiseException",
+                   "prim::IfThenElse", "prim::awaitable_nowait", "prim::awaitable_wait"))
 """Kinds that hand tensors on without looking at their elements."""
+
+
+def _reduced(apply: Apply, values: list[Any]) -> Any:
+    """The sum of products of the first half with the second."""
+    half = len(values) // 2
+    found = [apply("aten::mm", [a, b]) for a, b in zip(values[:half], values[half:], strict=True)]
+    return reduce(lambda a, b: apply("aten::add.Tensor", [a, b, 1]), found)
+
+
+OTHERS: dict[str, Callable[[Apply, list[Any]], Any]] = {
+    "prim::Guard": lambda apply, values: values[0],
+    "prim::data": lambda apply, values: apply("aten::detach", values),
+    "prim::VarConcat": lambda apply, values: apply("aten::cat", [values[:-1], values[-1]]),
+    "prim::VarStack": lambda apply, values: apply("aten::stack", [values[:-1], values[-1]]),
+    "prim::MMTreeReduce": _reduced,
+}
+"""Kinds that are operators under another name."""
 
 
 def wrapped_call(node: Node, values: list[Any]) -> Any:

@@ -387,9 +387,10 @@ def rrelu_gradient(self: Tensor, lower: number, upper: number, training: bool, g
 @table.gradient("rrelu_with_noise")
 def rrelu_with_noise_gradient(self: Tensor, noise: Tensor, lower: number, upper: number, training: bool, generator: Generator | None):
     result = torch.rrelu_with_noise(self, noise, lower, upper, training, generator)
+    slopes = noise.clone()      # as they were drawn, whatever is written there next
 
     def backward(grad: Tensor):
-        return torch.rrelu_with_noise_backward(grad, self, noise, lower, upper, training, False), None, None, None, None, None
+        return torch.rrelu_with_noise_backward(grad, self, slopes, lower, upper, training, False), None, None, None, None, None
 
     return result, backward
 
