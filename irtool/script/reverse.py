@@ -91,6 +91,8 @@ class Differentiator(Captures):
         """The attributes of `GradOf`, by operator."""
         self.block = self.df.block
         """Where nodes of df go."""
+        self.has_complex: bool | None = None
+        """Is there a complex tensor in f? Found out when it matters."""
         self.copies: dict[Value, Value] = {}
         """Copy of a list of f -> the list, which changes."""
         self.lengths: dict[Value, Value] = {}
@@ -421,6 +423,15 @@ class Differentiator(Captures):
         self.build.before(after)
         return made.add_output(self.df.fresh_id(), self.tensor)
 
+    def may_be_complex(self, value: Value) -> bool:
+        """Is it complex, or of a dtype that is not known, in a graph in which something is?"""
+        said = _is_complex(value.type)
+        if said is not None or not _is_tensor(value):
+            return said is True
+        if self.has_complex is None:
+            self.has_complex = any(_is_complex(each.type) for each in self.f.values())
+        return self.has_complex
+
     def conversion(self, target: Value, region: Node, mixed: bool) -> tuple[bool, str | None]:
         """Is only the real part of a gradient wanted? And its dtype, where the gradients that come in are known to have another."""
         is_real = mixed and _is_complex(target.type) is False       # what is real has a real gradient
@@ -433,7 +444,7 @@ class Differentiator(Captures):
     def converted(self, gradient: Value, is_real: bool, wanted: str | None) -> Value:
         """A gradient's real part, in a dtype."""
         if is_real:
-            gradient = self.build.call("aten::real", gradient, type=gradient.type)
+            gradient = self.build.call("aten::real", gradient, type=self.tensor if _is_complex(gradient.type) else gradient.type)
         if wanted is not None:
             gradient = self.build.call("aten::to", gradient, dtype_code(wanted), False, False, None, type=self.tensor)
         return gradient
@@ -442,7 +453,7 @@ class Differentiator(Captures):
         """The region's results, and whom they go to."""
         body = region.blocks[0]
         handed: list[tuple[Value, Value]] = []
-        mixed = any(isinstance(item, Known) and isinstance(item.value, complex) or any(_is_complex(value.type) for value in _values(item))
+        mixed = any(isinstance(item, Known) and isinstance(item.value, complex) or any(map(self.may_be_complex, _values(item)))
                     for item in arguments)
         for argument, slot in zip(arguments, slots, strict=True):
             for target, piece in self.pieces(argument, slot):

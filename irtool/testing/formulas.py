@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from irtool.execute.gradients import Differentiated, as_seed, fitted, prepared
+from irtool.execute.gradients import Differentiated, as_seed, fitted
 from irtool.interpret import run
 from irtool.ir import types
 from irtool.ir.builder import Builder
@@ -126,7 +126,7 @@ class Trial:
         for some in self.parts:
             got = Differentiated(self.graph, some).gradients(self.inputs, self.cotangents, self.seed)
             yield from unequal(f"for inputs {list(some)} alone", got, [gradients[self.wrt.index(i)] for i in some])
-        typed = Differentiated(with_types(self.graph, self.inputs, self.outputs, self.seed), self.wrt)
+        typed = Differentiated(with_types(self.graph, self.inputs, self.outputs), self.wrt)
         yield from unequal("with complete types", typed.gradients(self.inputs, self.cotangents, self.seed), gradients)
         places = [i for i, each in enumerate(self.cotangents) if each is not None]
         for given in subsets(places):
@@ -153,9 +153,12 @@ class Trial:
         values = [*self.inputs, *[leaves[i] for i in results]]
         wrt = [*self.wrt, *range(len(self.inputs), len(values))]
         outputs = run(made, values, seed=self.seed)
-        cotangents = [drawn(output, self.random) for output in outputs]
+        shapes = [self.inputs[i] for i in self.wrt] if len(outputs) == len(self.wrt) else outputs     # what is real has a real gradient
+        cotangents = [drawn(each, self.random) if output is not None else None for each, output in zip(shapes, outputs, strict=True)]
         gradients = Differentiated(made, wrt).gradients(values, cotangents, self.seed)
         yield from self.against_slope(made, values, wrt, cotangents, gradients)
+        typed, _ = derivative(with_types(self.graph, self.inputs, self.outputs), self.wrt, without)
+        yield from unequal("with complete types", Differentiated(typed, wrt).gradients(values, cotangents, self.seed), gradients)
         for some in subsets(results):
             part, _ = derivative(self.graph, self.wrt, [i for i in range(len(leaves)) if i not in some])
             kept = [i for i in range(len(values)) if i < len(self.inputs) or results[i - len(self.inputs)] in some]
@@ -298,8 +301,8 @@ def operand(build: Builder, value: Any, type: Type) -> Value:
     return build.constant(float(value) if str(type.key) == "float" else value, type)
 
 
-def with_types(graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any], seed: int) -> Graph:
-    """A copy whose tensors have the dtype and sizes they have in a run."""
+def with_types(graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]) -> Graph:
+    """A copy whose tensors have the dtype and sizes that were seen."""
     copy = clone_graph(graph)
     for value, given in zip([*copy.inputs, *copy.outputs], [*inputs, *outputs], strict=True):
         if isinstance(given, np.ndarray):
@@ -351,4 +354,4 @@ def bits_equal(one: Any, other: Any) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
 
 
-__all__ = ["check_formula", "prepared", "subsets"]
+__all__ = ["Trial", "check_formula", "subsets"]
