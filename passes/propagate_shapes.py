@@ -5,6 +5,7 @@ from irtool.ir import types
 from irtool.ir.alias import Aliases
 from irtool.ir.builder import Builder
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
+from irtool.ir.dialect import LATEST
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, has_side_effects
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
@@ -13,7 +14,7 @@ from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
 from irtool.passes.erase_shapes import without_shapes
 from irtool.passes.shape_facts import NAMES, Facts, dimensioned, is_complete, with_dtype, with_sizes
-from irtool.passes.shape_rules import COMPLETE, EXPANDED, RULES
+from irtool.passes.shape_rules import BY_TYPES, COMPLETE, EXPANDED, RULES
 
 NUMBERS = frozenset(f"aten::{name}" for name in "Bool Int Float ScalarImplicit FloatImplicit IntImplicit ComplexImplicit Complex".split())
 """Kinds that give numbers, whose types are what they are."""
@@ -53,6 +54,9 @@ class Sweep:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.plain = spell(types.TENSOR, graph.dialect)
+        self.is_latest = graph.dialect is LATEST        # whose words are those in which types are made
+        self.told: dict[tuple[object, ...], list[TensorType] | None] = {}
+        """What rules that look at nothing but types have told."""
         self.before = {value: value.type for value in graph.values()}
         self.is_expanded = False
         self.loose = loose_values(graph)
@@ -69,10 +73,10 @@ class Sweep:
 
     def set(self, value: Value, type: Type) -> None:
         """Give a value a type, in the words of the dialect."""
-        if value in self.loose:
+        if self.loose and value in self.loose:
             type = without_shapes(type, self.plain)
         if type is not value.type:
-            value.type = spell(type, self.graph.dialect)
+            value.type = type if self.is_latest else spell(type, self.graph.dialect)
 
     def unshape(self, node: Node) -> None:
         """Nothing is known of a node's results."""
@@ -107,8 +111,15 @@ class Sweep:
                     return
                 operands.append(type)
         facts = Facts(node, schema, operands)
-        whole = all(map(is_complete, operands))
-        if whole:
+        if schema.name in BY_TYPES and not all(map(is_complete, operands)):
+            key = (schema.name, *operands)
+            if key not in self.told:
+                self.told[key] = RULES[schema.name](facts)
+            found = self.told[key]
+            if found is not None:
+                self.take(node, found)
+            return
+        if all(map(is_complete, operands)):
             rule = COMPLETE.get(schema.name)
             if rule is not None and may_expand and schema.name in EXPANDED:
                 facts = self.expanded(node, facts)

@@ -432,5 +432,5 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_names("zeros ones rand randn full empty.memory_format randint randint.low"), _factory),
 }
 """By name of the overload; any operand may be known or not."""
-
-
+BY_TYPES = frozenset(name for name, rule in RULES.items() if rule in (_first, _first_float, _spread, _spread_float, _spread_bool))
+"""Overloads whose rules look at nothing but the types of operands."""

@@ -36,10 +36,13 @@ PROPAGATE: Steps = (
     ("constant-propagation", "types depend on constants"),
     ("propagate-shapes", "dtypes and numbers of dimensions"),
     ("fold-ranks", "whether a product is of matrices or of vectors, and the like"),
-    ("constant-propagation", "what depends on that"),
-    ("propagate-shapes", "branches that are gone no longer blur what is known"),
-    ("propagate-requires-grad", "which values need gradients"),
 )
+AGAIN: Steps = (
+    ("constant-propagation", "what depends on ranks"),
+    ("propagate-shapes", "branches that are gone no longer blur what is known"),
+)
+"""If ranks have decided anything."""
+GRADIENTS: Steps = (("propagate-requires-grad", "which values need gradients"),)
 DIFFERENTIABLE: Steps = (
     ("dce", "nothing dead is looked at"),
     ("cse", "merges what is equal"),
@@ -80,12 +83,14 @@ class Phases:
     def __init__(self, told: Told | None = None) -> None:
         self.told = told
 
-    def run(self, graph: Graph, steps: Steps) -> None:
-        """These passes on a graph, in order."""
+    def run(self, graph: Graph, steps: Steps) -> bool:
+        """These passes on a graph, in order; did the last one change anything?"""
+        changed = False
         for name, _ in steps:
             graph.forget_names()
-            BY_NAME[name].function(graph)
+            changed = BY_NAME[name].function(graph)
             self.tell(name, graph)
+        return changed
 
     def tell(self, name: str, graph: Graph) -> None:
         """A pass has run."""
@@ -112,7 +117,9 @@ class Phases:
         self.tell("specialize-types", copy)
         self.run(copy, STRUCTURE)
         self.required(copy, there)
-        self.run(copy, PROPAGATE)
+        if self.run(copy, PROPAGATE):
+            self.run(copy, AGAIN)
+        self.run(copy, GRADIENTS)
         return copy
 
     def differentiable(self, graph: Graph) -> None:
