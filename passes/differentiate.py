@@ -19,7 +19,7 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
     `requires-grad=1,0` says per input whether it needs a gradient, `all`: every tensor does, `types` (the default): those whose type does
     not say `requires_grad=0`; `wrt=0,2` names the inputs that do. `form=2018` or `modern`, by default as the file's dialect.
     `save=least` keeps as few bytes as can be between the two: what is elementwise is computed again in df instead of captured. An operator
-    without a gradient is an error at its line.
+    without a gradient is an error at its line. What df needs of each round of a loop is kept in lists, which are among f's outputs.
 
     before:
         graph(%x : Tensor, %y : Tensor):

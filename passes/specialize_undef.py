@@ -25,7 +25,7 @@ def specialize_undef(module: Module, defined: tuple[bool, ...] = ()) -> bool:
 
     `defined=1,0,...` says for each input whether it is there. By default in the reverse graph of a pair: gradients of real outputs and
     captured values are, gradients of temporaries are not; in any other graph all inputs are, unless their type says undefined. What was
-    assumed is recorded with the graph.
+    assumed is recorded with the graph. In branches and loops too: what a loop carries counts as there when it is in every round.
 
     before:
         graph(%g : Tensor, %h : Tensor, %x : Tensor):
