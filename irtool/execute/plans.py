@@ -29,6 +29,7 @@ from irtool.ir.types import TensorType
 from irtool.passes import BY_NAME
 from irtool.script.reach import holds_tensors
 from irtool.script.reverse import Reverse, differentiate_graph
+from irtool.script.versions import in_versions
 from irtool.script.writes import without_writes
 
 if TYPE_CHECKING:
@@ -180,8 +181,8 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
         if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may want gradients of its own
             phases.without_gradients(graph)
         return ExecutionPlan(owner, graph, spec)
-    found = as_one(owner, phases, graph, flags, values) if options.whole else None
-    return ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph) if found is None else found)
+    plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
+    return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
 
 
 def differentiable(owner: Executor, pair: Reverse, phases: Phases | None) -> Differentiable:
@@ -192,15 +193,17 @@ def differentiable(owner: Executor, pair: Reverse, phases: Phases | None) -> Dif
     return Differentiable(pair, Code(pair.f, owner.options), owner.nested(pair.df))
 
 
-def as_one(owner: Executor, phases: Phases, graph: Graph, flags: Sequence[bool],
-           values: Sequence[Any]) -> dict[Node, Differentiable] | None:
+def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, flags: Sequence[bool],
+           values: Sequence[Any]) -> ExecutionPlan | None:
     """All of a graph as one node with a gradient; what only puts the results together stays outside. None where that cannot be."""
-    without_writes(graph, list(graph.block))
+    without_writes(graph)
+    graph = in_versions(graph)
     ending = set(trailing(graph))
     body = [node for node in graph.block if node not in ending and node.kind not in CONSTANT_KINDS]
     if not body:
         return None
-    results = list(dict.fromkeys(value for node in (*ending, graph.block.return_node) for value in node.inputs if value.node in set(body)))
+    inside = set(body)
+    results = list(dict.fromkeys(value for node in (*ending, graph.block.return_node) for value in node.inputs if value.node in inside))
     inner = Graph(graph.dialect)
     inner.source = graph.source
     mapping: dict[Value, Value] = {value: inner.block.add_input(value.name, value.type) for value in graph.inputs}
@@ -225,7 +228,7 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, flags: Sequence[bool],
         each.destroy()
     BY_NAME["dce"].function(graph)
     phases.tell("differentiate", graph)
-    return {node: made}
+    return ExecutionPlan(owner, graph, spec, {node: made})
 
 
 def trailing(graph: Graph) -> list[Node]:
