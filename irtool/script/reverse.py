@@ -29,6 +29,7 @@ from irtool.script.items import NONE, Item, Items, Known, elements, item_of
 from irtool.script.pieces import filled
 from irtool.script.reach import CHOICE_KINDS, FLOATING, all_there, holds_tensors, requiring
 from irtool.script.recompute import choose_captures
+from irtool.script.reverse_branches import reverse_choice
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 from irtool.script.saving import context_of, take_apart
@@ -205,7 +206,7 @@ class Differentiator(Captures):
         self.reverse.new_block()
         try:
             if node.kind in CHOICE_KINDS and 1 <= len(node.blocks) <= 2:
-                self.choose(node)
+                reverse_choice(self, node)
             elif node.kind in LOOP_KINDS:
                 reverse_loop(self, node)
             elif node.blocks:
@@ -233,58 +234,6 @@ class Differentiator(Captures):
             if value in self.needs:
                 raise self.located(UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where "
                                                     "something else holds the list too"), node)
-
-    def choose(self, node: Node) -> None:
-        """An `If`: an `If` on the same condition, which goes back through the branch that was taken. A `GradOf` is one on its gradients."""
-        given = [self.gradients.get(value) for value in node.outputs]
-        if node.kind != "prim::GradOf" and is_constant(node.inputs[0]):
-            taken = node.blocks[0 if constant(node.inputs[0]) else 1]
-            for value, item in zip(taken.outputs[:len(given)], given, strict=True):
-                if item is not None and value in self.needs:
-                    self.add_gradient(value, self.own(item))
-            self.sweep(taken)
-            return
-        made = self.build.node("prim::If", (self.condition_of(node),))
-        outer, outer_block = self.gradients, self.block
-        branches: list[tuple[Block, dict[Value, Item]]] = []
-        threaded = {value: outer[value] for value in self.changes.at.get(node, ()) if value in outer}
-        for inner in node.blocks:
-            self.gradients, self.block = dict(threaded), made.add_block()
-            self.build.at_end(self.block)
-            for value, item in zip(inner.outputs[:len(given)], given, strict=True):     # captures add results
-                if item is not None and value in self.needs:
-                    self.add_gradient(value, self.own(item))
-            self.sweep(inner)
-            self.inner_gradients.update((value, item) for value, item in self.gradients.items() if inner.contains(value.node))
-            branches.append((self.block, {value: item for value, item in self.gradients.items() if not inner.contains(value.node)}))
-        if node.kind == "prim::GradOf":
-            branches.append((made.add_block(), dict(threaded)))
-        reached = list(dict.fromkeys(value for _, found in branches for value in found if value in self.needs))
-        for block, found in branches:
-            self.build.at_end(block)
-            self.reverse.new_block()
-            for value in reached:
-                item = found.get(value)
-                if item is None:
-                    item = self.undefined(value)
-                block.add_output(self.reverse.value(item, value.type))
-        self.gradients, self.block = outer, outer_block
-        self.build.at_end(self.block)
-        self.reverse.new_block()
-        for value in threaded:      # lists that change: the gradient that was is changed back
-            outer.pop(value)
-        for value in reached:
-            output = made.add_output(self.df.fresh_id(), self.gradient_type(value.type))
-            self.note(output, value)
-            self.add_gradient(value, output)
-        if not reached:
-            made.remove()
-
-    def condition_of(self, node: Node) -> Value:
-        """Whether the first block of an `If` or a `GradOf` of f ran."""
-        if node.kind != "prim::GradOf":
-            return self.take(node.inputs[0])
-        return self.asked([self.take(value) for value in node.inputs])
 
     def asked(self, gradients: Sequence[Value]) -> Value:
         """Is one of these gradients there?"""
