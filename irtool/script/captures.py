@@ -136,11 +136,12 @@ class Captures:
                     del self.captures[value]
                     self.ask(node.kind, own, whole, value in self.exports)
 
-    def values_read(self) -> set[Value]:
-        """The values of df that something reads: what uses would tell, for less."""
+    def values_read(self, but: tuple[str, ...] = ()) -> set[Value]:
+        """The values of df that something reads, nodes of some kinds aside: what uses would tell, for less."""
         read = set(self.df.outputs)
         for node in self.df.walk():
-            read.update(node.inputs)
+            if node.kind not in but:
+                read.update(node.inputs)
             for block in node.blocks:
                 read.update(block.outputs)
         return read
@@ -168,7 +169,10 @@ class Captures:
 
     def save_sizes(self) -> None:
         """What is captured only to be asked for its size is not: f asks, where it is computed."""
+        read = self.values_read(SIZES)
         for value, own in list(self.captures.items()):
+            if own in read:
+                continue
             inner = self.exports.get(value, value)
             users = list(dict.fromkeys(user for user, _ in own.uses))
             if value in self.kept or inner.is_block_input or inner.node.blocks or inner.node.kind == "prim::AutogradAdd":
