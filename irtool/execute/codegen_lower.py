@@ -7,7 +7,7 @@ those (a list or tuple that nobody changes). A node whose operands' facts are kn
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,13 @@ from irtool.execute.codegen_program import (
     roots_of,
 )
 from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace, trace_write
+from irtool.execute.codegen_visits import visitor
 from irtool.execute.fusion import Fused
+from irtool.ir.alias import Aliases
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, is_random, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.types import TensorType
-from irtool.ops.call import Plan as CallPlan
-from irtool.ops.call import call_node, from_values, plan_for
+from irtool.ops.call import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.structure import STRUCTURE, handler_of
 
@@ -87,21 +88,20 @@ def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None,
     return Lowering(graph, observed, fusion, without).run(inputs)
 
 
-def uses_lists(graph: Graph) -> bool:
-    """May a list or dict of the graph be changed by one of its nodes?"""
-    stack, seen = [graph], 0
+def list_changes(graph: Graph) -> tuple[bool, bool]:
+    """May a list or dict be changed by a node of the graph; by one of a graph that a node owns? Raises NotLowered for too many nodes."""
+    stack, seen, found = [graph], 0, [False, False]
     while stack:
-        for node in stack.pop().walk():
+        at = stack.pop()
+        for node in at.walk():
             seen += 1
             if seen > MAX_CALLS:
                 raise NotLowered("too large")
-            if node_may_write(node) and any(not isinstance(value.type, TensorType) for value in node.inputs[:1]):
-                return True
-            if node.kind[:1] == "^":
-                return True
+            if node.kind[:1] == "^" or node_may_write(node) and any(not isinstance(value.type, TensorType) for value in node.inputs[:1]):
+                found[at is not graph] = True
             if node.subgraph is not None:
                 stack.append(node.subgraph)
-    return False
+    return found[0], found[1]
 
 
 def is_worth_fusing(lowered: Lowered, results: list[Item], operands: list[Item]) -> bool:
@@ -125,7 +125,8 @@ class Lowering:
         self.graph = graph
         self.env: dict[Value, Item] = {}
         self.observed = observed or {}
-        self.lists_change = uses_lists(graph)
+        outside, self.inside_changes = list_changes(graph)
+        self.aliases = Aliases(graph) if outside else None
         self.depth = 0
 
     def run(self, inputs: Sequence[Any]) -> Program:
@@ -169,7 +170,7 @@ class Lowering:
             return
         if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and len(node.outputs) == 1:
             make = list if node.kind == "prim::ListConstruct" else tuple
-            if make is tuple or not self.lists_change:
+            if make is tuple or not self.changes(node.outputs[0]):
                 self.env[node.outputs[0]] = Group([self.env[value] for value in node.inputs], make)
                 return
         items = [self.env[value] for value in node.inputs]
@@ -182,6 +183,10 @@ class Lowering:
         else:
             self.instantiate(node, template, items, into)
 
+    def changes(self, value: Value) -> bool:
+        """May the list that a value is, or one in it, be changed?"""
+        return self.inside_changes or self.aliases is not None and self.aliases.is_written(value)
+
     def constant(self, node: Node) -> bool:
         """A constant of the text. False for one that fails, or that is made anew for each run."""
         try:
@@ -192,7 +197,7 @@ class Lowering:
             variable = self.variable(meta_of(value), None, value)
             self.env[node.outputs[0]] = variable
             return True
-        if isinstance(value, dict) or (isinstance(value, list) and self.lists_change) or contains_arrays(value):
+        if isinstance(value, dict) or isinstance(value, list) and self.changes(node.outputs[0]) or contains_arrays(value):
             return False
         self.env[node.outputs[0]] = Known(value)
         return True
@@ -247,7 +252,8 @@ class Lowering:
         except TypeError:
             return None
         self.program.writes |= writes
-        if found is not None and self.lists_change and any(type(each) is list for each in found.result):
+        if found is not None and any(type(each) is list and self.changes(value)
+                                     for value, each in zip(node.outputs, found.result, strict=True)):
             return None
         return found
 
@@ -501,22 +507,3 @@ def traced_overload(found: Overload) -> Overload:
         kernel = found.kernel
         twin.kernel = lambda xp, *values: kernel(NAMESPACE, *values)
     return twin
-
-
-def visitor(node: Node) -> tuple[Callable[[list[Any]], Any], bool, bool]:
-    """A function from operands to results; whether it gives the sole result as it is; whether the results are new memory."""
-    if handler_of(node.kind) is None and node.kind[:1] != "^":
-        plan = plan_for(node)
-        if plan is not None:
-            fresh = plan.overload.fresh and plan.overload.mode == "plain" and not any("[]" in each.type.text
-                                                                                       for each in plan.overload.schema.returns)
-            if len(node.outputs) == 1:
-                return plan.overload if plan.plain else bound(plan), True, fresh
-            return lambda values: call_node(node, values), False, fresh
-    return lambda values: call_node(node, values), False, False
-
-
-def bound(plan: CallPlan) -> Callable[[list[Any]], Any]:
-    """An overload with the arguments that are attributes or defaults."""
-    overload, arguments = plan.overload, plan.arguments
-    return lambda values: overload(arguments(values))

@@ -24,6 +24,7 @@ import numpy as np
 from irtool.execute.codegen_numbers import SYMBOLS
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit
 from irtool.execute.codegen_trace import Meta
+from irtool.execute.codegen_visits import itself
 from irtool.execute.memory import RECYCLED, WRITES_OUT, Buffer, MemoryPlan, Recycler
 from irtool.ir.graph import Node
 
@@ -272,8 +273,9 @@ class Source:
 
     def visit(self, visit: Visit, depth: int) -> None:
         """A node called as the interpreter calls it."""
-        name = self.constant(visit.function, "node")
-        text = f"{name}([{', '.join([self.item(item) for item in visit.args])}])"
+        text = f"[{', '.join([self.item(item) for item in visit.args])}]"
+        if visit.function is not itself:
+            text = f"{self.constant(visit.function, 'node')}({text})"
         outs = [self.name(out) for out in visit.outs]
         if not visit.sole:
             text = f"{', '.join(outs)}{',' if len(outs) == 1 else ''} = {text}" if outs else text

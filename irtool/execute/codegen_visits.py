@@ -1,0 +1,84 @@
+"""How a plan calls the nodes that it does not know as calls of NumPy: through the operator, or, on plain Python values, its kernel.
+
+Numbers, lists and questions about shapes need no conversion when they are of the very types that the schema names. Anything else, and
+whatever fails, goes the long way, which converts and finds torch's words.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.graph import Node
+from irtool.ops.arrays import xp
+from irtool.ops.call import Plan as CallPlan
+from irtool.ops.call import call_node, plan_for
+from irtool.ops.overload import Overload
+from irtool.ops.structure import handler_of
+
+Visitor = Callable[[list[Any]], Any]
+EXACT: dict[str, Any] = {
+    "int": int, "float": float, "bool": bool, "str": str, "Tensor": np.ndarray, "t": object, "t[]": list, "Any[]": list,
+}
+"""Type of an argument -> the Python type whose values need no conversion; object: any does."""
+LISTS = ("prim::ListConstruct", "ListConstruct")
+
+
+def itself(values: list[Any]) -> Any:
+    """The list of the operands, which is new in each run."""
+    return values
+
+
+def visitor(node: Node) -> tuple[Visitor, bool, bool]:
+    """A function from operands to results; whether it gives the sole result as it is; whether the results are new memory."""
+    if node.kind in LISTS and len(node.outputs) == 1:
+        return itself, True, False
+    if handler_of(node.kind) is None and node.kind[:1] != "^":
+        plan = plan_for(node)
+        if plan is not None:
+            schema = plan.overload.schema
+            fresh = plan.overload.fresh and plan.overload.mode == "plain" and not any("[]" in each.type.text for each in schema.returns)
+            if len(node.outputs) == 1:
+                function = (direct(plan.overload) or plan.overload) if plan.plain else bound(plan)
+                return function, True, fresh
+    return lambda values: call_node(node, values), False, False
+
+
+def bound(plan: CallPlan) -> Visitor:
+    """An overload with the arguments that are attributes or defaults."""
+    overload, arguments = plan.overload, plan.arguments
+    return lambda values: overload(arguments(values))
+
+
+def direct(overload: Overload) -> Visitor | None:
+    """The kernel on operands of exactly the types of the schema, else the overload. None where results need more than the kernel."""
+    schema = overload.schema
+    wanted = [EXACT.get(argument.type.text) for argument in schema.arguments]
+    if overload.mode != "plain" or overload.promote is not None or None in wanted or not 1 <= len(wanted) <= 3 or schema.is_vararg:
+        return None
+    if len(schema.returns) != 1 or "Tensor" in schema.returns[0].type.text:
+        return None
+    kernel = overload.kernel
+    if len(wanted) == 1:
+        (only,) = wanted
+
+        def one(values: list[Any]) -> Any:
+            if only is object or type(values[0]) is only:
+                try:
+                    return kernel(xp, values[0])
+                except Exception:
+                    return overload(values)
+            return overload(values)
+        return one
+
+    def several(values: list[Any]) -> Any:
+        for value, type_ in zip(values, wanted):
+            if type(value) is not type_ and type_ is not object:
+                return overload(values)
+        try:
+            return kernel(xp, *values)
+        except Exception:
+            return overload(values)
+
+    return several
