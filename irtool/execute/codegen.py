@@ -29,6 +29,7 @@ from irtool.interpret import all_nodes, located, run
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node
+from irtool.ir.memory_classes import memory_class
 from irtool.ops.arrays import seeded
 from irtool.values import accept, copied, delivered
 
@@ -37,6 +38,8 @@ HARMLESS = frozenset(("prim::RaiseException",))
 """Side effects that may be had twice."""
 MAX_VARIANTS = 64
 """Kinds of inputs for which one plan keeps functions."""
+PLAIN = ("", "int[]", "float[]", "bool[]", "str[]")
+"""Kinds of outputs in which no number can stand for a tensor."""
 TOO_MANY = 16
 """Kinds of inputs from which on lists of numbers are taken for data, not for sizes."""
 _serial = itertools.count()
@@ -165,6 +168,7 @@ class Plan:
         self.latest: Variant | None = None
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
+        self.delivers = [place for place, value in enumerate(graph.outputs) if memory_class(value.type) not in PLAIN]
         self.by_value = not self.writes         # functions are made for the very sizes that lists of ints hold
         self.repeatable = not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
 
@@ -194,16 +198,16 @@ class Plan:
         variant.compile()
         self.latest = variant
 
-    def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0) -> list[Any]:
-        """Run on arrays and Python values; as `irtool.interpret.run`."""
+    def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
+        """Run on arrays and Python values; as `irtool.interpret.run`. accepted: they have been converted already."""
         try:
             key = tuple([(x.dtype, x.shape, x.strides) if type(x) is np.ndarray else self.key_of(x) for x in inputs])
             variant = self.variants[key]
-            values = inputs if variant.as_they_are else self.accepted(inputs)
+            values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
         except (KeyError, TypeError):
             if isinstance(inputs, str) or not isinstance(inputs, Sequence) or len(inputs) != len(self.graph.inputs):
                 return run(self.graph, inputs, seed=seed)       # says what is wrong
-            values = self.accepted(inputs)
+            values = inputs if accepted else self.accepted(inputs)
             variant = self.variant(key, inputs, values)
         if variant.function is None and not variant.is_interpreted:
             self.prepare(variant)
@@ -217,10 +221,13 @@ class Plan:
         except Changed:     # once: from now on nothing is taken for granted
             variant.observed, variant.function = None, None
             variant.compile()
-            values = inputs if variant.as_they_are else self.accepted(inputs)
+            values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
             results = self.once(variant, copied(values) if self.writes else values, seed)
-        return [value if type(value) is np.ndarray else delivered(value, declared.type)
-                for value, declared in zip(results, self.graph.outputs, strict=True)]
+        for place in self.delivers:
+            value = results[place]
+            if type(value) is not np.ndarray:
+                results[place] = delivered(value, self.graph.outputs[place].type)
+        return results
 
     def once(self, variant: Variant, values: Sequence[Any], seed: int | None) -> list[Any]:
         """One run, with NumPy's warnings off and random numbers from the seed (None: from the generator in use)."""

@@ -161,7 +161,7 @@ class Code:
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """The outputs. Operands are copied first where the graph writes."""
-        return interpret(self.graph, values, seed=None) if self.plan is None else self.plan(values, seed=None)
+        return interpret(self.graph, values, seed=None) if self.plan is None else self.plan(values, seed=None, accepted=True)
 
 
 # -- plans
