@@ -20,10 +20,10 @@ MAX_NODES = 20_000
 NOT_RUN = CONSTANT_KINDS | {"prim::profile", "prim::profile_ivalue"}
 
 
-def loop_unrolling(graph: Graph) -> bool:
+def loop_unrolling(graph: Graph, whole: bool = False) -> bool:
     """Write out loops with small bodies that count rounds: wholly when they are known to be few, else eight rounds at a time.
 
-    What is left of the eights runs in a second loop. Then dead code is dropped.
+    What is left of the eights runs in a second loop. `whole` leaves loops that would be done by eights. Then dead code is dropped.
 
     before:
         graph(%x : Tensor):
@@ -41,30 +41,30 @@ def loop_unrolling(graph: Graph) -> bool:
           %7 : Tensor = aten::mul(%6, %x)
           return (%7)
     """
-    return unroll_all(graph, False)
+    return unroll_all(graph, False, whole)
 
 
 loop_unrolling.repeats = "what is left of the eights is a loop that can be unrolled again"      # type: ignore[attr-defined]
 
 
-def unroll_all(graph: Graph, constant_only: bool) -> bool:
-    """Both forms of the pass. `constant_only`: loops whose length is a constant, whatever their bodies."""
-    changed = _unroll_block(graph, graph.block, constant_only)
+def unroll_all(graph: Graph, constant_only: bool, whole: bool = False) -> bool:
+    """Both forms of the pass. `constant_only`: loops whose length is a constant, whatever their bodies; `whole`: nothing by eights."""
+    changed = _unroll_block(graph, graph.block, constant_only, whole)
     if changed:
         remove_dead_nodes(graph)
     return changed
 
 
-def _unroll_block(graph: Graph, block: Block, constant_only: bool) -> bool:
+def _unroll_block(graph: Graph, block: Block, constant_only: bool, whole: bool) -> bool:
     changed = False
     for node in list(block):
         for inner in node.blocks:
-            changed = _unroll_block(graph, inner, constant_only) or changed
+            changed = _unroll_block(graph, inner, constant_only, whole) or changed
         if not counts_rounds(node):
             continue
         rounds = constant(node.inputs[0])
         fits = rounds.__class__ is int if constant_only else size_of(node.blocks[0], MAX_BODY + 1) <= MAX_BODY
-        if fits and total_size(node.blocks[0]) * (short(rounds) or FACTOR) <= MAX_NODES:
+        if fits and (not whole or short(rounds) is not None) and total_size(node.blocks[0]) * (short(rounds) or FACTOR) <= MAX_NODES:
             unroll(graph, node)
             changed = True
     return changed

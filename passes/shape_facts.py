@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.dtypes import CODES
-from irtool.ir.graph import Node, Value
+from irtool.ir.effects import facts_of
+from irtool.ir.graph import RETURN, Node, Value
 from irtool.ir.schema import Schema
 from irtool.ir.types import TensorType, contiguous_strides, tensor_type
 
@@ -57,7 +58,7 @@ class Facts:
         if isinstance(found, list):
             return len(found)
         value = self.value(name)
-        if value is not None and value.node.kind == "prim::ListConstruct":
+        if value is not None and value.node.kind == "prim::ListConstruct" and not any(_may_change(user) for user, _ in value.uses):
             return len(value.node.inputs)
         return None
 
@@ -67,6 +68,12 @@ class Facts:
         if found is None or found is NOT_CONSTANT and self.value("dtype") is None:
             return otherwise
         return NAMES.get(found) if isinstance(found, int) else None
+
+
+def _may_change(user: Node) -> bool:
+    """May a list that this node reads have another length afterwards?"""
+    return bool(user.blocks) or facts_of(user.kind).may_write or user.kind.endswith("Construct") or user.kind == RETURN \
+        and user.owner is not None and user.owner.owning_node is not None
 
 
 # -- types

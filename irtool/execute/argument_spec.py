@@ -141,14 +141,12 @@ class SpecMaker:
 
 
 def is_noted(type: Type) -> bool:
-    """Does it get a record: a tensor, or a list of them? Of a list only whether it is there and needs gradients is noted.
+    """Does it get a record: a tensor, or a list of them, or of lists? Of a list only whether it is there and needs gradients is noted.
 
     An absent tensor and an undefined one are both None here.
     """
-    if isinstance(type, OptionalType):
+    while isinstance(type, OptionalType | ListType):
         type = type.element
-    if isinstance(type, ListType):
-        type = type.element.element if isinstance(type.element, OptionalType) else type.element
     return isinstance(type, TensorType)
 
 

@@ -7,15 +7,16 @@ when none is wanted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import TENSOR, Type, spell
-from irtool.passes import BY_NAME
 from irtool.passes.erase_shapes import without_shapes
 from irtool.passes.specialize_undef import Specializer
+from irtool.pipelines import Step, parse_pipeline
 
 Told = Callable[[str, Graph], None]
 """Called after each pass with its name and the graph."""
@@ -49,7 +50,7 @@ DIFFERENTIABLE: Steps = (
     ("constant-pooling", "equal constants become one value"),
     ("peephole", "rules that need operands to be constants"),
     ("constant-propagation", "what peephole found out"),
-    ("loop-unrolling", "rounds in a row can be looked at together"),
+    ("loop-unrolling{whole}", "rounds can be looked at together; not by eights, which here would only make the code longer"),
     ("cse", "what became equal"),
     ("check-inplace", "a Python operator that writes cannot be run"),
 )
@@ -57,6 +58,7 @@ WITHOUT_GRADIENTS: Steps = (
     ("decompose-ops", "the parts of a fused product go into other groups"),
     ("batch-mm", "many small products as one"),
     ("dce", "nothing dead is run"),
+    ("fuse", "pointwise operators run in one go, where that pays"),
 )
 
 Custom = Callable[[Graph], bool]
@@ -86,10 +88,11 @@ class Phases:
     def run(self, graph: Graph, steps: Steps) -> bool:
         """These passes on a graph, in order; did the last one change anything?"""
         changed = False
-        for name, _ in steps:
+        for text, _ in steps:
+            step = step_of(text)
             graph.forget_names()
-            changed = BY_NAME[name].function(graph)
-            self.tell(name, graph)
+            changed = bool(step.entry.function(graph, **step.options))
+            self.tell(step.name, graph)
         return changed
 
     def tell(self, name: str, graph: Graph) -> None:
@@ -139,6 +142,13 @@ class Phases:
         copy = self.copy(graph)
         self.run(copy, REQUIRED)
         return copy
+
+
+@cache
+def step_of(text: str) -> Step:
+    """A pass with its options, as pipelines spell it."""
+    (step,) = parse_pipeline(text)
+    return step
 
 
 def forget_shapes(graph: Graph) -> None:

@@ -125,12 +125,11 @@ def found_for(leaf: Any, found: dict[Leaf, Any]) -> Any:
 
 
 def rooted(result: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
-    """Where to begin, and with what."""
-    if cotangent is None:
-        return []
+    """Where to begin, and with what: None where there is no cotangent, so that it shows which inputs gradients could reach."""
     if isinstance(result, list | tuple):
-        return [pair for each, one in zip(result, cotangent, strict=True) for pair in rooted(each, one)]
-    return [(result, Variable(cotangent))] if needs_gradient(result) else []
+        given = [None] * len(result) if cotangent is None else cotangent
+        return [pair for each, one in zip(result, given, strict=True) for pair in rooted(each, one)]
+    return [(result, None if cotangent is None else Variable(cotangent))] if needs_gradient(result) else []
 
 
 def only(value: Any) -> Variable:
