@@ -336,3 +336,43 @@ def test_in_place_operators_write_through() -> None:
     x = np.ones((2, 2), np.float32)
     for _ in range(3):      # y sees what is written into x
         assert not difference(plan([x, x]), irtool.run(plan.graph, [x, x])) and (x == 1).all()
+
+
+def test_numbers_and_sizes_given_for_inputs_are_built_in_until_they_keep_changing() -> None:
+    text = """graph(%x : Tensor, %n : int, %size : int[]):
+  %true : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = prim::Loop(%n, %true, %x)
+    block0(%i : int, %c : Tensor):
+      %d : Tensor = aten::add(%c, %i, %one)
+      -> (%true, %d)
+  %z : Tensor = aten::reshape(%y, %size)
+  return (%z, %n, %size)
+"""
+    graph = graph_of(text)
+    plan = Plan(graph)
+    x = np.ones((2, 3), np.float32)
+    for size in ([3, 2], [6], [6, 1]):
+        for n in (*range(8), 3, 3):
+            assert not difference(plan([x, n, size]), irtool.run(graph, [x, n, size]))
+    assert not plan.by_number and plan.by_value
+    plan([x, 3, [2, 3]])
+    assert plan([x, 3, [2, 3]])[2] == [2, 3] and "range(int(v1))" in plan.source
+
+
+BACKWARD = """graph(%g : Tensor, %h : Tensor, %sizes : int[][]):
+  %zero : int = prim::Constant[value=0]()
+  %size : int[] = aten::__getitem__(%sizes, %zero)
+  %a : Tensor = aten::sum_to_size(%g, %size)
+  %b : Tensor = prim::AutogradAdd(%a, %h)
+  %c : Tensor = prim::AutogradAdd(%b, %u)
+  return (%a, %b, %c)
+"""
+
+
+def test_shortcuts_of_backward_graphs() -> None:
+    graph = graph_of(BACKWARD.replace("  %zero", "  %u : Tensor = prim::AutogradZero()\n  %zero"))
+    for shape, size in (((2, 3), [2, 3]), ((2, 3), [1, 3]), ((2, 3), [3]), ((), []), ((2, 3), []), ((2, 3), [4])):
+        for dtype in ("float32", "int32"):
+            check(graph, lambda shape=shape, size=size, dtype=dtype: [np.ones(shape, dtype), np.full(shape, 2, dtype), [size]])
+            check(graph, lambda shape=shape, size=size: [np.ones(shape), None, [size]])

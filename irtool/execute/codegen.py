@@ -19,6 +19,7 @@ import numpy as np
 
 from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_lower import NotLowered, Observed, lower
+from irtool.execute.codegen_numbers import ROOM
 from irtool.execute.codegen_program import Known, Program
 from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.codegen_trace import Meta, fresh_meta, meta_of
@@ -40,6 +41,8 @@ MAX_VARIANTS = 64
 """Kinds of inputs for which one plan keeps functions."""
 PLAIN = ("", "int[]", "float[]", "bool[]", "str[]")
 """Kinds of outputs in which no number can stand for a tensor."""
+FEW = 4
+"""Different ints given for the inputs from which on they are taken for data, not for sizes or counts of rounds."""
 TOO_MANY = 16
 """Kinds of inputs from which on lists of numbers are taken for data, not for sizes."""
 _serial = itertools.count()
@@ -169,6 +172,8 @@ class Plan:
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
         self.delivers = [place for place, value in enumerate(graph.outputs) if memory_class(value.type) not in PLAIN]
+        self.by_number = True                   # functions are made for the very ints that are given
+        self.numbers: set[tuple[int, ...]] = set()
         self.by_value = not self.writes         # functions are made for the very sizes that lists of ints hold
         self.repeatable = not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
 
@@ -246,6 +251,10 @@ class Plan:
         facts = [meta_of(value) if type(value) is np.ndarray else self.known(value) for value in values]
         as_they_are = all(a is b or isinstance(fact, Known) for a, b, fact in zip(inputs, values, facts, strict=True))
         variant = Variant(self.graph, facts, as_they_are, self.fusion)
+        self.numbers.add(tuple([value for value in inputs if type(value) is int]))
+        if len(self.numbers) > FEW and self.by_number:
+            self.by_number = False
+            self.variants.clear()
         if len(self.variants) >= TOO_MANY and self.by_value:
             self.by_value = False
             self.variants.clear()
@@ -257,11 +266,15 @@ class Plan:
         """Under what a value that is no array is looked up: itself, if the function is made for this very value; else its type."""
         if value is None or type(value) is bool:
             return value
+        if type(value) is int and self.by_number:
+            return value, int
         return tuple(value) if self.by_value and is_sizes(value) else type(value)
 
     def known(self, value: Any) -> Known | None:
         """The value, where the function is made for it."""
-        return Known(value) if value is None or type(value) is bool or self.by_value and is_sizes(value) else None
+        if value is None or type(value) is bool or type(value) is int and self.by_number and abs(value) < ROOM:
+            return Known(value)
+        return Known(value) if self.by_value and is_sizes(value) else None
 
     def prepare(self, variant: Variant) -> None:
         """The slot interpreter for the first runs, then the function."""

@@ -40,6 +40,9 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
             schema = plan.overload.schema
             fresh = plan.overload.fresh and plan.overload.mode == "plain" and not any("[]" in each.type.text for each in schema.returns)
             if len(node.outputs) == 1:
+                shortcut = SHORTCUTS.get(schema.name)
+                if shortcut is not None and plan.plain:
+                    return shortcut(plan.overload), True, fresh
                 function = (direct(plan.overload) or plan.overload) if plan.plain else bound(plan)
                 return function, True, fresh
     return lambda values: call_node(node, values), False, False
@@ -49,6 +52,35 @@ def bound(plan: CallPlan) -> Visitor:
     """An overload with the arguments that are attributes or defaults."""
     overload, arguments = plan.overload, plan.arguments
     return lambda values: overload(arguments(values))
+
+
+def sum_to_size(overload: Overload) -> Visitor:
+    """In backward graphs mostly to the size that is there already."""
+    def call(values: list[Any]) -> Any:
+        x, size = values
+        if type(x) is np.ndarray and type(size) is list and size and list(x.shape) == size:
+            return x.copy()
+        return overload(values)
+
+    return call
+
+
+def autograd_add(overload: Overload) -> Visitor:
+    """The sum of two gradients of one dtype."""
+    def call(values: list[Any]) -> Any:
+        a, b = values
+        if type(a) is type(b) is np.ndarray and a.dtype == b.dtype and a.ndim and b.ndim:
+            try:
+                return a + b
+            except ValueError:
+                return overload(values)
+        return overload(values)
+
+    return call
+
+
+SHORTCUTS: dict[str, Callable[[Overload], Visitor]] = {"aten::sum_to_size": sum_to_size, "prim::AutogradAdd": autograd_add}
+"""Operators that stand in every backward graph, where they mostly do little."""
 
 
 def direct(overload: Overload) -> Visitor | None:
