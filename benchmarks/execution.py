@@ -26,8 +26,8 @@ if __name__ == "__main__":
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
-import execution_cases as cases
-import numpy as np
+import execution_cases as cases  # noqa: E402  NumPy reads the number of threads when it is imported
+import numpy as np  # noqa: E402
 
 Run = Callable[[], Any]
 Target = tuple[str, str, float]
@@ -98,8 +98,10 @@ def measure(case: cases.Case, rounds: int, peers: list[str]) -> list[dict[str, A
     for name, other, limit in case.targets:
         if name in samples and other in samples:
             ratio, width = middle([a / b for a, b in zip(samples[name], samples[other], strict=True)])
-            print(f"  {'reached' if ratio <= limit else 'MISSED '} {name} / {other} = {ratio:.3f} ±{width:.0%} (at most {limit:g})", flush=True)
-            records.append({"case": case.title, "candidate": name, "reference": other, "ratio": ratio, "ratio_spread": width, "limit": limit})
+            verdict = "reached" if ratio <= limit else "MISSED "
+            print(f"  {verdict} {name} / {other} = {ratio:.3f} ±{width:.0%} (at most {limit:.3g})", flush=True)
+            records.append({"case": case.title, "candidate": name, "reference": other, "ratio": ratio, "ratio_spread": width,
+                            "limit": limit})
     return records
 
 

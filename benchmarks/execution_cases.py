@@ -255,7 +255,8 @@ def pointwise_case(name: str, program: list[list[str]], n: int) -> Case:
 
     targets = [("irtool", "torch.jit", 0.5)]
     if n >= 10_000_000:
-        targets = [("irtool", "torch.jit", 0.1 if name == "cheap" else 0.125), ("irtool", "jax.jit", 1.0), ("irtool, native", "jax.jit", 0.6)]
+        targets = [("irtool", "torch.jit", 0.1 if name == "cheap" else 0.125), ("irtool", "jax.jit", 1.0),
+                   ("irtool, native", "jax.jit", 0.6)]
         targets += [("irtool, native", "limit: 4 arrays at the speed of copies", 1.3)] * (name == "cheap")
     return Case(f"12 {name} pointwise operators on {n:,} floats (C2)", "numpy by hand", {
         "numpy by hand": lambda: lambda: walk(by_hand, x, y, z),

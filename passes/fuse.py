@@ -70,6 +70,23 @@ def is_pointwise(node: Node) -> bool:
         return False
     if not all(_may_enter(value) for value in node.inputs):
         return False
+    key = (node.kind, *[(name, attribute.text) for name, attribute in node.attributes.items()], len(node.outputs),
+           *[(value.type, value.node.attributes["value"].text if "value" in value.node.attributes else None)
+             if value.node.kind in CONSTANT_KINDS else value.type for value in node.inputs])
+    found = _found.get(key)
+    if found is None:
+        if len(_found) > MAX_FOUND:
+            _found.clear()
+        found = _found[key] = _runs_on_symbols(node)
+    return found
+
+
+_found: dict[tuple[object, ...], bool] = {}
+"""What was found out, by all that it depends on."""
+MAX_FOUND = 10_000
+
+
+def _runs_on_symbols(node: Node) -> bool:
     from irtool.ops.elementwise import NotPointwise, Symbol, results_of
 
     try:

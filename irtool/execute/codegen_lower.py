@@ -32,7 +32,7 @@ from irtool.execute.codegen_program import (
 )
 from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace, trace_write
 from irtool.execute.codegen_visits import visitor
-from irtool.execute.fusion import Fused
+from irtool.execute.fusion import Bound, BoundToMany, Fused
 from irtool.ir.alias import Aliases
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, is_random, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -104,14 +104,24 @@ def list_changes(graph: Graph) -> tuple[bool, bool]:
     return found[0], found[1]
 
 
-def is_worth_fusing(lowered: Lowered, results: list[Item], operands: list[Item]) -> bool:
-    """Is there something large to be computed, in several steps, all of them pointwise?"""
+def is_fusible(lowered: Lowered, results: list[Item], operands: list[Item]) -> bool:
+    """Are there several steps, all known, whose results have one layout?"""
     calls = [each for each in lowered.instructions if isinstance(each, Call)]
     metas = [meta_of_item(item) for item in results]
     return (len(calls) == len(lowered.instructions) >= 2 and all(meta is not None for meta in metas)
-            and not any(isinstance(item, Variable) and item.meta is None for item in operands)
-            and max(meta.nbytes for meta in metas if meta is not None) >= WORTH_FUSING
+            and not any(isinstance(item, Variable) and item.meta is None or isinstance(item, Group) for item in operands)
             and len({meta.strides for meta in metas if meta is not None}) == 1)
+
+
+def is_large(results: list[Item]) -> bool:
+    """Is a result so large that blocks that stay in the cache are faster than whole arrays?"""
+    return max(meta.nbytes for meta in map(meta_of_item, results) if meta is not None) >= WORTH_FUSING
+
+
+def kind_of_operand(item: Item) -> Any:
+    """What a fused group wants to know of an operand."""
+    meta = meta_of_item(item)
+    return item.value if isinstance(item, Known) else None if meta is None else (meta.dtype, not meta.shape)
 
 
 class Lowering:
@@ -412,23 +422,24 @@ class Lowering:
         self.block(graph.block, inner)
         results = [self.env[value] for value in graph.outputs[:len(node.outputs)]]
         self.depth -= 1
-        if node.kind == FUSION_GROUP and is_worth_fusing(inner, results, operands):
-            self.fused(node, graph, operands, results, into)
-            return
+        if node.kind == FUSION_GROUP and is_fusible(inner, results, operands):
+            group = Fused(graph, *self.fusion)
+            if is_large(results) or self.fusion[0] and group.is_native_for([kind_of_operand(item) for item in operands]):
+                self.fused(node, group, operands, results, into)
+                return
         into.instructions += inner.instructions
         self.env.update(zip(node.outputs, results, strict=True))
 
-    def fused(self, node: Node, graph: Graph, operands: list[Item], results: list[Item], into: Lowered) -> None:
-        """A group whose arrays are so large that it is run block by block: the operators' own calls are dropped."""
-        group = Fused(graph, *self.fusion)
+    def fused(self, node: Node, group: Fused, operands: list[Item], results: list[Item], into: Lowered) -> None:
+        """A group that is run block by block, or by a native loop: the operators' own calls are dropped."""
         self.program.groups.append((node, group))
         metas = [meta_of_item(item) for item in results]
         if len(metas) == 1 and metas[0] is not None:
             out = self.env[node.outputs[0]] = self.variable(metas[0])
-            into.instructions.append(Call(group.into, tuple(operands), {}, out, "out", node))
+            into.instructions.append(Call(Bound(group), tuple(operands), {}, out, "ufunc", node))
             return
         outs = [self.variable(meta) for meta in metas]
-        visit = Visit(group, operands, outs, node, False, False)
+        visit = Visit(BoundToMany(group), operands, outs, node, False, False)
         visit.facts = [None] * len(outs)
         into.instructions.append(visit)
         self.env.update(zip(node.outputs, outs, strict=True))

@@ -161,10 +161,13 @@ class Executor:
         return Executor(graph, self.options, self.counters)
 
 
-def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "numpy") -> Executor:
+def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "numpy", native: bool | None = None,
+            threads: int = 1) -> Executor:
     """An executor for a graph, or a Module of one; calls of other graphs of the Module are opened.
 
     optimize: False runs the graph as it stands, with the required passes only. backend: what arrays are, "numpy" or "cupy".
+    native: may groups of pointwise operators run as loops in C, through the system's compiler (True: all of them; False: none; None:
+    those on large arrays, where there is a compiler). threads: how many share large groups; results are the same bit for bit.
     """
     if backend not in ("numpy", "cupy"):
         raise RunError(f"compile: backend={backend!r}; expected 'numpy' or 'cupy'")
@@ -172,7 +175,9 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
         graph = opened(graph)
     if not isinstance(graph, Graph):
         raise RunError(f"compile: expected a Module or a Graph, got {type(graph).__name__}")
-    return Executor(graph, Options(optimize, backend))
+    if threads < 1:
+        raise RunError(f"compile: threads={threads}; expected at least 1")
+    return Executor(graph, Options(optimize, backend, native=native, threads=threads))
 
 
 def opened(module: Module) -> Graph:

@@ -61,6 +61,17 @@ class Fused:
         if found[0] is not out:
             np.copyto(out, found[0])
 
+    def is_native_for(self, operands: Sequence[Any]) -> bool:
+        """Can a native loop run the group on such operands: (dtype, is it 0-d?) of an array, or a number?"""
+        if self.native is False or native.compiler() is None:
+            return False
+        try:
+            steps = program(self.graph, operands)
+            native.source(steps, "v" * (len(steps.dtypes) + len(steps.outputs)), 1)
+        except (NotPointwise, native.Untranslatable):
+            return False
+        return bool(steps.steps)
+
     def way(self, operands: Sequence[Any]) -> Way | None:
         """How these operands are dealt with; None: node by node."""
         key = tuple([(x.dtype.char, x.shape, x.strides) if isinstance(x, np.ndarray) else (type(x), x) for x in operands])
@@ -84,6 +95,65 @@ class Fused:
         shapes = ", ".join(f"{x.dtype.name}{list(x.shape)}" if isinstance(x, np.ndarray) else repr(x) for x in operands)
         self.chosen[shapes] = reason
         return way
+
+
+class Bound:
+    """A group whose operands and result have the same dtypes, shapes and strides in every call: what is looked up, is looked up once."""
+
+    __slots__ = ("group", "quick")
+    __name__ = "group"      # in the source of plans
+
+    def __init__(self, group: Fused) -> None:
+        self.group = group
+        self.quick: Quick | None = None
+
+    def __call__(self, *operands: Any, out: Array) -> None:
+        """As `Fused.into`; `out` may also be an operand of its shape and strides."""
+        quick = self.quick
+        if quick is not None:
+            quick.function(quick.extents, quick.strides, *[operands[i] for i in quick.places], out)
+            return
+        self.group.into(*operands, out=out)
+        way = self.group.way(operands)
+        if way is not None:
+            self.quick = way.quick(operands, [out])
+
+
+class BoundToMany:
+    """The same for a group of several results, which are new arrays in each call. Called with the operands in a list."""
+
+    __slots__ = ("group", "quick")
+
+    def __init__(self, group: Fused) -> None:
+        self.group = group
+        self.quick: Quick | None = None
+
+    def __call__(self, operands: Sequence[Any]) -> list[Any]:
+        """The results."""
+        quick = self.quick
+        if quick is not None:
+            outputs = [np.empty(shape, dtype) for shape, dtype in quick.outputs]
+            quick.function(quick.extents, quick.strides, *[operands[i] for i in quick.places], *outputs)
+            return outputs
+        found = self.group(operands)
+        way = self.group.way(operands)
+        if way is not None and len(way.written) == len(found) and all(each.flags.c_contiguous for each in found):
+            self.quick = way.quick(operands, found)
+        return found
+
+
+class Quick:
+    """A native loop with all it takes but the arrays."""
+
+    __slots__ = ("function", "extents", "strides", "places", "outputs", "kept")
+
+    def __init__(self, function: Callable[..., None], extents: Any, strides: Any, places: list[int], outputs: list[Any]) -> None:
+        self.kept = (extents, strides)
+        self.extents = ctypes.c_void_p(ctypes.addressof(extents))
+        self.strides = ctypes.c_void_p(ctypes.addressof(strides))
+        self.function = function
+        self.places = places
+        self.outputs = [(each.shape, each.dtype) for each in outputs]
 
 
 class Way:
@@ -141,6 +211,32 @@ class Way:
         count = len(operands)
         return [registers[register].copy() if register < count else registers[register] for register in self.results]
 
+    def quick(self, operands: Sequence[Any], outputs: list[Array]) -> Quick | None:
+        """The native loop for arrays that lie as these do; None where Python has to do more than call it."""
+        serial = self.threads <= 1 or self.size < WORTH_THREADS
+        if not self.is_native or self.before or not serial or self.written != self.results or len(outputs) != len(self.written):
+            return None
+        places = [i for i, each in enumerate(operands) if isinstance(each, np.ndarray)]
+        if any(register >= len(places) for register in self.inputs):
+            return None
+        places = [places[register] for register in self.inputs]
+        arrays = [np.broadcast_to(operands[i], self.full).transpose(self.order) for i in places]
+        laid = [each.transpose(self.order) for each in outputs]
+        extents, strides = _coalesced(self.shape, [x.strides for x in (*arrays, *laid)])
+        found = self.loops.get((self._kinds(arrays, laid, strides), len(extents)))
+        if found is None or found.direct is None:      # type: ignore[attr-defined]
+            return None
+        function = found.direct                         # type: ignore[attr-defined]
+        function.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.py_object] * (len(arrays) + len(laid)))
+        flat = [s for each in strides for s in each]
+        return Quick(function, (ctypes.c_longlong * len(extents))(*extents), (ctypes.c_longlong * len(flat))(*flat), places, outputs)
+
+    @staticmethod
+    def _kinds(arrays: Sequence[Array], outputs: Sequence[Array], strides: list[tuple[int, ...]]) -> str:
+        """Per array how it lies in the innermost loop (see `native.source`)."""
+        return "".join(["s" if s[-1] == 0 and i < len(arrays) else "v" if s[-1] == x.itemsize else "g"
+                        for i, (x, s) in enumerate(zip((*arrays, *outputs), strides, strict=True))])
+
     def _run(self, operands: list[Array], outputs: list[Array]) -> None:
         arrays = [np.broadcast_to(x, self.full).transpose(self.order) for x in operands]
         extents, strides = _coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
@@ -177,9 +273,7 @@ class Way:
     def _run_native(self, operands: list[Array], arrays: list[Array], outputs: list[Array], extents: tuple[int, ...],
                     strides: list[tuple[int, ...]]) -> bool:
         everything = (*arrays, *outputs)
-        kinds = "".join(["s" if s[-1] == 0 and i < len(arrays) else "v" if s[-1] == x.itemsize else "g"
-                         for i, (x, s) in enumerate(zip(everything, strides, strict=True))])
-        key = (kinds, len(extents))
+        key = (self._kinds(arrays, outputs, strides), len(extents))
         if key not in self.loops:
             self.loops[key] = native.loop(self.body.program, *key)
         found = self.loops[key]
@@ -319,7 +413,7 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
 def _block_function(body: Body) -> Callable[..., None]:
     """A function of operands, outputs and scratch arrays that runs the steps. Its source is made of our own names alone."""
     count = len(body.program.dtypes)
-    names: dict[str, Any] = {"copyto": np.copyto}
+    names: dict[str, Any] = {"copyto": np.copyto, "where": np.where}
     lines: list[str] = []
 
     def name(operand: Any) -> str:
@@ -332,6 +426,8 @@ def _block_function(body: Body) -> Callable[..., None]:
         operands = [name(each) for each in step.operands]
         if step.function == CAST:
             lines.append(f"copyto({place}, {operands[0]}, 'unsafe')")
+        elif step.function == WHERE and place[0] == "o" and any(type(each) is int and each < count for each in step.operands[:2]):
+            lines.append(f"copyto({place}, where({', '.join(operands)}))")     # the output may be one of the operands
         elif step.function == WHERE:
             lines.append(f"copyto({place}, {operands[2]})")
             lines.append(f"copyto({place}, {operands[1]}, 'same_kind', {operands[0]})")
@@ -358,4 +454,4 @@ def _plain(step: Step, registers: dict[int, Any]) -> Any:
         return np.asarray(step.function(*operands))
 
 
-__all__ = ["Fused", "Way"]
+__all__ = ["Bound", "BoundToMany", "Fused", "Way"]

@@ -13,6 +13,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -55,8 +56,13 @@ LOGIC = {"logical_and": "{0} && {1}", "logical_or": "{0} || {1}", "logical_xor":
          "add": "{0} | {1}", "multiply": "{0} & {1}", "maximum": "{0} | {1}", "minimum": "{0} & {1}", **COMPARISON}
 """Of bools."""
 
+DATA = 2
+"""Where an array object has the address of its elements, counted in pointers: behind a Python object's head (`reads_objects`)."""
 Loop = Callable[[Any, Any, Any], None]
-"""A compiled loop: extents, pointers (operands, then outputs), strides in bytes (per array, one per extent)."""
+"""A compiled loop: extents, pointers (operands, then outputs), strides in bytes (per array, one per extent).
+
+`direct` of it, where there is one, takes extents, strides, and then the arrays themselves.
+"""
 
 
 class Untranslatable(Exception):
@@ -102,13 +108,17 @@ def source(program: Program, kinds: str, depth: int, vector: bool = True) -> str
         if kinds[k] == "s":
             lines.append(f"{pad}const {c_type} x{k} = *(const {c_type} *)a{k}_{inner};")
         elif kinds[k] == "v":
-            lines.append(f"{pad}{constant}{c_type} *restrict p{k} = ({constant}{c_type} *)a{k}_{inner};")
+            lines.append(f"{pad}{constant}{c_type} *p{k} = ({constant}{c_type} *)a{k}_{inner};")
         else:
             lines.append(f"{pad}char *p{k} = a{k}_{inner}; const long long s{k} = stride[{k * depth + inner}];")
     lines.append(f"{pad}const long long m = n[{inner}];")
+    lines.append("#pragma GCC ivdep")       # an output is apart from all operands, or it is one of them, read before it is written
     lines.append(f"{pad}for (long long i = 0; i < m; i++) {{")
     lines += [f"{pad}    {line}" for line in (*read, *body, *write)]
     lines += [pad + "}"] + ["    " * (level + 1) + "}" for level in reversed(range(inner))] + ["}", ""]
+    given, data = [", ".join([form.format(k) for k in range(len(arrays))]) for form in ("char **x{}", f"x{{}}[{DATA}]")]
+    lines += [f"void direct(const long long *n, const long long *stride, {given})", "{", f"    char *base[] = {{{data}}};",
+              "    kernel(n, base, stride);", "}", ""]
     return "\n".join(lines)
 
 
@@ -232,13 +242,27 @@ def _compile(text: str, base: Path) -> Path | None:
 
 def _open(path: Path) -> Loop | None:
     try:
-        function = ctypes.CDLL(str(path), mode=os.RTLD_NOW).kernel
+        library = ctypes.CDLL(str(path), mode=os.RTLD_NOW)
+        function = library.kernel
     except (OSError, AttributeError):
         return None
     function.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
     function.restype = None
+    function.direct = None
+    if reads_objects():
+        function.direct = library.direct
+        function.direct.restype = None
     found: Loop = function
     return found
+
+
+@cache
+def reads_objects() -> bool:
+    """Does an array object have its elements' address where `DATA` says? True of CPython's and NumPy's usual builds."""
+    if sys.implementation.name != "cpython" or np.empty(0).__sizeof__() < (DATA + 1) * ctypes.sizeof(ctypes.c_void_p):
+        return False
+    probes = [np.empty(extent, np.uint8) for extent in (1, 1000)]
+    return all(ctypes.c_void_p.from_address(id(each) + DATA * ctypes.sizeof(ctypes.c_void_p)).value == each.ctypes.data for each in probes)
 
 
 @cache

@@ -42,19 +42,22 @@ class Options:
     """How plans are made.
 
     whole: differentiate all of a graph at once where that can be done; else only groups of at least `autodiff_threshold` operators,
-    of which those with fewer than `inline_threshold` are opened again. told: hears of each pass of a compilation.
+    of which those with fewer than `inline_threshold` are opened again. told: hears of each pass of a compilation. native: may groups of
+    pointwise operators run as loops in C (None: large ones, where there is a compiler; True: all); threads: how many share large groups.
     """
 
-    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told")
+    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told", "native", "threads")
 
     def __init__(self, optimize: bool = True, backend: str = "numpy", whole: bool = True, autodiff_threshold: int = 2,
-                 inline_threshold: int = 5, told: Told | None = None) -> None:
+                 inline_threshold: int = 5, told: Told | None = None, native: bool | None = None, threads: int = 1) -> None:
         self.optimize = optimize
         self.backend = backend
         self.whole = whole
         self.autodiff_threshold = autodiff_threshold
         self.inline_threshold = inline_threshold
         self.told = told
+        self.native = native
+        self.threads = threads
 
 
 class ExecutionPlan:
@@ -157,7 +160,8 @@ class Code:
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph = graph
-        self.plan = compile_plan(graph, backend=options.backend) if options.optimize else None
+        self.plan = compile_plan(graph, backend=options.backend, native=options.native,
+                                 threads=options.threads) if options.optimize else None
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """The outputs. Operands are copied first where the graph writes."""
