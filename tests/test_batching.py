@@ -1,13 +1,18 @@
 """Batching rules against the loop: vmap of an operator is the operator on each slice, stacked."""
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import irtool
-from irtool.dispatch import vmap
-from irtool.dispatch.batching import find
+from irtool import torch
+from irtool.dispatch import current, vmap
+from irtool.dispatch.batching import find, why_not
+from irtool.dispatch.graphs import function_of
 from irtool.ir.effects import facts_of
+from irtool.ir.schema import parse_schema
 from irtool.ops import OPS
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor, unwrapped
@@ -85,8 +90,6 @@ def check(name, args, paths, dims):
         values = replaced(args, dict(zip(paths, given, strict=True)))
         wrap = [[Tensor(e) if isinstance(e, np.ndarray) else e for e in v] if isinstance(v, list) else
                 Tensor(v) if isinstance(v, np.ndarray) else v for v in values]
-        from irtool.dispatch import current
-
         return [leaf for leaf in result_leaves(current().apply(name, wrap))]
 
     outs = vmap(lambda *given: [each for each in one(*given) if isinstance(each, Tensor)], in_dims=tuple(dims))(*stacked)
@@ -112,6 +115,102 @@ def test_vmap_is_the_loop(name, call):
         if chosen and not any(path[0] in NOT_BATCHED.get(name, ()) for path in chosen):
             check(name, args, chosen, [0] * len(chosen))
             check(name, args, chosen, [-1] * len(chosen))
+
+
+@pytest.mark.parametrize(("name", "call"), list(samples()))
+def test_indices_are_batched_too(name, call):
+    """All arrays are batched, those of integers as they are; and those of integers alone. A rule may say that it does not take that."""
+    op = OPS[name]
+    args = call.arguments(op.schemas[op.names.index(name)])
+    paths = list(leaves(args))
+    ints = [path for path in paths if at(args, path).dtype.kind in "iub"]
+    if not ints or overload(name).schema.is_mutable or not any(isinstance(arg, np.ndarray) for arg in args):
+        return
+    for chosen in (paths, ints):
+        try:
+            check(name, args, chosen, [0] * len(chosen))
+        except irtool.UnsupportedError as error:
+            assert re.search("under vmap is not supported (where|with|without|for)", error.message), error.message
+
+
+def random_calls():
+    """Programs of operators without samples: (name, function of a tensor, its extents)."""
+    x = np.random.default_rng(0).standard_normal((4, 7))
+    mask = x > 0.2
+    for name, function, *given in (
+        ("histc", lambda x: x.histc(5, -1, 1), x), ("histc of the data's range", lambda x: x.histc(4), x),
+        ("histogram", lambda x: torch.histogram(x, 4), x), ("histogram of a range", lambda x: torch.histogram(x, 4, range=[-1.0, 1.0]), x),
+        ("histogram of weights", lambda x, w: torch.histogram(x, 3, weight=w, density=True), x, np.abs(x)),
+        ("histogram of edges", lambda x: torch.histogram(x, Tensor(np.array([-1.0, 0.0, 0.5, 2.0]))), x),
+        ("histogram of batched edges", lambda x, e: torch.histogram(x, e), x, np.sort(x, 1)),
+        ("histogramdd", lambda x: torch.histogramdd(x.reshape([7, 1]).repeat([1, 2]) * Tensor(np.array([1.0, -2.0])), [2, 3]), x),
+        ("edges", lambda x: torch._histogramdd_bin_edges(x.reshape([-1, 1]), [3]), x),
+        ("nonzero_static", lambda m: m.reshape([7, 1]).nonzero_static(size=5), mask),
+        ("nonzero_static, more than there are", lambda m: m.nonzero_static(size=9), mask),
+        ("masked_scatter", lambda x, m, y: x.masked_scatter(m, y), x, mask, 2 * x),
+        ("masked_scatter_backward", lambda x, m: torch.masked_scatter_backward(x, m, [7]), x, mask),
+        ("embedding_renorm", lambda x, i: torch.embedding_renorm(x.reshape([7, 1]), i, 0.5, 2.0), x, np.array([[0, 3]] * 4)),
+        ("as_strided", lambda x: x.as_strided([3, 2], [2, 1], 1), x),
+        ("as_strided_scatter", lambda x: x.as_strided_scatter(Tensor(np.zeros((2, 2))), [2, 2], [3, 1]), x),
+        ("_reshape_from_tensor", lambda x: torch._reshape_from_tensor(x, Tensor(np.array([7, 1]))), x),
+        ("tensor_split", lambda x: x.tensor_split(Tensor(np.array([2, 4]))), x),
+        ("polygamma_", lambda x: x.clone().polygamma_(1), np.abs(x)),
+        ("_unsafe_masked_index", lambda x, m: torch._unsafe_masked_index(x, m, [Tensor(np.arange(7)[::-1].copy())], 9), x, mask),
+        ("put", lambda x, m, i: torch._unsafe_masked_index_put_accumulate(x, m, [i], x), x, mask, np.argsort(x, 1)),
+        ("index_add", lambda x, i: x.index_add(0, i, x, alpha=2), x, np.argsort(x, 1)),
+        ("index_copy", lambda x, i: x.index_copy(0, i, x), x, np.argsort(x, 1)),
+        ("index_reduce", lambda x, i: x.index_reduce(0, i, x, "amax"), x, np.argsort(x, 1)),
+        ("index_fill", lambda x, i: x.index_fill(0, i, 3), x, np.argsort(x, 1)[:, :2]),
+        ("_chunk_cat", lambda x: torch._chunk_cat([x, x.reshape([7, 1])[:5]], 0, 3), x),
+        ("unflatten_dense_tensors", lambda x: torch.unflatten_dense_tensors(x, [Tensor(np.ones((2, 3))), Tensor(np.ones(1))]), x),
+        ("_pad_packed_sequence", lambda x: torch._pad_packed_sequence(x, Tensor(np.array([3, 2, 2])), True, 0.0, 4)[0], x),
+        ("_is_all_true", lambda m: torch._is_all_true(m) | torch._is_any_true(m), mask),
+        ("prim::nbytes", lambda x: x + current().apply("prim::nbytes", [x]), x),
+    ):
+        yield pytest.param(function, given, id=name)
+
+
+@pytest.mark.parametrize(("function", "given"), list(random_calls()))
+def test_vmap_of_a_program_is_the_loop(function, given):
+    found = result_leaves(vmap(function)(*given))
+    rows = [result_leaves(function(*[Tensor(each[place].copy()) for each in given])) for place in range(len(given[0]))]
+    for out, wanted in zip(found, zip(*rows, strict=True), strict=True):
+        np.testing.assert_allclose(unwrapped(out), np.stack([unwrapped(each) for each in wanted]), rtol=1e-9)
+
+
+def test_dicts_hold_batched_tensors_by_identity():
+    graph = irtool.from_script("""
+def f(x, y):
+    table: Dict[Tensor, Tensor] = {x: y}
+    table[y] = x * 2
+    other = dict(table)
+    other.pop(x)
+    found = table[x] if y in other and x not in other else x
+    for value in table.values():
+        found = found + value
+    return found.sum() + len(table)
+""").graph()
+    x, y = np.ones((3, 2)), np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(np.asarray(vmap(function_of(graph))(x, y)), (2 * y + 2 * x).sum(1) + 2)
+
+
+def tensor_overloads():
+    """Overloads with a tensor among their operands."""
+    for name in OPS:
+        schema = parse_schema(OPS[name].schemas[OPS[name].names.index(name)])
+        if any("Tensor" in argument.type.text for argument in schema.arguments):
+            yield name
+
+
+def test_nearly_everything_has_a_rule():
+    names = list(tensor_overloads())
+    missing = {name: why_not(name) for name in names if find(name) is None}
+    assert len(missing) <= 0.05 * len(names), f"{len(missing)} of {len(names)} have no batching rule"
+    assert all(missing.values()), f"no rule, and no reason: {[name for name, reason in missing.items() if not reason]}"
+
+
+def test_a_rule_and_a_reason_are_not_both_stated():
+    assert [name for name in OPS if find(name) is not None and why_not(name) is not None] == []
 
 
 def test_what_has_no_rule_says_so():

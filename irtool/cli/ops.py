@@ -39,6 +39,8 @@ def run(arguments: Arguments, console: Console) -> int:
         rows = [{"name": name, "family": op.family, **{heading: is_stated(op, attribute, name) for heading, attribute in FACETS},
                  "doc": op.doc} for name, op in ops.items()]
         console.out(json.dumps({"schema": 1, "ops": rows}, indent=1) + "\n")
+    elif arguments.not_batched:
+        console.out(not_batched(ops))
     elif arguments.name is not None and not arguments.matrix:
         console.out("\n".join(explained(op) for op in dict.fromkeys(ops.values())))
     else:
@@ -61,7 +63,11 @@ def unknown(name: str, ops: dict[str, Op]) -> str:
 
 
 def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
-    """Does the stanza say something about this facet (of one overload)?"""
+    """Does the stanza say something about this facet (of one overload)? Batching has rules of its own."""
+    if attribute == "batch":
+        from irtool.dispatch.batching import find
+
+        return any(find(each) is not None for each in ((name,) if name is not None else op.names))
     if attribute in ("formulas", "samples"):
         stated = getattr(op, attribute)
         return name in stated if name is not None else bool(stated)
@@ -69,7 +75,11 @@ def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
 
 
 def mark(op: Op, attribute: str, name: str) -> str:
-    """`x` for what is stated, `-` for a gradient that is declared not to exist, `!` for one declared unsupported, `.` for nothing said."""
+    """`x` for what is stated, `-` for what is declared not to exist, `!` for a gradient declared unsupported, `.` for nothing said."""
+    if attribute == "batch":
+        from irtool.dispatch.batching import why_not
+
+        return "x" if is_stated(op, attribute, name) else "." if why_not(name) is None else "-"
     if attribute == "formulas" and name not in op.formulas:
         return "-" if name in op.no_gradient else "!" if name in op.unsupported else "."
     return "x" if is_stated(op, attribute, name) else "."
@@ -88,16 +98,29 @@ def matrix(ops: dict[str, Op]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def not_batched(ops: dict[str, Op]) -> str:
+    """A line per operator that vmap does not take, with the reason, by reason."""
+    from irtool.dispatch.batching import find, why_not
+
+    reasons = {name: why_not(name) for name in ops if find(name) is None and why_not(name) is not None}
+    width = max(map(len, reasons), default=0)
+    return "".join(f"{name:<{width}}  {reason}\n" for name, reason in sorted(reasons.items(), key=lambda item: (item[1] or "", item[0])))
+
+
 def explained(op: Op) -> str:
     """One stanza in words."""
+    from irtool.dispatch.batching import find, why_not
+
     out = [*op.schemas, "", op.doc, "", f"family: {op.family}"]
     out += [f"{heading}: {'stated' if is_stated(op, attribute) else 'not stated'}" for heading, attribute in FACETS[1:]]
     out += [f"no gradient of {name}: {reason}" for name, reason in op.no_gradient.items()]
     out += [f"gradient of {name} not supported: {reason}" for name, reason in op.unsupported.items()]
+    out += [f"no batching rule of {name}: {reason}" for name in op.names if (reason := why_not(name)) and find(name) is None]
     return "\n".join(out) + "\n"
 
 
 COMMAND = Command(
     run, usage="[NAME]",
     positionals=[Positional("name", "?", help="an operator: aten::add, aten::add.Tensor or add; without it all are listed")],
-    options=[Option("--matrix", "the table of operators and facets (what is printed without NAME)"), Option("--json", "a JSON object")])
+    options=[Option("--matrix", "the table of operators and facets (what is printed without NAME)"), Option("--json", "a JSON object"),
+             Option("--not-batched", "the operators that vmap does not take, and why")])

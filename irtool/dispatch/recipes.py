@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from irtool.dispatch.stack import map_tensors, tensors_in
 from irtool.interpret import walk
 from irtool.ir.effects import facts_of
@@ -149,6 +151,8 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             if plan is None:
                 raise UnsupportedError(f"{kind} is not supported here yet")
             if plan.overload.op.family in PYTHON or kind in ("aten::__is__", "aten::__isnot__"):
+                if any(isinstance(value, Tensor) for value in values):      # tensors as they are: keys of a dict, members of a list
+                    return _results(node, plan.overload.op.kernel(np, *plan.arguments(values)))
                 return call_node(node, values)
             return _results(node, apply(plan.overload.schema.name, list(plan.arguments(values))))
         if kind in OTHERS:

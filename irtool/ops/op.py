@@ -62,15 +62,14 @@ Formula = Callable[..., Any]
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "types", "batch", "_formulas", "_no_gradient", "_unsupported", "_samples", "family",
+    __slots__ = ("schemas", "kernel", "promote", "types", "_formulas", "_no_gradient", "_unsupported", "_samples", "family",
                  "doc")
 
-    def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, types: Any, batch: Any, family: str) -> None:
+    def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, types: Any, family: str) -> None:
         self.schemas = schemas
         self.kernel = kernel
         self.promote = promote
         self.types = types
-        self.batch = batch
         self._formulas: dict[str, Formula] = {}
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
@@ -128,18 +127,17 @@ class OpTable:
         self.family = family
         self.ops: list[Op] = []
 
-    def op(self, *schemas: str, promote: Any = None, types: Any = None, batch: Any = None) -> Callable[[Kernel], Op]:
+    def op(self, *schemas: str, promote: Any = None, types: Any = None) -> Callable[[Kernel], Op]:
         """Decorator: makes the kernel below it an `Op` of this family, serving each of `schemas`."""
         def define(kernel: Kernel) -> Op:
-            op = Op(schemas, kernel, promote, types, batch, self.family)
+            op = Op(schemas, kernel, promote, types, self.family)
             self.ops.append(op)
             return op
         return define
 
-    def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "", types: Any = None,
-               batch: Any = None) -> Op:
+    def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "", types: Any = None) -> Op:
         """The same without a decorator, for combinators and tables of look-alikes."""
-        op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, types, batch, self.family)
+        op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, types, self.family)
         op.doc = doc or op.doc
         self.ops.append(op)
         return op

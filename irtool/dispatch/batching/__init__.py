@@ -18,7 +18,8 @@ from typing import Any
 from irtool.ir.errors import UnsupportedError
 
 Rule = Callable[..., Any]
-FAMILIES = ("algebra", "dims", "images", "indexing", "losses", "matmul", "norms", "others", "shape")
+FAMILIES = ("algebra", "bags", "counting", "dims", "images", "indexing", "losses", "margins", "matmul", "norms", "others", "sequences",
+            "shape")
 """The modules of rules."""
 
 _rules: dict[str, Rule] = {}

@@ -8,6 +8,7 @@ import numpy as np
 from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import no_rule, rule, shifted, wrapped_dim
 from irtool.dispatch.batching.pointwise import aligned
+from irtool.dispatch.stack import elements_of
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.tensor import Tensor
 
@@ -78,29 +79,63 @@ def _named(batch: Batch, rest: list[Any]) -> dict[str, Any]:
     return {argument.name: value for argument, value in zip(arguments[2:], rest, strict=False) if argument.keyword_only}
 
 
-@rule("index_add index_copy")
+def by_place(batch: Batch, self: Any, dim: int, index: Any, shape: list[int]) -> Any:
+    """An index along a dimension, as gather and scatter take it: of as many dimensions as the tensor."""
+    own = batch.again("aten::reshape", index, [-1 if place == dim else 1 for place in range(self.ndim)])
+    return batch.again("aten::expand", own, shape)
+
+
+@rule("index_add index_copy index_reduce")
 def index_add(batch: Batch, self: Any, dim: int, index: Any, source: Any, *rest: Any) -> Any:
-    """With one index for all."""
-    if batch.has(index):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the index is batched")
+    """With one index for all, or each place by its own."""
     if not self.ndim:
         one = [batch.again("aten::reshape", each, [1]) for each in (self, source)]
         return batch.again("aten::reshape", index_add(batch, one[0], 0, index, one[1], *rest), [])
-    return batch.box(batch.same(batch.whole(self), shifted(dim, self), index, batch.whole(source), *rest))
+    if not batch.has(index):
+        return batch.box(batch.same(batch.whole(self), shifted(dim, self), index, batch.whole(source), *rest))
+    dim = wrapped_dim(dim, self.ndim)
+    if not source.ndim:
+        source = batch.again("aten::reshape", source, [1] * self.ndim)
+    places = by_place(batch, self, dim, index, list(source.shape))
+    if batch.kind == "aten::index_copy":
+        return batch.again("aten::scatter", self, dim, places, source)
+    if batch.kind == "aten::index_reduce":
+        return batch.again("aten::scatter_reduce", self, dim, places, source, rest[0], include_self=rest[1])
+    return batch.again("aten::scatter_add", self, dim, places, source if rest[0] == 1 else batch.again("aten::mul", source, rest[0]))
 
 
 @rule("index_fill.int_Scalar index_fill.int_Tensor")
 def index_fill(batch: Batch, self: Any, dim: int, index: Any, value: Any) -> Any:
-    """With one index for all."""
-    if batch.has(index):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the index is batched")
+    """With one index for all, or each place by its own."""
     if not self.ndim:
         return batch.again("aten::reshape", index_fill(batch, batch.again("aten::reshape", self, [1]), 0, index, value), [])
-    if isinstance(value, Tensor) and batch.has(value):
-        shape = list(self.shape)
-        shape[wrapped_dim(dim, self.ndim)] = index.shape[0] if index.ndim else 1
-        return batch.again("aten::index_copy", self, dim, index, batch.again("aten::expand", value, shape))
+    shape = list(self.shape)
+    place = wrapped_dim(dim, self.ndim)
+    shape[place] = index.shape[0] if index.ndim else 1
+    if batch.has([value, index]):
+        given = value if isinstance(value, Tensor) else batch.again("aten::new_full", self, [], value)
+        given = batch.again("aten::expand", batch.again("aten::to", given, self.dtype), shape)
+        return batch.again("aten::scatter", self, place, by_place(batch, self, place, index, shape), given)
     return batch.box(batch.same(batch.whole(self), shifted(dim, self), index, value))
+
+
+@rule("_unsafe_masked_index")
+def masked_index(batch: Batch, self: Any, mask: Any, indices: Any, fill: Any) -> Any:
+    """By index, and then by mask."""
+    taken = batch.again("aten::index", self, _masked(batch, mask, indices))
+    return batch.again("aten::where", mask, taken, batch.again("aten::new_full", taken, [], fill))
+
+
+@rule("_unsafe_masked_index_put_accumulate")
+def masked_index_put(batch: Batch, self: Any, mask: Any, indices: Any, values: Any) -> Any:
+    """Values where the mask holds, added."""
+    kept = batch.again("aten::where", mask, values, batch.again("aten::zeros_like", values))
+    return batch.again("aten::index_put", self, _masked(batch, mask, indices), kept, True)
+
+
+def _masked(batch: Batch, mask: Any, indices: Any) -> list[Any]:
+    return [batch.again("aten::where", mask, each, batch.again("aten::zeros_like", each)) if isinstance(each, Tensor) else None
+            for each in indices]
 
 
 @rule("take")
@@ -207,5 +242,51 @@ def put_back(batch: Batch, self: Any, src: Any, *rest: Any) -> Any:
     return batch.box(batch.same(batch.whole(self), batch.whole(src), shifted(dim, self), *others))
 
 
-no_rule("only for strided memory", "as_strided as_strided_copy as_strided_scatter new_empty_strided _reshape_alias storage_offset "
-        "sym_storage_offset resize_ resize_as_")
+# ---- strided memory: that of one place is taken to lie in order
+
+def flat_places(size: Any, stride: Any, offset: Any) -> Any:
+    """Where the elements of a strided view lie."""
+    places = np.asarray(offset or 0, np.int64)
+    for extent, step in zip(size, stride, strict=True):
+        places = places[..., None] + np.arange(extent) * step
+    return Tensor(places)
+
+
+@rule("as_strided as_strided_copy")
+def as_strided(batch: Batch, self: Any, size: Any, stride: Any, offset: Any) -> Any:
+    """Elements by place."""
+    return batch.again("aten::take", self, flat_places(size, stride, offset))
+
+
+@rule("as_strided_scatter")
+def as_strided_scatter(batch: Batch, self: Any, src: Any, size: Any, stride: Any, offset: Any) -> Any:
+    """Elements by place."""
+    return batch.again("aten::put", self, flat_places(size, stride, offset), src)
+
+
+@rule("_reshape_alias")
+def reshape_alias(batch: Batch, self: Any, size: Any, stride: Any) -> Any:
+    """Another shape."""
+    return batch.again("aten::reshape", self, list(size))
+
+
+def numbers_of(batch: Batch, value: Any) -> Any:
+    """Numbers that sizes are made of. Raises UnsupportedError where they differ from place to place."""
+    if batch.has(value):
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported where sizes are batched")
+    return elements_of(value).tolist()
+
+
+@rule("_reshape_from_tensor")
+def reshape_from_tensor(batch: Batch, self: Any, shape: Any) -> Any:
+    """To sizes that are the same for all."""
+    return batch.again("aten::reshape", self, numbers_of(batch, shape))
+
+
+@rule("tensor_split.tensor_indices_or_sections")
+def tensor_split(batch: Batch, self: Any, where: Any, dim: int) -> Any:
+    """At places that are the same for all."""
+    return batch.again("aten::tensor_split", self, numbers_of(batch, where), dim)
+
+
+no_rule("only for strided memory", "storage_offset sym_storage_offset resize_ resize_as_")

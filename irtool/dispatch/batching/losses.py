@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.dispatch.batched import Batch
-from irtool.dispatch.batching import no_rule, rule, wrapped_dim
+from irtool.dispatch.batching import rule, wrapped_dim
 from irtool.dispatch.batching.pointwise import pointwise
 from irtool.ops.tensor import Tensor
 
@@ -145,12 +145,6 @@ def cross_entropy(batch: Batch, self: Any, target: Any, weight: Any, reduction: 
         smooth = reduced(batch, smooth, reduction)
     smooth = batch.again("aten::mul", smooth, smoothing / self.shape[dim])
     return batch.again("aten::add", batch.again("aten::mul", found, 1 - smoothing), smooth)
-
-
-no_rule("its alignments are sums over paths of different lengths", "ctc_loss.IntList ctc_loss.Tensor _ctc_loss _ctc_loss.Tensor "
-        "_ctc_loss_backward _ctc_loss_backward.Tensor")
-no_rule("it goes through classes of a row one by one", "multi_margin_loss multi_margin_loss_backward multilabel_margin_loss_forward "
-        "multilabel_margin_loss multilabel_margin_loss_backward")
 
 
 # ---- distances

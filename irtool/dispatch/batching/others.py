@@ -1,14 +1,17 @@
 """Embeddings, layers that go through time, random numbers, and what is left."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from irtool.dispatch.batched import Batch
-from irtool.dispatch.batching import no_rule, rule, shifted
+from irtool.dispatch.batching import rule, shifted
 from irtool.dispatch.batching.pointwise import aligned, pointwise
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.arrays import xp
+from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
 
 # ---- embeddings
@@ -47,19 +50,24 @@ def one_hot(batch: Batch, self: Any, num_classes: int) -> Any:
     return batch.box(batch.same(batch.front(self), num_classes))
 
 
-no_rule("bags of different lengths", "embedding_bag embedding_bag.padding_idx _embedding_bag _embedding_bag_forward_only segment_reduce "
-        "flatten_dense_tensors unflatten_dense_tensors _pack_padded_sequence _pad_packed_sequence lstm.data gru.data rnn_tanh.data "
-        "rnn_relu.data _chunk_cat pad_sequence")
-no_rule("counts by value", "histc histogram.bin_ct histogram.bins_tensor histogramdd histogramdd.int_bins histogramdd.TensorList_bins "
-        "_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors embedding_renorm masked_scatter "
-        "masked_select_backward masked_scatter_backward")
-no_rule("for lists and dicts of Python values", "remove.Tensor index.list_Tensor count.Tensor sort.Tensor sorted.Tensor "
-        "__getitem__.Dict_Tensor _set_item.Tensor __contains__.Tensor Delete.Dict_Tensor pop.Dict_Tensor pop.Dict_default_Tensor "
-        "popitem.Tensor get.Tensor get.default_Tensor setdefault.Tensor update.Tensor clear.Tensor "
-        "copy.Dict_Tensor dict.Dict_Tensor dict.Tensor len.Dict_Tensor keys.Tensor values.Tensor items.Tensor eq.Tensor_list "
-        "ne.Tensor_list")
-no_rule("it makes a Python number", "Complex.Tensor_Tensor Complex.Tensor_bool Complex.Tensor_float Complex.Tensor_int Complex.bool_Tensor "
-        "Complex.float_Tensor Complex.int_Tensor as_tensor _linalg_check_errors prim::Guard")
+@rule("__getitem__.Dict_Tensor _set_item.Tensor __contains__.Tensor Delete.Dict_Tensor pop.Dict_Tensor pop.Dict_default_Tensor "
+      "popitem.Tensor get.Tensor get.default_Tensor setdefault.Tensor update.Tensor clear.Tensor copy.Dict_Tensor dict.Dict_Tensor "
+      "dict.Tensor len.Dict_Tensor keys.Tensor values.Tensor items.Tensor prim::Guard")
+def handed_on(batch: Batch, *args: Any) -> Any:
+    """Tensors are keys by identity, batched or not; nobody looks at their elements."""
+    return overload(batch.name).op.kernel(xp, *args)
+
+
+@rule("as_tensor")
+def as_tensor(batch: Batch, data: Any, dtype: Any, device: Any) -> Any:
+    """The tensor itself, or converted."""
+    return data if dtype is None else batch.again("aten::to", data, dtype)
+
+
+@rule("_linalg_check_errors")
+def check_errors(batch: Batch, info: Any, *rest: Any) -> Any:
+    """A failure in one place is one of the whole."""
+    return batch.same(batch.whole(info), *rest)
 
 
 # ---- layers through time
@@ -178,8 +186,29 @@ def random_ints(batch: Batch, *args: Any) -> Any:
     return batch.box(batch.same(*args[:place], [batch.length, *args[place]], *args[place + 1:]))
 
 
-no_rule("it writes random numbers into its operand", "normal_ _no_grad_normal_ _no_grad_uniform_ bernoulli_.float bernoulli_.Tensor "
-        "rrelu_with_noise")
+@rule("normal_ _no_grad_normal_ _no_grad_uniform_ bernoulli_.float bernoulli_.Tensor")
+def draw_into(batch: Batch, self: Any, *args: Any) -> Any:
+    """Drawn for each place, or once for all, into a tensor that is batched."""
+    if batch.layer.randomness == "different":
+        given = [batch.whole(batch.again("aten::expand", each, list(self.shape))) if isinstance(each, Tensor) else each for each in args]
+        made = batch.same(batch.do("aten::zeros_like", batch.whole(self)), *given)
+    elif batch.has(list(args)):
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same' where its operands are batched")
+    else:
+        made = batch.layer.whole(batch.same(batch.do("aten::zeros_like", batch.do("aten::select", batch.front(self), 0, 0)), *args))
+    return batch.layer.write_into(self, batch.box(made), batch.name)
+
+
+@rule("rrelu_with_noise")
+def rrelu_with_noise(batch: Batch, self: Any, noise: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:
+    """Drawn for each place, and written where it is batched."""
+    if batch.layer.randomness == "same" and training:
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same'")
+    slopes = batch.do("aten::clone", batch.whole(noise))
+    found = batch.box(batch.same(batch.whole(self), slopes, lower, upper, training, generator))
+    if training:
+        batch.layer.write_into(noise, batch.box(slopes), batch.name)
+    return found
 
 
 # ---- what is left
@@ -371,7 +400,30 @@ def result_type(batch: Batch, first: Any, second: Any) -> Any:
     return code_of(promoted(given))
 
 
-no_rule("only for one index after another", "index_reduce _unsafe_masked_index _unsafe_masked_index_put_accumulate")
-no_rule("it says how memory is laid out", "prim::nbytes polygamma_ _reshape_from_tensor")
+@rule("polygamma_")
+def polygamma(batch: Batch, self: Any, n: int) -> Any:
+    """The tensor has a new value from now on."""
+    return batch.layer.write_into(self, batch.again("aten::polygamma", n, self), batch.name)
+
+
+@rule("prim::nbytes")
+def nbytes(batch: Batch, self: Any) -> int:
+    """Of what shows."""
+    from irtool.ops.arrays import dtype_of
+
+    return int(math.prod(self.shape) * dtype_of(self.dtype).itemsize)
+
+
+@rule("_is_all_true")
+def is_all_true(batch: Batch, self: Any) -> Any:
+    """Of what shows."""
+    return batch.again("aten::all", self)
+
+
+@rule("_is_any_true")
+def is_any_true(batch: Batch, self: Any) -> Any:
+    """Of what shows."""
+    return batch.again("aten::any", self)
+
 
 __all__ = ["aligned", "pointwise"]

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import no_rule, rule, shifted, wrapped_dim
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.tensor import Tensor
 
 # ---- questions: what shows
@@ -147,9 +149,11 @@ def at_dim(batch: Batch, self: Any, dim: Any, *rest: Any) -> Any:
 
 @rule("narrow.Tensor")
 def narrow(batch: Batch, self: Any, dim: int, start: Any, length: int) -> Any:
-    """From a place that is the same for the whole batch."""
+    """From a place on; by index where that is batched."""
     if batch.has(start):
-        raise RunError("aten::narrow: where a batched tensor begins is not the same for all, and its length would not be either")
+        first = batch.again("aten::reshape", start, [1])
+        first = batch.again("aten::where", batch.again("aten::lt", first, 0), batch.again("aten::add", first, self.shape[dim]), first)
+        return batch.again("aten::index_select", self, dim, batch.again("aten::add", first, Tensor(np.arange(length))))
     return batch.box(batch.same(batch.front(self), shifted(dim, self), start, length))
 
 
@@ -379,7 +383,7 @@ def repeat_interleave(batch: Batch, self: Any, repeats: int, dim: Any, output_si
 def repeat_by(batch: Batch, self: Any, repeats: Any, dim: Any, output_size: Any) -> Any:
     """As often as a tensor says that is the same for the whole batch."""
     if batch.has(repeats):
-        raise RunError("aten::repeat_interleave: how often a batched tensor says is not the same for all")
+        raise UnsupportedError("aten::repeat_interleave under vmap is not supported where the counts are batched: sizes would differ")
     if dim is None:
         self, dim = batch.again("aten::reshape", self, [-1]), 0
     return batch.box(batch.same(batch.front(self), repeats, shifted(dim, self), output_size))
@@ -429,8 +433,8 @@ def meshgrid(batch: Batch, tensors: Any, indexing: str = "ij") -> Any:
     return found
 
 
-no_rule("its sizes depend on the values", "nonzero nonzero_numpy argwhere nonzero_static masked_select unique_dim unique_dim_consecutive "
-        "_unique _unique2 unique_consecutive repeat_interleave.Tensor bincount is_nonzero item _local_scalar_dense where Int.Tensor "
-        "Float.Tensor Bool.Tensor ScalarImplicit IntImplicit FloatImplicit ComplexImplicit "
-        "equal allclose _is_all_true _is_any_true _tensor_to_list "
-        "tensor_split.tensor_indices_or_sections")
+no_rule("its sizes depend on the values", "nonzero nonzero_numpy argwhere masked_select unique_dim unique_dim_consecutive "
+        "_unique _unique2 unique_consecutive repeat_interleave.Tensor bincount where")
+no_rule("it makes a Python number of elements", "is_nonzero item _local_scalar_dense Int.Tensor Float.Tensor Bool.Tensor ScalarImplicit "
+        "IntImplicit FloatImplicit ComplexImplicit equal allclose _tensor_to_list Complex.Tensor_Tensor Complex.Tensor_bool "
+        "Complex.Tensor_float Complex.Tensor_int Complex.bool_Tensor Complex.float_Tensor Complex.int_Tensor")
