@@ -20,6 +20,7 @@ from irtool.execute.memory import every
 from irtool.ir.effects import LOOP_KINDS
 from irtool.script import compile_source
 from tests.plan_samples import array, check, difference, input_for
+from tests.random_graphs import Writer
 from tests.script_programs import FOLDER, PROGRAMS, cases, inputs_of
 
 CORPUS = sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt"))
@@ -94,6 +95,14 @@ def test_straight_graphs(sample: tuple[str, list[tuple[str, tuple[int, ...], boo
         return [each.T if turned else each for each, (_, _, turned) in zip(made, kinds, strict=True)]
 
     check(graph_of(text), inputs)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_graphs_with_views_writes_lists_and_control_flow(seed: int) -> None:
+    graph = graph_of(Writer(seed).graph())
+    for condition, rounds in ((True, 2), (False, 0)):
+        check(graph, lambda condition=condition, rounds=rounds: [
+            *[array("float32", (3, 3), np.random.default_rng(i)) for i in range(2)], condition, rounds])
 
 
 def test_kinds_of_inputs_have_functions_of_their_own() -> None:

@@ -375,7 +375,7 @@ def last_reads(lowered: Lowered, owned: Iterable[Variable], results: Iterable[It
 def outs_of(instruction: Instruction) -> list[Variable]:
     """The variables an instruction fills for those behind it."""
     if isinstance(instruction, Call):
-        return [instruction.out]
+        return [instruction.out] if instruction.way != "into" else []       # which is there before
     return instruction.carried if isinstance(instruction, Repeat) else instruction.outs
 
 
