@@ -185,6 +185,8 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
         if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may want gradients of its own
             phases.without_gradients(graph)
         return ExecutionPlan(owner, graph, spec)
+    without_writes(graph)
+    graph = in_versions(graph)      # what is overwritten may be needed for gradients
     plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
     return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
 
@@ -200,8 +202,6 @@ def differentiable(owner: Executor, pair: Reverse, phases: Phases | None) -> Dif
 def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, flags: Sequence[bool],
            values: Sequence[Any]) -> ExecutionPlan | None:
     """All of a graph as one node with a gradient; what only puts the results together stays outside. None where that cannot be."""
-    without_writes(graph)
-    graph = in_versions(graph)
     ending = set(trailing(graph))
     body = [node for node in graph.block if node not in ending and node.kind not in CONSTANT_KINDS]
     if not body:

@@ -111,7 +111,7 @@ class Recording:
             if isinstance(value, Variable) and (schema is None or alias is not None and alias.is_write):
                 self.bump(value)
         back = {id(value.data): value for value in operands if isinstance(value, Variable)}
-        return [back.get(id(result)) or self.noted(on_tape(result, None, None, self.versions)) for result in results]
+        return [back[id(result)] if id(result) in back else self.noted(on_tape(result, None, None, self.versions)) for result in results]
 
     def bump(self, variable: Variable) -> None:
         """Its memory has been written into."""
