@@ -22,7 +22,8 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
 from irtool.ir.verify import violations
-from irtool.ops.arrays import seeded
+from irtool.ops.arrays import backend as backend_called
+from irtool.ops.arrays import current_namespace, namespace_for, seeded, using
 from irtool.ops.call import call_node
 from irtool.ops.prim import is_there
 from irtool.ops.python_op import register_python_op
@@ -307,13 +308,15 @@ def located(error: Exception, node: Node) -> Error:
 
 
 # -- on arrays
-def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, observer: Observer | None = None) -> list[Any]:
+def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, observer: Observer | None = None,
+        backend: str | None = None) -> list[Any]:
     """Run a graph (or a Module of one) on NumPy arrays and Python values; gives one Python value per output.
 
     Tensors are arrays of the dtype and shape torch would give, 0-d ones too; a Python number for a tensor input becomes a 0-d array.
     bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch gives
     views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the one
-    that is in use.
+    that is in use. backend: "numpy", or "cupy" to run on CuPy arrays, NumPy arrays being moved to the device and outputs staying there;
+    None: cupy if one of the inputs is a CuPy array.
     Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
     is not there yet, naming it; VerifyError for a graph that fails because it is none.
     """
@@ -325,6 +328,10 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
         raise RunError(f"run: expected a list of inputs, one per input of the graph ({_signature(graph)}), got {type(inputs).__name__}")
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}")
+    namespace = namespace_for(inputs) if backend is None else backend_called(backend)
+    if namespace is not current_namespace():
+        with using(namespace):
+            return run(graph, inputs, seed=seed, observer=observer, backend=backend)
     values = [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
     if any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph)):
         values = copied(values)

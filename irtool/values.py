@@ -9,7 +9,7 @@ import numpy as np
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Value
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
-from irtool.ops.arrays import as_array, dtype_named, number_dtype
+from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, namespace_of, number_dtype, on_host
 
 DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",
                          "uint16", "uint32", "uint64"))
@@ -25,6 +25,8 @@ def _accept(value: Any, type: Type, name: str) -> Any:
         return None if value is None else _accept(value, type.element, name)
     if isinstance(value, np.ndarray | np.generic):
         return _accept_array(np.asarray(value), type, name)
+    if is_array(value):
+        return _accept_array(value, type, name)
     if isinstance(value, list | tuple):
         if isinstance(type, TupleType) and len(type.elements) == len(value):
             return tuple([_accept(item, each, name) for item, each in zip(value, type.elements, strict=True)])
@@ -64,11 +66,13 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
         return float(number) if str(type.key) == "float" else number
     if isinstance(type, ListType) and not isinstance(type.element, TensorType) and value.ndim == 1:
         return value.tolist()
+    xp = namespace_of(value)
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
     if any(stride < 0 for stride in value.strides) or any(stride % max(value.itemsize, 1) for stride in value.strides):
-        value = np.ascontiguousarray(value).reshape(value.shape)      # torch has no such strides
-    return value
+        value = xp.ascontiguousarray(value).reshape(value.shape)      # torch has no such strides
+    wanted = current_namespace()
+    return value if wanted is xp else wanted.asarray(value) if xp is np else on_host(value)
 
 
 def copied(values: Sequence[Any]) -> list[Any]:
@@ -78,11 +82,11 @@ def copied(values: Sequence[Any]) -> list[Any]:
 
 
 def _copied(value: Any, known: dict[int, Any]) -> Any:
-    if not isinstance(value, np.ndarray | list | tuple | dict):
+    if not isinstance(value, list | tuple | dict) and not is_array(value):
         return value
     found = known.get(id(value))
     if found is None:
-        if isinstance(value, np.ndarray):
+        if is_array(value):
             found = copy_array(value)
         elif isinstance(value, dict):
             found = {key: _copied(item, known) for key, item in value.items()}
@@ -100,7 +104,8 @@ def copy_array(value: Any) -> Any:
     room = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.strides, strict=True)) // value.itemsize
     if room > 4 * value.size:
         return value.copy(order="K")
-    view = np.lib.stride_tricks.as_strided(np.zeros(room, value.dtype), value.shape, value.strides)
+    xp = namespace_of(value)
+    view = xp.lib.stride_tricks.as_strided(xp.zeros(room, value.dtype), value.shape, value.strides)
     view[...] = value
     return view
 

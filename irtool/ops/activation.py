@@ -380,7 +380,7 @@ def _rrelu(xp, self, lower, upper, training, draw):
     if not training:
         slope = self.dtype.type((lower + upper) / 2)
         return xp.where(self > 0, self, self * slope), None
-    noise = xp.where(self <= 0, generator(draw).uniform(lower, upper, self.shape).astype(self.dtype), self.dtype.type(1))
+    noise = xp.where(self <= 0, xp.asarray(generator(draw).uniform(lower, upper, self.shape)).astype(self.dtype), self.dtype.type(1))
     return self * noise, noise
 
 

@@ -1,6 +1,7 @@
 """Arrays: one namespace (NumPy or CuPy), torch's dtype numbers, and the few places where the two namespaces or torch differ.
 
-Nothing outside this file imports NumPy or CuPy by name in a kernel: kernels get `xp`, and take what `xp` lacks from here.
+Nothing outside this file imports NumPy or CuPy by name in a kernel: kernels get `xp`, and take what `xp` lacks from here. Which namespace
+that is, is a matter of the run (`using`): NumPy, or what stands for CuPy (`irtool.ops.device`) with the few things that CuPy lacks.
 
 Limits: `bfloat16` arrays are float32 arrays whose values were rounded to bfloat16 when they were converted (`to_bfloat16`); arithmetic
 between conversions is float32. `complex32` is complex64. Quantised dtypes do not exist.
@@ -8,9 +9,9 @@ between conversions is float32. `complex32` is complex64. Quantised dtypes do no
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -21,6 +22,83 @@ XP = Any
 """The type of an array namespace: a module such as `numpy` or `cupy`."""
 
 xp: XP = np
+
+_namespace: ContextVar[XP] = ContextVar("irtool_namespace", default=np)
+current_namespace = _namespace.get
+"""The namespace of this run: new arrays are made in it."""
+
+array_types: tuple[type, ...] = (np.ndarray,)
+"""What arrays are; grows when a backend is first used."""
+_namespaces: dict[type, XP] = {np.ndarray: np}
+
+BACKENDS = ("numpy", "cupy")
+
+
+def is_array(x: Any) -> TypeGuard[Array]:
+    """Is it an array, of whatever namespace?"""
+    return isinstance(x, array_types)
+
+
+def namespace_of(x: Any) -> XP:
+    """The namespace that an array is of; that of the run for anything else."""
+    if isinstance(x, np.ndarray):
+        return np
+    found = _namespaces.get(type(x))
+    return _namespace.get() if found is None else found
+
+
+def add_namespace(kind: type, namespace: XP) -> None:
+    """Arrays of the type `kind` are of `namespace` from now on."""
+    global array_types
+    if kind not in array_types:
+        array_types = (*array_types, kind)
+    _namespaces[kind] = namespace
+
+
+def backend(name: str) -> XP:
+    """The namespace called `numpy` or `cupy`. Raises RunError for another name, and where CuPy, or a GPU for it, is not there."""
+    if name == "numpy":
+        return np
+    if name != "cupy":
+        raise RunError(f"backend '{name}': expected numpy or cupy")
+    from irtool.ops.device import cupy_namespace
+
+    return cupy_namespace()
+
+
+@contextmanager
+def using(namespace: XP) -> Iterator[None]:
+    """Within the block, new arrays are of this namespace, and singular matrices are errors as they are in NumPy."""
+    token = _namespace.set(namespace)
+    try:
+        with nullcontext() if namespace is np else namespace.cupyx.errstate(linalg="raise"):
+            yield
+    finally:
+        _namespace.reset(token)
+
+
+def namespace_for(values: Any) -> XP:
+    """The namespace in which to compute with values: that of the first array on a device among them; else that of the run."""
+    if len(array_types) > 1:
+        for value in values:
+            found = namespace_for(value) if isinstance(value, list | tuple) else namespace_of(value)
+            if found is not np:
+                return found
+    return _namespace.get()
+
+
+def on_host(x: Any) -> Array:
+    """An array as a NumPy array: itself, or a copy of what lies on a device."""
+    if isinstance(x, np.ndarray):
+        return x
+    device: Any = x
+    found: Array = device.get() if is_array(x) else np.asarray(x)
+    return found
+
+
+def share_memory(a: Any, b: Any) -> bool:
+    """May two arrays of one namespace share memory? Bounds are compared."""
+    return type(a) is type(b) and bool(namespace_of(a).may_share_memory(a, b))
 
 CODES: dict[int, str] = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
                          8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
@@ -95,10 +173,12 @@ def complex_of(dtype: Any) -> np.dtype[Any]:
 
 def to_bfloat16(x: Array) -> Array:
     """float32 values rounded to the nearest bfloat16 (ties to even), still as float32."""
-    wide = np.ascontiguousarray(x, np.float32)
+    xp = namespace_of(x)
+    wide = xp.ascontiguousarray(x, np.float32)
     bits = wide.view(np.uint32)
     rounded = ((bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)).view(np.float32)
-    return np.where(np.isnan(wide), wide, rounded).reshape(np.shape(x))
+    found: Array = xp.where(xp.isnan(wide), wide, rounded).reshape(x.shape)
+    return found
 
 
 def convert(x: Array, code: int) -> Array:
@@ -141,15 +221,18 @@ def as_array(value: Any, dtype: Any = None) -> Array:
     """
     if isinstance(value, np.ndarray):
         return value if dtype is None else astype(value, dtype)
-    if isinstance(value, np.generic):
-        return np.asarray(value, dtype)
-    if hasattr(value, "astype"):        # an array of another namespace, or what stands for one
+    if hasattr(value, "astype") and not isinstance(value, np.generic):      # an array of another namespace, or what stands for one
         return value if dtype is None else astype(value, dtype)
-    if dtype is None:
-        return np.array(value)
-    if isinstance(value, int) and np.dtype(dtype).kind in "iu":
-        return np.array(value & 0xFFFFFFFFFFFFFFFF, np.uint64).astype(dtype)
-    return astype(np.array(value), dtype)
+    if isinstance(value, np.generic):
+        made = np.asarray(value, dtype)
+    elif dtype is None:
+        made = np.array(value)
+    elif isinstance(value, int) and np.dtype(dtype).kind in "iu":
+        made = np.array(value & 0xFFFFFFFFFFFFFFFF, np.uint64).astype(dtype)
+    else:
+        made = astype(np.array(value), dtype)
+    xp = _namespace.get()
+    return made if xp is np else xp.asarray(made)
 
 
 def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
@@ -180,6 +263,9 @@ def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
     if type(x) is not np.ndarray and hasattr(type(x), "as_strided"):
         made: Array = x.as_strided(shape, strides)
         return made
+    if not isinstance(x, np.ndarray):
+        seen: Array = namespace_of(x).lib.stride_tricks.as_strided(x, tuple(shape), tuple(strides))
+        return seen
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
 
 
@@ -195,31 +281,31 @@ def is_contiguous(x: Array) -> bool:
 
 def add_at(x: Array, index: Any, values: Any) -> None:
     """x[index] += values, repeated indices counted each time."""
-    np.add.at(x, index, values)
+    namespace_of(x).add.at(x, index, values)
 
 
 def mul_at(x: Array, index: Any, values: Any) -> None:
     """x[index] *= values, repeated indices counted each time."""
-    np.multiply.at(x, index, values)
+    namespace_of(x).multiply.at(x, index, values)
 
 
 def max_at(x: Array, index: Any, values: Any) -> None:
     """x[index] = maximum(x[index], values), repeated indices counted each time; nan wins."""
-    np.maximum.at(x, index, values)
+    namespace_of(x).maximum.at(x, index, values)
 
 
 def min_at(x: Array, index: Any, values: Any) -> None:
     """x[index] = minimum(x[index], values), repeated indices counted each time; nan wins."""
-    np.minimum.at(x, index, values)
+    namespace_of(x).minimum.at(x, index, values)
 
 
 def to_number(x: Any) -> Any:
     """The single element of an array as a Python number; numbers stay. Raises RunError with torch's text for more elements."""
-    if not isinstance(x, np.ndarray):
+    if not is_array(x):
         return x.item() if isinstance(x, np.generic) else x
     if x.size != 1:
         raise RunError(f"a Tensor with {x.size} elements cannot be converted to Scalar")
-    return x.reshape(-1)[0].item()
+    return x.item()
 
 
 def wrap_dim(dim: int, rank: int) -> int:

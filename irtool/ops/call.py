@@ -15,6 +15,7 @@ from irtool.ir.graph import Node
 from irtool.ir.schema import MISSING, Argument, Literal, Schema, node_arguments, parse_schema, qualified, schema_of, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, TypeVar
 from irtool.ops import OPS
+from irtool.ops.arrays import is_array
 from irtool.ops.op import Op
 from irtool.ops.overload import Overload
 from irtool.ops.structure import from_literal, handler_of, python_op
@@ -245,7 +246,7 @@ def _kernel_schemas(kind: str) -> list[Schema]:
 
 
 def _described(value: Any) -> str:
-    return "Tensor" if isinstance(value, np.ndarray) else type(value).__name__
+    return "Tensor" if is_array(value) else type(value).__name__
 
 
 def fits(argument: Argument, value: Any, lenient: bool) -> bool:
@@ -257,7 +258,7 @@ def _fits(type: Type, value: Any, lenient: bool) -> bool:
     if isinstance(type, OptionalType):
         return value is None or _fits(type.element, value, lenient)
     if isinstance(type, TensorType):
-        return isinstance(value, np.ndarray) or lenient and isinstance(value, int | float | complex)
+        return is_array(value) or lenient and isinstance(value, int | float | complex)
     if isinstance(type, ListType):
         return isinstance(value, list) and all(_fits(type.element, item, lenient) for item in value)
     if isinstance(type, TupleType):
@@ -271,7 +272,7 @@ def _fits(type: Type, value: Any, lenient: bool) -> bool:
         return str(type.key) in ("Any", "Generator", "Function")
     if lenient and str(type.key) == "Device" and isinstance(value, list):
         return len(value) == 2      # kind and index, before 2019
-    if lenient and isinstance(value, np.ndarray) and value.ndim == 0:
+    if lenient and is_array(value) and value.ndim == 0:
         return bool in kinds or int in kinds or float in kinds
     return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool) or lenient)
 

@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import is_array
 from irtool.ops.op import OpTable
 
 table = OpTable("dict")
@@ -30,7 +29,7 @@ class TensorKey:
 
 def as_key(value: Any) -> Any:
     """What stands in the dict for a key."""
-    return TensorKey(value) if isinstance(value, np.ndarray) else value
+    return TensorKey(value) if is_array(value) else value
 
 
 def from_key(key: Any) -> Any:

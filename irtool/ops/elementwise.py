@@ -15,7 +15,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ops.arrays import as_array, xp
+from irtool.ops.arrays import as_array
 from irtool.ops.call import call_node, plan_for
 from irtool.ops.overload import Overload, inside_dtype
 from irtool.ops.rules import Rule, compute_dtype
@@ -126,7 +126,7 @@ def symbolic(overload: Overload, args: list[Any]) -> Any:
                 if argument.name in ("alpha", "beta") and values[place] is not None:
                     values[place] = as_array(values[place], inside)
             dtype = {"compute": dtype, "bool": np.dtype(np.bool_)}.get(rule.result)
-        result = overload.kernel(xp, *values)
+        result = overload.kernel(np, *values)
     except (Error, TypeError, AttributeError, ValueError, IndexError) as error:
         raise NotPointwise from error
     results = result if isinstance(result, tuple) else (result,)

@@ -5,12 +5,10 @@ from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.schema import parse_schema
 from irtool.ops import OPS
-from irtool.ops.arrays import astype
+from irtool.ops.arrays import astype, is_array
 from irtool.ops.op import Formula, Op
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
 
@@ -107,4 +105,4 @@ def _conjugate(grad: Any) -> Any:
     what a formula makes of the conjugate."""
     if isinstance(grad, list | tuple):
         return [_conjugate(each) for each in grad]
-    return grad.conj() if isinstance(grad, np.ndarray) and grad.dtype.kind == "c" else grad
+    return grad.conj() if is_array(grad) and grad.dtype.kind == "c" else grad

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import is_array
 from irtool.ops.op import OpTable
 from irtool.ops.scalar import wrap
 
@@ -24,8 +25,8 @@ def place_in(items: list[Any], index: int) -> int:
 
 def same(a: Any, b: Any) -> bool:
     """Equality of elements: tensors by value (all of them), the rest as Python has it."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.shape(a) == np.shape(b) and bool(np.all(a == b))
+    if is_array(a) or is_array(b):
+        return np.shape(a) == np.shape(b) and bool((a == b).all())
     return bool(a == b)
 
 
@@ -176,7 +177,7 @@ def contains(xp, items, item):
 
 
 def _key(item: Any) -> Any:
-    return item.item() if isinstance(item, np.ndarray) else item
+    return item.item() if is_array(item) else item
 
 
 @table.op("aten::sort.Tensor(Tensor[](a!) self, bool reverse=False) -> ()", "aten::sort.any(t[](a!) self, bool reverse=False) -> ()",

@@ -13,7 +13,7 @@ import numpy as np
 
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
-from irtool.ops.arrays import Array, as_array, astype, title, to_number, xp
+from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
 from irtool.ops.op import Op
 from irtool.ops.rules import Rule, can_cast, compute_dtype
 from irtool.ops.values import tag
@@ -73,7 +73,7 @@ class Overload:
                 values[place] = converter(values[place], argument)
         rule = self.promote
         if rule is None:
-            return self._finish(self.kernel(xp, *values), values)
+            return self._finish(self.kernel(current_namespace(), *values), values)
         if not isinstance(rule, Rule):
             rule = rule(values)
         dtype = compute_dtype(rule, _flat(values[place] for place in self.promoted))
@@ -87,7 +87,7 @@ class Overload:
         for place, argument in enumerate(self.schema.arguments[:len(values)]):
             if argument.name in ("alpha", "beta") and values[place] is not None:
                 values[place] = _coefficient(argument.name, values[place], inside)
-        result = self.kernel(xp, *values)
+        result = self.kernel(current_namespace(), *values)
         if rule.result == "compute":
             result = _map_arrays(result, dtype)
         elif rule.result == "bool":
@@ -103,7 +103,7 @@ class Overload:
     def _finish_one(self, value: Any, finish: Callable[[Any], Any] | None, args: list[Any]) -> Any:
         if finish is not None and value is not None:
             value = finish(value)
-        if self.fresh and isinstance(value, np.ndarray) and _shares(value, args):
+        if self.fresh and is_array(value) and _shares(value, args):
             value = value.copy()
         return value
 
@@ -113,7 +113,7 @@ def inside_dtype(rule: Rule, dtype: np.dtype[Any], values: list[Any]) -> np.dtyp
     if rule.exact_numbers and dtype == np.float16:
         second = values[1]
         scaled = any(value != 1 for value in values[2:] if isinstance(value, int | float))
-        if scaled or not (isinstance(second, np.ndarray) and second.ndim):
+        if scaled or not (is_array(second) and second.ndim):
             return np.dtype(np.float32)
     return dtype
 
@@ -138,7 +138,10 @@ def _shares(value: Array, args: list[Any]) -> bool:
         if isinstance(arg, np.ndarray):
             if value is arg or (value.base is not None and np.may_share_memory(value, arg)):
                 return True
-        elif isinstance(arg, list | tuple) and arg and isinstance(arg[0], np.ndarray) and _shares(value, list(arg)):
+        elif isinstance(arg, list | tuple):
+            if arg and is_array(arg[0]) and _shares(value, list(arg)):
+                return True
+        elif value is arg or is_array(arg) and value.base is not None and share_memory(value, arg):
             return True
     return False
 
@@ -166,11 +169,11 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
     """Store `result` in `target` as an in-place operator does; gives `target`. Raises RunError with torch's messages."""
     if isinstance(result, tuple):
         result = result[0]
-    if not isinstance(target, np.ndarray):
+    if not is_array(target):
         raise RunError(f"{schema.kind} needs a tensor to write into, got {type(target).__name__}")
     if result is target:
         return target
-    if result.base is not None and np.may_share_memory(result, target):
+    if result.base is not None and share_memory(result, target):
         return _reshape_in_place(target, result, schema)
     if result.shape != target.shape:
         raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
@@ -221,7 +224,7 @@ def write_outs(outs: list[Any], result: Any) -> Any:
 def _numpy_complaint(schema: Schema, args: Sequence[Any], error: Exception) -> str:
     """torch's words for what NumPy refused, where they are known; else NumPy's own."""
     if "broadcast" in str(error):
-        shapes = [a.shape for a in args if isinstance(a, np.ndarray)]
+        shapes = [a.shape for a in args if is_array(a)]
         said = broadcast_complaint(shapes)
         if said:
             return said
@@ -249,6 +252,8 @@ def _tensor(value: Any, argument: Argument) -> Any:
         return value
     if isinstance(value, NUMBER):
         return as_array(value)
+    if is_array(value):
+        return value
     raise RunError(f"Expected Tensor but got {tag(value)}")
 
 
@@ -291,7 +296,7 @@ def _device(value: Any, argument: Argument) -> Any:
 def _ints(value: Any, argument: Argument) -> Any:
     if isinstance(value, list | tuple):
         return value if all(type(item) is int for item in value) else [_int(item, argument) for item in value]
-    if isinstance(value, np.ndarray) and value.ndim:
+    if is_array(value) and value.ndim:
         return [int(item) for item in value]
     return [_int(value, argument)] * max(argument.fixed_size, 1)
 
@@ -312,7 +317,7 @@ CONVERTERS: Mapping[str, Callable[[Any, Argument], Any]] = {
 
 # -- results as the schema promises them
 def _tensor_result(value: Any) -> Any:
-    return value if isinstance(value, np.ndarray) else np.asarray(value)
+    return value if isinstance(value, np.ndarray) or is_array(value) else current_namespace().asarray(value)
 
 
 def _tensors_result(value: Any) -> Any:
@@ -320,7 +325,7 @@ def _tensors_result(value: Any) -> Any:
 
 
 def _number_result(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic | np.ndarray) else value
+    return value.item() if isinstance(value, np.generic) or is_array(value) else value
 
 
 RESULTS: Mapping[str, Callable[[Any], Any]] = {

@@ -18,7 +18,7 @@ LARGEST_DEGREE = 100_000
 
 def _by_recurrence(xp, x, n, first, second, step):
     """P(n) from P(0) = first, P(1) = second, P(k + 1) = step(k, P(k), P(k - 1)); each element stops at its own degree."""
-    highest = int(xp.max(n, initial=0))
+    highest = max(int(n.max()), 0) if n.size else 0
     if highest > LARGEST_DEGREE:
         raise UnsupportedError(f"polynomials of degree {highest} are not supported")
     result = xp.where(n == 0, first, xp.where(n == 1, second, x.dtype.type(0)))

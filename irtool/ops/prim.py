@@ -8,10 +8,8 @@ import sys
 import warnings
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import as_array, code_of, dtype_of, to_number
+from irtool.ops.arrays import as_array, code_of, dtype_of, is_array, to_number
 from irtool.ops.op import OpTable
 from irtool.ops.rules import can_cast, promote_types, result_type
 from irtool.ops.scalar import c_int
@@ -247,7 +245,7 @@ def print_values(xp, *values):
 
 
 def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, np.ndarray) else value_text(value)
+    return str(value) if is_array(value) else value_text(value)
 
 
 @table.op("prim::RaiseException(str msg, str? cls=None) -> ()")

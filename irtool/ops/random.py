@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import astype, default_dtype, generator, title, to_number
+from irtool.ops.arrays import astype, default_dtype, generator, on_host, title, to_number
 from irtool.ops.checks import only
 from irtool.ops.factory import OPTIONS, check_size, options
 from irtool.ops.op import OpTable
@@ -281,20 +281,20 @@ def bernoulli_into(xp, self, p, generator):
 def poisson(xp, self, generator_given):
     """Poisson numbers with the means of self."""
     only("poisson_cpu", "f", self)
-    return astype(xp.asarray(generator(generator_given).poisson(self)), self.dtype)
+    return astype(xp.asarray(generator(generator_given).poisson(on_host(self))), self.dtype)
 
 
 @table.op("aten::binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor")
 def binomial(xp, count, prob, generator_given):
     """How many of `count` trials succeed with probability `prob`."""
-    return astype(xp.asarray(generator(generator_given).binomial(count.astype(xp.int64), prob)), count.dtype)
+    return astype(xp.asarray(generator(generator_given).binomial(on_host(count.astype(xp.int64)), on_host(prob))), count.dtype)
 
 
 @table.op("aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor")
 def standard_gamma(xp, self, generator_given):
     """Gamma numbers with the shapes of self."""
     only("gamma", "f", self)
-    return astype(xp.asarray(generator(generator_given).standard_gamma(self)), self.dtype)
+    return astype(xp.asarray(generator(generator_given).standard_gamma(on_host(self))), self.dtype)
 
 
 @table.op("aten::_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor")

@@ -345,5 +345,7 @@ def _segment(xp, run, reduce, start, initial):
         return total / len(run) if len(run) else math.nan if initial is None else total
     if reduce == "prod":
         return start * xp.prod(run, axis=0)
-    function = xp.max if reduce == "max" else xp.min
-    return function(run, axis=0, initial=start)
+    if not len(run):
+        return start
+    bound = run.dtype.type(start)
+    return xp.maximum(run.max(0), bound) if reduce == "max" else xp.minimum(run.min(0), bound)

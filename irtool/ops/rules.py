@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ops.arrays import complex_of, default_complex, default_dtype, number_dtype
+from irtool.ops.arrays import complex_of, default_complex, default_dtype, is_array, number_dtype
 
 DType = np.dtype[Any]
 
@@ -64,6 +64,8 @@ def result_type(args: Iterable[Any]) -> DType:
             place, dtype = (0 if arg.ndim else 1), arg.dtype
         elif arg is None:
             continue
+        elif is_array(arg):
+            place, dtype = (0 if arg.ndim else 1), arg.dtype
         else:
             place, dtype = 2, number_dtype(arg)
         old = groups[place]

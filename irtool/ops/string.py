@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.arrays import is_array
 from irtool.ops.op import OpTable
 from irtool.ops.values import tag
 
@@ -50,7 +51,7 @@ def value_text(value: Any) -> str:
         return "(" + ", ".join(map(value_text, value)) + (",)" if len(value) == 1 else ")")
     if isinstance(value, dict):
         return "{" + ", ".join(f"{value_text(k)}: {value_text(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         raise UnsupportedError("a tensor as text is not supported yet (aten::str, aten::format)")
     return str(value)
 

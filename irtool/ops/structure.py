@@ -25,7 +25,7 @@ from irtool.ir.types import (
     Type,
     UnionType,
 )
-from irtool.ops.arrays import as_array, dtype_named, to_number, wrap_dim
+from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, namespace_of, to_number, wrap_dim
 from irtool.ops.dict import as_key
 from irtool.ops.prim import nested_list
 from irtool.ops.python_op import run_python_op
@@ -93,8 +93,9 @@ def tensor_of(literal: TensorLiteral, type: Type | None = None) -> Any:
     """The array of a constant, or the Python number a 0-d one stands for."""
     if isinstance(type, TensorType):
         literal = literal.with_type(type.dtype, type.shape)
+    xp = current_namespace()
     if literal.data is not None:
-        return np.array(literal.data)
+        return xp.array(literal.data)
     numbers = literal.numbers()
     if literal.shape == () and literal.dtype in WRAPPED:
         number = numbers[0]
@@ -103,8 +104,8 @@ def tensor_of(literal: TensorLiteral, type: Type | None = None) -> Any:
     name = literal.dtype
     dtype = dtype_named(name) if name is not None else None
     if dtype is not None and dtype.kind in "iu":
-        return np.array([int(number.real) & 0xFFFFFFFFFFFFFFFF for number in numbers], np.uint64).astype(dtype).reshape(shape)
-    return np.array(numbers, dtype).reshape(shape)
+        return xp.array([int(number.real) & 0xFFFFFFFFFFFFFFFF for number in numbers], np.uint64).astype(dtype).reshape(shape)
+    return xp.array(numbers, dtype).reshape(shape)
 
 
 # -- lists, tuples, dicts
@@ -157,7 +158,7 @@ def is_instance(value: Any, type: Type) -> bool:
     if isinstance(type, UnionType):
         return any(is_instance(value, element) for element in type.elements)
     if isinstance(type, TensorType):
-        return isinstance(value, np.ndarray)
+        return is_array(value)
     if isinstance(type, ListType):
         return isinstance(value, list) and all(is_instance(item, type.element) for item in value)
     if isinstance(type, TupleType):
@@ -167,6 +168,8 @@ def is_instance(value: Any, type: Type) -> bool:
         return isinstance(value, dict) and all(is_instance(k, type.key_type) and is_instance(v, type.value_type) for k, v in value.items())
     if isinstance(type, ClassType):
         return isinstance(value, Object) and value.type.key == type.key
+    if str(type.key) == "Tensor":
+        return is_array(value)
     kinds = SIMPLE_KINDS.get(str(type.key))
     if kinds is None:
         raise UnsupportedError(f"prim::isinstance of {type.text} is not supported yet")
@@ -175,7 +178,7 @@ def is_instance(value: Any, type: Type) -> bool:
 
 SIMPLE_KINDS: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float,), "bool": (bool,), "complex": (complex,), "str": (str,), "None": (type(None),), "Device": (str,),
-    "Scalar": (int, float, bool, complex), "list": (list,), "tuple": (tuple,), "Tensor": (np.ndarray,), "Any": (object,),
+    "Scalar": (int, float, bool, complex), "list": (list,), "tuple": (tuple,), "Any": (object,),
 }
 
 
@@ -205,7 +208,7 @@ def _type_check(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _has_type(value: Any, type: Any) -> bool:
-    if not isinstance(value, np.ndarray) or not isinstance(type, TensorType):
+    if not is_array(value) or not isinstance(type, TensorType):
         return False
     if type.dtype is not None and dtype_named(type.dtype) != value.dtype:
         return False
@@ -302,10 +305,12 @@ def _batched_products(node: Node, values: list[Any]) -> Sequence[Any]:
     """The product of one matrix with each of the others, which stand on its right (`side=0`) or left; as one product where shapes allow."""
     shared, *others = values
     is_left = number_attribute(node, "side") == 0
+    xp = namespace_of(shared)
     if any(other.shape != others[0].shape or other.ndim != 2 for other in others):
-        return [np.matmul(shared, other) if is_left else np.matmul(other, shared) for other in others]
-    whole = np.concatenate(others, 1 if is_left else 0)
-    return np.split(np.matmul(shared, whole) if is_left else np.matmul(whole, shared), len(others), 1 if is_left else 0)
+        return [xp.matmul(shared, other) if is_left else xp.matmul(other, shared) for other in others]
+    whole = xp.concatenate(others, 1 if is_left else 0)
+    parts: list[Any] = xp.split(xp.matmul(shared, whole) if is_left else xp.matmul(whole, shared), len(others), 1 if is_left else 0)
+    return parts
 
 
 # -- values that pass through
@@ -347,7 +352,7 @@ def _transpose(node: Node, values: list[Any]) -> Sequence[Any]:
     """Transpose of 2017 and of ONNX: `perm` says which dimension comes where; without it they are reversed."""
     attribute = node.attributes.get("perm")
     x = as_array(values[0])
-    return (x.T if attribute is None else np.transpose(x, [int(dim) for dim in as_ints(attribute.value)]),)
+    return (x.T if attribute is None else x.transpose([int(dim) for dim in as_ints(attribute.value)]),)
 
 
 def as_ints(value: Any) -> list[int]:
@@ -376,7 +381,7 @@ def _python_op(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _plain(value: Any) -> Any:
-    return np.asarray(value) if isinstance(value, np.generic) else value
+    return current_namespace().asarray(value) if isinstance(value, np.generic) else value
 
 
 def python_op(node: Node, values: list[Any]) -> Sequence[Any]:
@@ -388,7 +393,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::Constant": _constant, "onnx::Constant": _constant, "Transpose": _transpose, "onnx::Transpose": _transpose,
     "prim::None": lambda node, values: (None,) * len(node.outputs), "prim::Undefined": lambda node, values: (None,) * len(node.outputs),
     "prim::AutogradZero": lambda node, values: (None,) * len(node.outputs),
-    "prim::AnyDefined": lambda node, values: (np.asarray(any(value is not None for value in values), np.int64),),
+    "prim::AnyDefined": lambda node, values: (as_array(int(any(value is not None for value in values)), np.int64),),
     "prim::ListConstruct": lambda node, values: (values,), "prim::TupleConstruct": lambda node, values: (tuple(values),),
     "prim::NamedTupleConstruct": lambda node, values: (tuple(values),),
     "prim::DictConstruct": _dict, "prim::ListUnpack": _list_unpack, "prim::TupleUnpack": _tuple_unpack,

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from irtool.ops.arrays import is_array
 
 _TAGS: dict[type, str] = {bool: "Bool", int: "Int", float: "Double", complex: "ComplexDouble", str: "String", tuple: "Tuple",
                           list: "GenericList", dict: "GenericDict", type(None): "None"}
@@ -11,4 +11,4 @@ _TAGS: dict[type, str] = {bool: "Bool", int: "Int", float: "Double", complex: "C
 
 def tag(value: Any) -> str:
     """torch's name for the kind of a value: `Double`, `Tensor`, `GenericList`."""
-    return _TAGS.get(type(value), "Tensor" if isinstance(value, np.ndarray) else type(value).__name__)
+    return _TAGS.get(type(value), "Tensor" if is_array(value) else type(value).__name__)

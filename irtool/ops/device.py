@@ -1,0 +1,130 @@
+"""CuPy as an array namespace for kernels: CuPy's own functions, and NumPy's ways where CuPy's differ or are missing.
+
+Kernels are written against NumPy's names, nearly all of which CuPy has. What it lacks is here, in one place: ufuncs take no `order=`,
+reduce, accumulate and scatter for few functions; the error state is NumPy's. What CuPy cannot do with repeated indices (its atomic
+operations know few dtypes and drop nans) is done on the host: the results are right, and there is a copy to pay for.
+
+Limits: nothing here has a meaning of its own, so results are CuPy's: the last bits of transcendental functions and of long sums are not
+NumPy's, and sums of repeated indices (`index_add`, `scatter_add`) come in any order.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import add_namespace
+
+SCATTERED = frozenset(("int32", "uint32", "uint64", "float32", "float64"))
+"""Dtypes of CuPy's scatter_add."""
+ON_HOST = frozenset(("logaddexp", "logical_and", "logical_or", "bitwise_xor", "maximum", "minimum", "multiply", "add"))
+"""Ufuncs whose methods kernels use."""
+
+
+class DeviceUfunc:
+    """A ufunc of CuPy, with `order=` and the methods that CuPy's lacks."""
+
+    __slots__ = ("function", "host", "space")
+
+    def __init__(self, function: Any, host: Any, space: CupyNamespace) -> None:
+        self.function = function
+        self.host = host
+        self.space = space
+
+    def __call__(self, *operands: Any, order: str = "K", **named: Any) -> Any:
+        found = self.function(*operands, **named)
+        return self.space.ascontiguousarray(found).reshape(found.shape) if order == "C" else found
+
+    def at(self, target: Any, index: Any, values: Any) -> None:
+        """As numpy.ufunc.at."""
+        cupy = self.space.cupy
+        if self.host is np.add and target.dtype.name in SCATTERED and not _has_mask(index):
+            self.space.cupyx.scatter_add(target, index, values)
+            return
+        copy = target.get()
+        self.host.at(copy, _on_host(index), _on_host(values))
+        target[...] = cupy.asarray(copy)
+
+    def reduce(self, x: Any, axis: Any = 0, **named: Any) -> Any:
+        """As numpy.ufunc.reduce."""
+        return self.space.cupy.asarray(self.host.reduce(x.get(), axis, **named))
+
+    def accumulate(self, x: Any, axis: int = 0, **named: Any) -> Any:
+        """As numpy.ufunc.accumulate."""
+        return self.space.cupy.asarray(self.host.accumulate(x.get(), axis, **named))
+
+
+class CupyNamespace:
+    """What kernels get for `xp` on CuPy arrays."""
+
+    __name__ = "cupy"
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+        self.cupyx = import_module("cupyx")
+        self.errstate = np.errstate
+        self.ndindex = np.ndindex
+        tricks = cupy.lib.stride_tricks
+        self.lib = SimpleNamespace(stride_tricks=SimpleNamespace(
+            as_strided=lambda x, shape, strides, writeable=True: tricks.as_strided(x, tuple(shape), tuple(strides)),
+            sliding_window_view=tricks.sliding_window_view))
+
+    def repeat(self, x: Any, repeats: Any, axis: int | None = None) -> Any:
+        """As numpy.repeat; CuPy's wants to know the counts on the host."""
+        return self.cupy.repeat(x, repeats.tolist() if hasattr(repeats, "tolist") else repeats, axis)
+
+    def __getattr__(self, name: str) -> Any:
+        """CuPy's own, remembered."""
+        found = getattr(self.cupy, name)
+        if name in UFUNCS:
+            found = DeviceUfunc(found, getattr(np, name), self)
+        setattr(self, name, found)
+        return found
+
+
+UFUNCS = ON_HOST | {"subtract"}
+
+
+def _on_host(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)([_on_host(each) for each in value])
+    return value.get() if hasattr(value, "get") and hasattr(value, "dtype") else value
+
+
+def _has_mask(index: Any) -> bool:
+    return any(getattr(each, "dtype", None) == np.bool_ for each in (index if isinstance(index, tuple) else (index,)))
+
+
+_made: dict[Any, CupyNamespace] = {}
+
+
+def cupy_namespace() -> CupyNamespace:
+    """The namespace of CuPy arrays. Raises RunError where CuPy is not installed, cannot be loaded, or finds no GPU."""
+    try:
+        cupy = import_module("cupy")
+        namespace = _made.get(cupy) or CupyNamespace(cupy)
+    except ImportError as error:
+        reason = "is not installed" if isinstance(error, ModuleNotFoundError) and error.name == "cupy" else f"cannot be loaded ({error})"
+        raise RunError(f"the backend cupy needs CuPy, which {reason}: pip install 'irtool[cuda]'") from error
+    if cupy not in _made:
+        _need_gpu(cupy.cuda.runtime.getDeviceCount)
+        add_namespace(cupy.ndarray, namespace)
+        _made[cupy] = namespace
+    return namespace
+
+
+def _need_gpu(count: Callable[[], int]) -> None:
+    try:
+        if count():
+            return
+        reason = "there is none"
+    except Exception as error:      # CUDA's own errors, of classes that only CuPy knows
+        reason = str(error)
+    raise RunError(f"the backend cupy needs a GPU: {reason}")
+
+
+__all__ = ["CupyNamespace", "DeviceUfunc", "cupy_namespace"]
