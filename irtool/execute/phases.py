@@ -11,9 +11,9 @@ from functools import cache
 
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
 from irtool.ir.constants import CONSTANT_KINDS
-from irtool.ir.graph import Graph
+from irtool.ir.graph import PARAM, Graph
 from irtool.ir.rewrite import clone_graph
-from irtool.ir.types import TENSOR, Type, spell
+from irtool.ir.types import TENSOR, TensorType, Type, spell, tensor_type
 from irtool.passes.erase_shapes import without_shapes
 from irtool.passes.specialize_undef import Specializer
 from irtool.pipelines import Step, parse_pipeline
@@ -124,6 +124,15 @@ class Phases:
             self.run(copy, AGAIN)
         self.run(copy, GRADIENTS)
         return copy
+
+    def told_again(self, graph: Graph) -> Graph:
+        """The graph, which was rewritten, with the types that hold now: what a loop carries may need gradients only since then."""
+        for value in graph.values():
+            type = value.type
+            if isinstance(type, TensorType) and type.requires_grad is False and not value.node.kind == PARAM:
+                value.type = spell(tensor_type(type.dtype, type.sizes, type.strides, None, type.device, type.undefined), graph.dialect)
+        self.run(graph, AGAIN + GRADIENTS)
+        return graph
 
     def differentiable(self, graph: Graph) -> None:
         """Phase 3: rewrites that leave operators with gradients."""

@@ -63,8 +63,8 @@ class Options:
 class ExecutionPlan:
     """A graph made for one spec, and what runs it. May be shared by threads."""
 
-    __slots__ = ("graph", "spec", "writes", "is_random", "differentiables", "options", "_code", "_outline", "_owner", "_steps",
-                 "_lock")
+    __slots__ = ("graph", "spec", "writes", "is_random", "differentiables", "options", "together", "_code", "_outline", "_owner",
+                 "_steps", "_lock")
 
     def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
                  differentiables: dict[Node, Differentiable] | None = None) -> None:
@@ -74,6 +74,7 @@ class ExecutionPlan:
         self.options = owner.options
         self.writes = writes(graph)
         self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
+        self.together: Any = None   # f and df as one (`irtool.execute.together`); False: cannot be
         self._owner = owner
         self._code: Code | None = None
         self._outline: list[Outline] | None = None
@@ -186,7 +187,7 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
             phases.without_gradients(graph)
         return ExecutionPlan(owner, graph, spec)
     without_writes(graph)
-    graph = in_versions(graph)      # what is overwritten may be needed for gradients
+    graph = phases.told_again(in_versions(graph))       # what is overwritten may be needed for gradients
     plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
     return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
 
