@@ -385,3 +385,30 @@ def test_shortcuts_of_backward_graphs() -> None:
         for dtype in ("float32", "int32"):
             check(graph, lambda shape=shape, size=size, dtype=dtype: [np.ones(shape, dtype), np.full(shape, 2, dtype), [size]])
             check(graph, lambda shape=shape, size=size: [np.ones(shape), None, [size]])
+
+
+CELL = """graph(%g : Float(8, 40), %c : Float(8, 10)):
+  %one : int = prim::Constant[value=1]()
+  %b : Tensor = aten::add(%g, %g, %one)
+  %i : Tensor, %f : Tensor, %u : Tensor, %o : Tensor = prim::ConstantChunk[chunks=4, dim=1](%b)
+  %si : Tensor = aten::sigmoid(%i)
+  %sf : Tensor = aten::sigmoid(%f)
+  %tu : Tensor = aten::tanh(%u)
+  %so : Tensor = aten::sigmoid(%o)
+  %fc : Tensor = aten::mul(%sf, %c)
+  %iu : Tensor = aten::mul(%si, %tu)
+  %next : Tensor = aten::add(%fc, %iu, %one)
+  %tc : Tensor = aten::tanh(%next)
+  %h : Tensor = aten::mul(%so, %tc)
+  return (%h, %next)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gates_of_a_cell_go_through_one_sigmoid(dtype: str) -> None:
+    generator = np.random.default_rng(0)
+    inputs = [array(dtype, (8, 40), generator), array(dtype, (8, 10), generator)]
+    plan = check(graph_of(CELL), lambda: [each.copy() for each in inputs])
+    assert plan.source.count("exp(") == 1
+    kept = check(graph_of(CELL.replace("return (%h, %next)", "return (%h, %next, %si)")), lambda: [each.copy() for each in inputs])
+    assert kept.source.count("exp(") == 2, "what leaves the plan has a layout of its own"

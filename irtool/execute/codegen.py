@@ -21,6 +21,7 @@ from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_lower import NotLowered, Observed, lower
 from irtool.execute.codegen_numbers import ROOM
 from irtool.execute.codegen_program import Known, Program
+from irtool.execute.codegen_siblings import join_siblings
 from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.codegen_trace import Meta, fresh_meta, meta_of
 from irtool.execute.fusion import Fused
@@ -89,12 +90,14 @@ class Variant:
         self.lock = Lock()
 
     def lowered(self, thorough: bool) -> tuple[Program, MemoryPlan]:
-        """The program and its memory; when thorough, without needless copies. Raises NotLowered."""
+        """The program and its memory; when thorough, without needless copies and calls. Raises NotLowered."""
         try:
             program = lower(self.graph, self.facts, self.observed, self.fusion)
             without = needless_copies(program) if thorough else ()
             if without:
                 program = lower(self.graph, self.facts, self.observed, self.fusion, without)
+            if thorough:
+                join_siblings(program)
             return program, MemoryPlan(program)
         except NotLowered:
             raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from irtool.execute.codegen_program import (
     operand_of,
     roots_of,
 )
-from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, is_traced, meta_of, trace, trace_write
+from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, allocated, is_traced, meta_of, trace, trace_write
 from irtool.execute.codegen_visits import visitor
 from irtool.execute.fusion import Bound, BoundToMany, Fused
 from irtool.ir.alias import Aliases
@@ -74,7 +75,7 @@ class Template:
 
 
 _templates: dict[Any, Template | None] = {}
-MAX_TEMPLATES = 20_000
+MAX_TEMPLATES = 10_000
 Observed = Mapping[Node, Sequence["Meta | None"]]
 
 
@@ -436,7 +437,7 @@ class Lowering:
         metas = [meta_of_item(item) for item in results]
         if len(metas) == 1 and metas[0] is not None:
             out = self.env[node.outputs[0]] = self.variable(metas[0])
-            into.instructions.append(Call(Bound(group), tuple(operands), {}, out, "ufunc", node))
+            into.instructions.append(Call(Bound(group, partial(allocated, metas[0])), tuple(operands), {}, out, "ufunc", node))
             return
         outs = [self.variable(meta) for meta in metas]
         visit = Visit(BoundToMany(group), operands, outs, node, False, False)
