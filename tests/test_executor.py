@@ -575,3 +575,41 @@ class TestHooks:
         record = run.record([np.arange(2), np.zeros(2)], [0])
         with pytest.raises(RunError, match="doesn't require gradient"):
             record.hook_output(0, lambda gradient: None)
+
+
+# -- under a trace
+class TestTracing:
+    BRANCH = """graph(%x : Tensor, %c : bool):
+  %1 : Tensor = aten::sin(%x)
+  %2 : Tensor = prim::If(%c)
+    block0():
+      %3 : Tensor = aten::neg(%1)
+      -> (%3)
+    block1():
+      -> (%1)
+  %4 : (Tensor, Tensor) = prim::TupleConstruct(%2, %1)
+  return (%4)
+"""
+
+    def test_the_plan_goes_into_the_trace_with_its_branches(self) -> None:
+        run = executor(self.BRANCH)
+        (x,) = arrays((3,))
+
+        def function(x: Any, y: Any) -> Any:
+            negated, plain = run(x * 2, True)[0]
+            return negated * y + plain
+
+        graph = irtool.trace(function, (x, x))
+        assert "aten::sin" in str(graph)
+        assert np.allclose(irtool.run(graph, [x, x + 1])[0], -np.sin(x * 2) * (x + 1) + np.sin(x * 2))
+        assert run.fallback is not None
+
+    def test_on_tensors_it_gives_tensors(self) -> None:
+        (x,) = arrays((3,))
+        found = executor(self.BRANCH)(irtool.Tensor(x), False)
+        assert np.array_equal(found[0][0].array, np.sin(x))
+
+    def test_other_transformations_are_refused(self) -> None:
+        run = executor(self.BRANCH)
+        with pytest.raises(UnsupportedError, match="a compiled graph under"):
+            irtool.vmap(lambda x: run(x, True)[0][0])(irtool.Tensor(np.zeros((2, 3))))
