@@ -134,7 +134,8 @@ class Walk:
 
     def run(self, graph: Graph, inputs: list[Any]) -> list[Any]:
         """Give the graph's results. Empties `inputs`, so that they can be freed when they are no longer needed."""
-        plan_block(graph.block, self.plans, self.closed)
+        if graph.block not in self.plans:
+            plan_block(graph.block, self.plans, self.closed)
         taken = list(inputs)
         inputs.clear()
         self.push(graph.block, taken, None, None)

@@ -72,6 +72,7 @@ class ndarray:  # noqa: N801  CuPy's name
     T = property(lambda self: ndarray(self._inner.T))
     mT = property(lambda self: ndarray(self._inner.mT))  # noqa: N815
     base = property(lambda self: None if self._inner.base is None else ndarray(self._inner.base))
+    data = property(lambda self: types.SimpleNamespace(ptr=self._inner.ctypes.data))
     __cuda_array_interface__ = property(lambda self: {"shape": self.shape})
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import complex_of, real_of
+from irtool.ops.arrays import complex_of, on_host, real_of
 from irtool.ops.checks import refuse, row_major
 from irtool.ops.factorization import (
     adjoint,
@@ -100,9 +100,9 @@ def _ldl(xp, A, hermitian):
     pivots, info = xp.empty((*lead, A.shape[-1]), xp.int32), xp.zeros(lead, xp.int32)
     for place in xp.ndindex(*lead):
         if A.shape[-1]:
-            packed, swaps, code = routine(A[place], lower=1)
-            LD[place] = xp.tril(packed)
-            pivots[place], info[place] = swaps, code
+            packed, swaps, code = routine(on_host(A[place]), lower=1)
+            LD[place] = xp.tril(xp.asarray(packed))
+            pivots[place], info[place] = xp.asarray(swaps), code
     return LD, pivots, info
 
 
@@ -131,7 +131,8 @@ def linalg_ldl_solve(xp, LD, pivots, B, hermitian):
     swaps = xp.broadcast_to(pivots, lead + pivots.shape[-1:])
     if X.size:
         for place in xp.ndindex(*lead):
-            X[place], _ = routine(LD[place], swaps[place], X[place], lower=1)
+            solved, _ = routine(on_host(LD[place]), on_host(swaps[place]), on_host(X[place]), lower=1)
+            X[place] = xp.asarray(solved)
     return X
 
 

@@ -201,9 +201,11 @@ def _reshape_in_place(target: Array, view: Array, schema: Schema) -> Array:
                 if target.base is not None and not target.flags.c_contiguous:
                     target.strides = (0,) * target.ndim     # any shape will do now; room is measured by the base
                 target.shape = view.shape
-            target.strides = view.strides
+            if target.strides != view.strides:
+                target.strides = view.strides
         except (AttributeError, ValueError) as error:
-            raise UnsupportedError(f"{schema.kind} on a tensor that is not contiguous is not supported yet") from error
+            what = "a tensor that is not contiguous" if isinstance(target, np.ndarray) else "a CuPy array, whose strides cannot be set,"
+            raise UnsupportedError(f"{schema.kind} on {what} is not supported yet") from error
     return target
 
 

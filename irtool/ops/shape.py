@@ -99,7 +99,7 @@ def _storage(x):
 
 
 def _address(x):
-    return x.__array_interface__["data"][0]
+    return x.__array_interface__["data"][0] if hasattr(x, "__array_interface__") else x.data.ptr        # the latter on a device
 
 
 def _offset(x):
