@@ -367,7 +367,7 @@ class TestSecondOrderPlans:
         run = executor(SUM)
         x, y = arrays((3,), (3,))
         for _ in range(3):
-            run.vjp([x, y], [np.ones(3)], [0, 1])
+            run.record([x, y], [0, 1]).backward([np.ones(3)])
         assert run.stats["execution_plan_cache_miss"] == 2 and run.stats["execution_plan_cache_hit"] == 4
 
 
