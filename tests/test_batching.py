@@ -75,6 +75,12 @@ def result_leaves(value):
     return [value]
 
 
+def handles(args):
+    """Arguments with handles for arrays."""
+    return [[Tensor(e) if isinstance(e, np.ndarray) else e for e in v] if isinstance(v, list) else
+            Tensor(v) if isinstance(v, np.ndarray) else v for v in args]
+
+
 def check(name, args, paths, dims):
     """vmap over the arrays at `paths`, their batch dimension at `dims`, against a loop."""
     found = overload(name)
@@ -88,9 +94,7 @@ def check(name, args, paths, dims):
 
     def one(*given):
         values = replaced(args, dict(zip(paths, given, strict=True)))
-        wrap = [[Tensor(e) if isinstance(e, np.ndarray) else e for e in v] if isinstance(v, list) else
-                Tensor(v) if isinstance(v, np.ndarray) else v for v in values]
-        return [leaf for leaf in result_leaves(current().apply(name, wrap))]
+        return [leaf for leaf in result_leaves(current().apply(name, handles(values)))]
 
     outs = vmap(lambda *given: [each for each in one(*given) if isinstance(each, Tensor)], in_dims=tuple(dims))(*stacked)
     wanted = [[row[i] for row in expected] for i, leaf in enumerate(expected[0]) if isinstance(leaf, np.ndarray)]
@@ -115,6 +119,28 @@ def test_vmap_is_the_loop(name, call):
         if chosen and not any(path[0] in NOT_BATCHED.get(name, ()) for path in chosen):
             check(name, args, chosen, [0] * len(chosen))
             check(name, args, chosen, [-1] * len(chosen))
+
+
+@pytest.mark.parametrize(("name", "call"), list(samples()))
+def test_vmap_of_vmap_is_the_loop(name, call):
+    op = OPS[name]
+    args = call.arguments(op.schemas[op.names.index(name)])
+    paths = [path for path in leaves(args) if at(args, path).dtype.kind in "fc" and path[0] not in NOT_BATCHED.get(name, ())]
+    if not paths or op.schemas[op.names.index(name)].count("!)"):
+        return
+    grids = {path: [variants(each, path) for each in variants(at(args, path), (*path, 0, 0))[:2]] for path in paths}
+
+    def one(*given):
+        return [leaf for leaf in result_leaves(current().apply(name, handles(replaced(args, dict(zip(paths, given, strict=True))))))
+                if isinstance(leaf, Tensor)]
+
+    outs = vmap(vmap(one, in_dims=-1))(*[np.stack([np.stack(row, -1) for row in grid]) for grid in grids.values()])
+    for i in range(2):
+        for j in range(LENGTH):
+            for out, wanted in zip(outs, one(*[Tensor(grid[i][j].copy()) for grid in grids.values()]), strict=True):
+                found, wanted = unwrapped(out)[i, j], unwrapped(wanted)
+                assert found.shape == wanted.shape and found.dtype == wanted.dtype
+                np.testing.assert_allclose(found, wanted, rtol=1e-6 if found.dtype.itemsize < 8 else 1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "call"), list(samples()))

@@ -2,25 +2,30 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 
+import irtool
 from irtool.dispatch import Autograd, Batched, current
 from irtool.dispatch.batching import find
 from irtool.dispatch.graphs import function_of
 from irtool.dispatch.stack import pushed
+from irtool.dispatch.tracer import TraceWarning, trace
 from irtool.execute.gradients import Differentiated
 from irtool.ir.effects import facts_of
-from irtool.ir.errors import Error
+from irtool.ir.errors import Error, UnsupportedError
 from irtool.ops import OPS
 from irtool.ops.arrays import seeded
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
 from irtool.testing.formulas import Trial
-from irtool.testing.gradcheck import flattened
+from irtool.testing.gradcheck import drawn, flattened
 
 DECIDES = frozenset(f"aten::{name}" for name in "cumprod linalg_det det _linalg_det".split())
 """Formulas that decide by elements."""
+STATISTICS = ("aten::native_layer_norm_backward", "aten::native_group_norm_backward")
+"""Operators that are given statistics, which must belong to their operand."""
 LIMITS = "is not supported where|running statistics|without N"
 """What a rule says that does not take everything batched."""
 
@@ -109,3 +114,96 @@ def test_batched_gradients_are_looped_gradients(name, call):
         wanted = [None if each is None else unwrapped(each) for each in by_tape(trial, single, cotangents)]
         for one, other in zip(found, wanted, strict=True):
             same(None if one is None else one[row], other)
+
+
+def floating(trial):
+    """Arrays among the inputs that have gradients: [(input, place in its list or None)]."""
+    return [(i, j) for i in trial.wrt for j in (range(len(trial.inputs[i])) if isinstance(trial.inputs[i], list) else (None,))]
+
+
+def gradient_function(trial, inputs, cotangents, places):
+    """A function of the arrays at some places of the inputs that gives those gradients of the trial that there are."""
+    def gradient(*given):
+        args = [list(each) if isinstance(each, list) else each for each in inputs]
+        for (i, j), value in zip(places, given, strict=True):
+            if j is None:
+                args[i] = value
+            else:
+                args[i][j] = value
+        return [each for each in leaves_of(by_tape(trial, args, cotangents)) if each is not None]
+    return gradient
+
+
+def arrays_of(trial, places):
+    return [trial.inputs[i] if j is None else trial.inputs[i][j] for i, j in places]
+
+
+def draws(name):
+    return facts_of(name.partition(".")[0]).is_random or "rrelu" in name or "dropout" in name
+
+
+@pytest.mark.parametrize(("name", "call"), list(samples()))
+def test_a_traced_gradient_is_the_gradient_and_nested_tapes_give_its_gradients(name, call):
+    """The tape under a tracer makes a graph; `differentiate` of that graph is what a tape on top of the tape gives."""
+    if "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name):
+        pytest.skip("writes into its operands, or draws random numbers")
+    if name == "prim::awaitable_nowait":
+        pytest.skip("its result is no tensor")
+    trial, inputs, cotangents = prepared(name, call)
+    places = floating(trial)
+    gradient = gradient_function(trial, inputs, cotangents, places)
+    arrays = arrays_of(trial, places)
+    direct = [unwrapped(each) for each in gradient(*map(Tensor, arrays))]
+    if not direct:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TraceWarning)
+        graph = trace(gradient, arrays)
+    for found, wanted in zip(irtool.run(graph, arrays), direct, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    outer = Autograd(current())
+    variables = [outer.variable(Tensor(each)) for each in arrays]
+    try:
+        with pushed(outer):
+            first = gradient(*variables)
+        random = np.random.default_rng(0)
+        seeds = [drawn(each, random) for each in direct]
+        nested = outer.gradients(first, [Tensor(each) for each in seeds], variables)
+        wanted = Differentiated(graph, range(len(arrays)), arrays).gradients(arrays, seeds, 0)
+    except UnsupportedError as error:
+        assert "gradient of" in error.message
+        pytest.skip(error.message)
+    for found, other in zip(nested, wanted, strict=True):
+        same(None if found is None else unwrapped(found), other, 1e-8)
+
+
+@pytest.mark.parametrize(("name", "call"), list(samples()))
+def test_gradients_of_a_batch_are_looped_gradients(name, call):
+    """The tape below the batch: each place has the gradients it has alone."""
+    kind = name.partition(".")[0]
+    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)] or kind in DECIDES or draws(name):
+        pytest.skip("no batching rule, or it writes, or it decides by elements, or draws random numbers")
+    trial, inputs, cotangents = prepared(name, call)
+    if any(isinstance(each, list) for each in trial.inputs) or name in ("prim::awaitable_nowait", "aten::as_strided_scatter"):
+        pytest.skip("lists; a result that is no tensor; torch's gradient of a scatter is not the slope, and a batch has the slope")
+    factors = (1.0, 1.0) if kind in STATISTICS else (1.0, 1.03)
+    tape = Autograd(current())
+    batched = {place: tape.variable(Tensor(np.stack([trial.inputs[place] * f for f in factors]))) for place in trial.wrt}
+    with pushed(tape):
+        layer = Batched(current(), len(factors))
+        with pushed(layer):
+            try:
+                outputs = leaves_of(function_of(trial.graph)(*[layer.box(batched[place]) if place in batched else each
+                                                               for place, each in enumerate(inputs)]))
+            except Error as error:
+                if re.search(LIMITS, error.message):
+                    pytest.skip(error.message)
+                raise
+        outputs = [layer.whole(each) if isinstance(each, Tensor) else each for each in outputs]
+    seeds = [None if seed is None else Tensor(np.stack([seed] * len(factors))) for seed in cotangents]
+    together = tape.gradients(outputs, seeds, list(batched.values()))
+    for row, factor in enumerate(factors):
+        single = [Tensor(np.asarray(each * factor)) if place in trial.wrt else wrapped(each) for place, each in enumerate(trial.inputs)]
+        wanted = by_tape(trial, single, cotangents)
+        for one, other in zip(together, wanted, strict=True):
+            same(None if one is None else unwrapped(one)[row], None if other is None else unwrapped(other))

@@ -62,6 +62,12 @@ class Tracer(Layer):
             return result
         return self.record(name, args, result)
 
+    def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
+        """What the function does is written down; its gradient only where the trace itself takes it."""
+        with pushed(self):
+            output, saved = forward(*args)
+        return output, saved
+
     def record(self, name: str, args: list[Any], result: Any) -> Any:
         """A node, and its results in boxes."""
         schema = overload(name).schema
@@ -105,7 +111,9 @@ class Tracer(Layer):
         declared = argument.type if argument is not None else None
         if isinstance(declared, OptionalType) and value is not None:
             declared = declared.element
-        if isinstance(declared, ListType) and value is not None and not value:
+        if isinstance(declared, ListType) and not isinstance(value, list | tuple):
+            declared = None     # a number that stands for a list of it
+        if isinstance(declared, ListType) and not value:
             return self.build.construct_list([], declared.element)
         if value is None or declared is not None and (declared.key in ("Scalar", "Any") or isinstance(declared, TensorType)):
             declared = None

@@ -34,21 +34,22 @@ def matrices(batch: Batch, *args: Any) -> Any:
 def solve(batch: Batch, *args: Any) -> Any:
     """A right side that is a vector becomes a matrix of one column meanwhile."""
     first, second = [each for each in args if isinstance(each, Tensor)][:2]
-    if batch.kind in ("aten::linalg_solve", "aten::linalg_solve_ex") and second.ndim == 1:
+    if batch.kind in ("aten::linalg_solve", "aten::linalg_solve_ex", "aten::_linalg_solve_ex") and second.ndim == 1:
         column = [batch.again("aten::unsqueeze", each, -1) if each is second else each for each in args]
         found = solve(batch, *column)
         if isinstance(found, tuple):
             return (batch.again("aten::squeeze", found[0], -1), *found[1:])
         return batch.again("aten::squeeze", found, -1)
-    rank = max(each.ndim for each in args if isinstance(each, Tensor))
-    return batch.box(batch.same(*[lined_up(batch, each, rank) if isinstance(each, Tensor) else each for each in args]))
+    own = {place: value.ndim - (1 if "pivots" in argument.name.lower() else 2)
+           for place, (argument, value) in enumerate(zip(batch.schema.arguments, args, strict=True)) if isinstance(value, Tensor)}
+    rank = max(own.values())
+    return batch.box(batch.same(*[lined_up(batch, each, rank - own[place]) if place in own else each for place, each in enumerate(args)]))
 
 
-def lined_up(batch: Batch, value: Any, rank: int) -> Any:
+def lined_up(batch: Batch, value: Any, missing: int) -> Any:
     """A matrix, or a stack of them, with the hidden dimension in front of as many others as the largest operand shows."""
-    if value.ndim < 2:
-        return batch.whole(value)
-    return batch.do("aten::reshape", batch.whole(value), [batch.length, *[1] * (rank - value.ndim), *value.shape])
+    whole = batch.whole(value)
+    return batch.do("aten::reshape", whole, [batch.length, *[1] * missing, *value.shape]) if missing else whole
 
 
 @rule("linalg_matrix_norm linalg_matrix_norm.str_ord")

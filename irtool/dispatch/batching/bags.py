@@ -48,7 +48,7 @@ def embedding_bag(batch: Batch, weight: Any, indices: Any, offsets: Any, scale: 
     else:
         flat = batch.do("aten::flatten", flat, 0, 1)
     if scales is not None:
-        scales = batch.do("aten::flatten", batch.whole(scales), 0, scales.ndim - 1 and 1)
+        scales = batch.do("aten::flatten", batch.whole(scales), 0, 1)
     result, bag_of, sizes, best = batch.same(table, flat, starts, scale, mode, sparse, scales, False, *padding)
 
     def apart(value: Any, length: int) -> Any:

@@ -264,6 +264,12 @@ def as_strided_scatter(batch: Batch, self: Any, src: Any, size: Any, stride: Any
     return batch.again("aten::put", self, flat_places(size, stride, offset), src)
 
 
+@rule("storage_offset sym_storage_offset")
+def storage_offset(batch: Batch, self: Any) -> int:
+    """In order from the start."""
+    return 0
+
+
 @rule("_reshape_alias")
 def reshape_alias(batch: Batch, self: Any, size: Any, stride: Any) -> Any:
     """Another shape."""
@@ -289,4 +295,4 @@ def tensor_split(batch: Batch, self: Any, where: Any, dim: int) -> Any:
     return batch.again("aten::tensor_split", self, numbers_of(batch, where), dim)
 
 
-no_rule("only for strided memory", "storage_offset sym_storage_offset resize_ resize_as_")
+no_rule("only for strided memory", "resize_ resize_as_")

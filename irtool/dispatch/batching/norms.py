@@ -8,7 +8,7 @@ from irtool.dispatch.batching import rule
 from irtool.dispatch.batching.images import folded, into_channels, into_rows, out_of_channels, unfolded
 from irtool.ir.errors import RunError
 from irtool.ops.call import overload
-from irtool.ops.tensor import Tensor
+from irtool.ops.tensor import Tensor, call
 
 VECTORS = frozenset(("weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var", "save_var_transform"))
 """Arguments with one number per channel."""
@@ -77,6 +77,19 @@ def layer_norm(batch: Batch, x: Any, shape: Any, weight: Any, *rest: Any) -> Any
     return (first, *others) if isinstance(bare, tuple) else first
 
 
+def standardized(batch: Batch, x: Any, mean: Any, rstd: Any, shape: list[int]) -> Any:
+    """x without its mean, over its spread. Its derivative knows that both of them depend on x."""
+    def forward(x: Any, mean: Any, rstd: Any) -> Any:
+        return (x - mean) * rstd, (x, mean, rstd)
+
+    def backward(grad: Any, saved: Any) -> Any:
+        x, mean, rstd = saved
+        given = (grad, x, shape, mean, rstd, None, None, [True, False, False])
+        return [call("aten::native_layer_norm_backward", given, {})[0], None, None]
+
+    return batch.layer.custom_vjp(forward, backward, [x, mean, rstd])[0]
+
+
 @rule("native_layer_norm_backward")
 def layer_norm_backward(batch: Batch, grad: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any, mask: Any) -> Any:
     """The gradient of x without a weight, of a gradient that has it in; those of weight and bias are sums."""
@@ -87,7 +100,7 @@ def layer_norm_backward(batch: Batch, grad: Any, x: Any, shape: Any, mean: Any, 
         given = [batch.whole(inner), batch.whole(x), shape, batch.whole(mean), batch.whole(rstd), None, None, [True, False, False]]
         of_x = batch.box(batch.same(*given)[0])
     if mask[1]:
-        scaled = batch.again("aten::mul", grad, batch.again("aten::mul", batch.again("aten::sub", x, mean), rstd))
+        scaled = batch.again("aten::mul", grad, standardized(batch, x, mean, rstd, list(shape)))
         of_weight = batch.again("aten::sum", scaled, lead) if lead else scaled
     if mask[2]:
         of_bias = batch.again("aten::sum", grad, lead) if lead else grad
@@ -125,9 +138,8 @@ def group_norm_backward(batch: Batch, grad: Any, x: Any, mean: Any, rstd: Any, w
         result = batch.same(*given, None, batch.length * n, c, hxw, groups, [True, False, False])
         of_x = unfolded(batch, result[0], x, 0)
     if mask[1]:
-        grouped = batch.again("aten::reshape", x, [n, groups, -1])
-        centred = batch.again("aten::sub", grouped, batch.again("aten::reshape", mean, [n, groups, 1]))
-        scaled = batch.again("aten::mul", centred, batch.again("aten::reshape", rstd, [n, groups, 1]))
+        grouped, centre, scale = (batch.again("aten::reshape", each, [n, groups, -1]) for each in (x, mean, rstd))
+        scaled = standardized(batch, grouped, centre, scale, grouped.shape[2:])
         of_weight = batch.again("aten::sum", batch.again("aten::mul", grad, batch.again("aten::reshape", scaled, list(x.shape))), kept)
     if mask[2]:
         of_bias = batch.again("aten::sum", grad, kept)

@@ -29,7 +29,11 @@ def embedding(batch: Batch, weight: Any, indices: Any, padding_idx: int, scale: 
     if not batch.has(weight):
         return batch.box(batch.same(weight, batch.front(indices), padding_idx, scale, sparse))
     table = batch.do("aten::reshape", batch.whole(weight), [-1, weight.shape[1]])
-    return batch.box(batch.do("aten::embedding", table, offsets(batch, indices, weight.shape[0])))
+    found = batch.box(batch.do("aten::embedding", table, offsets(batch, indices, weight.shape[0]), -1, scale))
+    if padding_idx < 0:
+        return found
+    is_padding = batch.again("aten::unsqueeze", batch.again("aten::eq", indices, padding_idx), -1)
+    return batch.again("aten::where", is_padding, batch.again("aten::detach", found), found)     # padding has no gradient
 
 
 @rule("embedding_dense_backward embedding_backward")
