@@ -235,7 +235,8 @@ class Lowering:
         if place is None:
             return False
         variable = self.env[out] = self.variable(place[1], x.roots)
-        index = (*[slice(None)] * place[0], items[2], *[...] * (len(x.meta.shape) == 1))
+        rank = len(x.meta.shape)
+        index = items[2] if rank > 1 and not place[0] else (*[slice(None)] * place[0], items[2], *[...] * (rank == 1))
         into.instructions.append(Call(operator.getitem, (x, index), {}, variable, "view", node))
         return True
 

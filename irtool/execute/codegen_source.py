@@ -16,6 +16,7 @@ import builtins
 import keyword
 import math
 import operator
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -35,6 +36,8 @@ KEYWORD_OUT = frozenset((np.maximum, np.minimum, np.concatenate, np.stack))
 METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape transpose swapaxes squeeze sum mean max min".split()}
 GIVE_ARRAYS = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape, np.where))
 """Functions that give an array, and no NumPy number, without dimensions too."""
+OFTEN = 8
+"""Uses of a global from which it is worth an argument with a default."""
 LITERALS = (int, bool, type(None))
 
 
@@ -66,8 +69,10 @@ class Source:
         self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
         self.first: list[tuple[str, Node]] = []
         self.given = frozenset(program.inputs)
+        self.weight = 1                         # of a use of a global: more in a loop
+        self.uses: Counter[str] = Counter()
         inputs = [self.name(variable) for variable in program.inputs]
-        self.write(0, f"def plan({', '.join([*inputs, 'work'])}):", None)
+        self.write(0, "", None)
         inside = [f"b{buffer.number}" for buffer in memory.inside]
         if inside:
             self.write(1, f"{', '.join(inside)}{',' if len(inside) == 1 else ''} = work", None)
@@ -81,6 +86,8 @@ class Source:
             self.write(1, text, node)
         self.lines += rest[0]
         self.nodes += rest[1]
+        often = [f"{name}={name}" for name, count in self.uses.items() if count >= OFTEN]       # a local is found sooner than a global
+        self.lines[0] = f"def plan({', '.join([*inputs, 'work', *['*'] * bool(often), *often])}):"
         self.text = "\n".join(self.lines) + "\n"
 
     def write(self, depth: int, text: str, node: Node | None) -> None:
@@ -114,6 +121,7 @@ class Source:
             self.names[found] = value
             self.known[id(value)] = found
             self.held.append(value)
+        self.uses[found] += self.weight
         return found
 
     def function(self, function: Any) -> str:
@@ -126,6 +134,7 @@ class Source:
             self.names[found] = function
             self.known[id(function)] = found
             self.held.append(function)
+        self.uses[found] += self.weight
         return found
 
     # -- values
@@ -332,9 +341,11 @@ class Source:
 
     def body(self, loop: Repeat, depth: int, go: str = "") -> None:
         """One round, and what is handed to the next."""
+        self.weight *= OFTEN
         self.block(loop.body, depth, (), loop.body.results)
         pairs = list(zip(loop.carried, loop.body.results[1:], strict=True))
         left, right = [self.name(each) for each, _ in pairs], [self.item(each) for _, each in pairs]
+        self.weight //= OFTEN
         if go:
             left, right = [*left, go], [*right, self.item(loop.body.results[0])]
         if left:
