@@ -14,6 +14,7 @@ from irtool.ir.rewrite import become_constant
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.sweep import Sweep
 from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
+from irtool.passes.undefined_values import UNDEFINED_KINDS, may_be_undefined
 
 NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
 
@@ -130,14 +131,14 @@ def _is_none(at: Simplifier, node: Node) -> None:
 
 
 def must_be_none(value: Value) -> bool:
-    """Is the value None whatever happens?"""
-    return value.type in NONE_TYPES or is_none(value)
+    """Is the value None whatever happens? An undefined tensor is, too."""
+    return value.type in NONE_TYPES or is_none(value) or value.node.kind in UNDEFINED_KINDS and isinstance(value.type, TensorType)
 
 
 def cannot_be_none(value: Value) -> bool:
-    """Does its type rule None out? (a sum of gradients may be undefined)"""
+    """Does its type rule None out?"""
     type = value.type
-    if value.node.kind == "prim::AutogradAdd" or type in NONE_TYPES or isinstance(type, OptionalType) or type.key == "Any":
+    if may_be_undefined(value) or type in NONE_TYPES or isinstance(type, OptionalType) or type.key == "Any":
         return False
     choices = type.elements if isinstance(type, UnionType) else ()
     return not any(choice.key == "None" or isinstance(choice, OptionalType) for choice in choices)

@@ -1,0 +1,28 @@
+"""Which values may be the undefined tensor: at run time that is None."""
+from __future__ import annotations
+
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.graph import PARAM, Value
+from irtool.ir.types import TensorType
+
+UNDEFINED_KINDS = frozenset(("prim::AutogradZero", "prim::Undefined"))
+
+
+def may_be_undefined(value: Value) -> bool:
+    """May it be the undefined tensor? What makes that, a sum of gradients, a region of them, and what branches and loops make of those."""
+    pending, seen = [value], {value}
+    while pending:
+        value = pending.pop()
+        node, more = value.node, []
+        if node.kind in UNDEFINED_KINDS or node.kind in ("prim::AutogradAdd", "prim::GradOf") \
+                or isinstance(value.type, TensorType) and value.type.undefined:
+            return True
+        if node.kind in IF_KINDS:
+            more = [block.outputs[value.index] for block in node.blocks]
+        elif node.kind in LOOP_KINDS:
+            more = [node.inputs[value.index + 2], node.blocks[0].outputs[value.index + 1]]
+        elif node.kind == PARAM and (owner := node.owner_block.owning_node) is not None and owner.kind in LOOP_KINDS and value.index:
+            more = [owner.inputs[value.index + 1], owner.blocks[0].outputs[value.index]]
+        pending += [each for each in more if each not in seen]
+        seen.update(more)
+    return False
