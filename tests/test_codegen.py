@@ -412,3 +412,21 @@ def test_gates_of_a_cell_go_through_one_sigmoid(dtype: str) -> None:
     assert plan.source.count("exp(") == 1
     kept = check(graph_of(CELL.replace("return (%h, %next)", "return (%h, %next, %si)")), lambda: [each.copy() for each in inputs])
     assert kept.source.count("exp(") == 2, "what leaves the plan has a layout of its own"
+
+
+def test_what_broadcasts_in_every_round_is_spread_once() -> None:
+    text = """graph(%x : Tensor, %b : Tensor, %col : Tensor):
+  %n : int = prim::Constant[value=3]()
+  %one : int = prim::Constant[value=1]()
+  %true : bool = prim::Constant[value=1]()
+  %r : Tensor = prim::Loop(%n, %true, %x)
+    block0(%i : int, %c : Tensor):
+      %d : Tensor = aten::add(%c, %b, %one)
+      %e : Tensor = aten::mul(%d, %b)
+      %f : Tensor = aten::sub(%col, %e, %one)
+      %g : Tensor = aten::tanh(%f)
+      -> (%true, %g)
+  return (%r)
+"""
+    plan = check(graph_of(text), lambda: [array("float32", shape, np.random.default_rng(0)) for shape in ((4, 5), (5,), (4, 1))])
+    assert plan.source.count("broadcast_to(") == 2

@@ -36,6 +36,8 @@ KEYWORD_OUT = frozenset((np.maximum, np.minimum, np.concatenate, np.stack))
 METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape transpose swapaxes squeeze sum mean max min".split()}
 GIVE_ARRAYS = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape, np.where))
 """Functions that give an array, and no NumPy number, without dimensions too."""
+EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum))
+"""Functions that give the same bits however their operands lie."""
 OFTEN = 8
 """Uses of a global from which it is worth an argument with a default."""
 LITERALS = (int, bool, type(None))
@@ -68,6 +70,7 @@ class Source:
         self.begun: set[int] = set()            # buffers that have been made
         self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
         self.first: list[tuple[str, Node]] = []
+        self.spreads: set[str] = set()          # inputs made as large as what they are combined with in a loop
         self.given = frozenset(program.inputs)
         self.weight = 1                         # of a use of a global: more in a loop
         self.uses: Counter[str] = Counter()
@@ -214,6 +217,8 @@ class Source:
             self.write(depth, f"{self.name(out)} = {text}", call.node)
             return
         assert meta is not None
+        if self.weight > 1 and call.function in EXACT and meta.nbytes <= 1 << 16 and not self.program.writes:
+            args = [self.spread(each, meta, call.node) or text for each, text in zip(call.args, args, strict=True)]
         if call.way == "into":
             self.write(depth, f"{self.function(call.function)}({', '.join(args)}, {self.out(call, self.name(out))})", call.node)
             return
@@ -236,6 +241,19 @@ class Source:
                 return
             self.write(depth, f"{place} = {self.taker(buffer)}()", call.node)
         self.write(depth, f"{text}, {self.out(call, place)})", call.node)
+
+    def spread(self, operand: Any, meta: Meta, node: Node) -> str:
+        """An input that broadcasts in every round of a loop, made as large as the result once; empty where it does not."""
+        if not isinstance(operand, Variable) or operand not in self.given or operand.meta is None:
+            return ""
+        if not operand.meta.shape or operand.meta.shape == meta.shape:
+            return ""
+        name = f"w{operand.number}_{'x'.join([str(extent) for extent in meta.shape])}"
+        if name not in self.spreads:
+            self.spreads.add(name)
+            self.names["broadcast_to"] = np.broadcast_to
+            self.first.append((f"{name} = broadcast_to({self.name(operand)}, {self.value(meta.shape)}).copy()", node))
+        return name
 
     def is_lasting(self, call: Call) -> bool:
         """Is it a view of a place in the arena, and so the same in every round of a loop?"""
