@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen_program import Branch, Call, Group, Lowered, Program, Repeat, Variable, Visit
-from irtool.execute.codegen_trace import Meta, contiguous_strides, dummy, meta_of
+from irtool.execute.codegen_trace import Meta, contiguous_strides, dummy, fresh_meta, meta_of
+from irtool.ir.graph import Node
 
+EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.negative))
+"""Functions that give the same bits however their operands and results lie."""
 SMALL = 1 << 16
 """Bytes of an array beyond which elements cost more than calls."""
 Chain = list[Call]
@@ -133,26 +136,72 @@ def may_be_a_view(value: Variable, uses: Uses) -> bool:
     return value not in uses.others and all(call.way in ("ufunc", "out", "fresh") for call in uses.calls.get(value, []))
 
 
+def dtype_of(call: Call) -> np.dtype[Any]:
+    """Of what a call gives."""
+    assert call.out.meta is not None
+    return call.out.meta.dtype
+
+
+def equal_pieces(whole: Variable, parts: list[Call]) -> int | None:
+    """The width, where all parts are pieces of one width that the last dimension is cut into; else None."""
+    assert whole.meta is not None
+    rank, width = len(whole.meta.shape), whole.meta.shape[-1]
+    found = set()
+    for part in parts:
+        index, meta = part.args[1], part.out.meta
+        if type(index) is not tuple or len(index) != rank or meta is None or type(index[-1].start) is not int:
+            return None
+        if meta.shape[:-1] != whole.meta.shape[:-1] or not meta.shape[-1] or index[-1].start < 0 or index[-1].start % meta.shape[-1]:
+            return None
+        found.add(meta.shape[-1])
+    pieces = found.pop()
+    return pieces if not found and rank > 1 and width % pieces == 0 else None
+
+
 def replace(program: Program, lowered: Lowered, whole: Variable, found: list[tuple[Call, Chain]], uses: Uses) -> None:
     """One chain on `whole` where the first of the calls stood; what the others gave are slices of its result."""
     gone = {id(call) for _, chain in found for call in chain}
     place = next(at for at, each in enumerate(lowered.instructions) if id(each) in gone)
-    value, made = whole, []
-    for call in found[0][1]:
+    made: list[Call] = []
+    pieces = equal_pieces(whole, [part for part, _ in found])
+
+    def step(call: Call, value: Variable, meta: Meta) -> Variable:
         args = tuple([value if isinstance(each, Variable) else each for each in call.args])
-        assert whole.meta is not None and call.out.meta is not None
-        dtype = call.out.meta.dtype
-        value = Variable(program.variables, Meta(dtype, whole.meta.shape, contiguous_strides(whole.meta.shape, dtype.itemsize)))
+        out = variable(meta)
+        made.append(Call(call.function, args, call.named, out, "ufunc", call.node))
+        return out
+
+    def variable(meta: Meta, roots: frozenset[Variable] | None = None) -> Variable:
         program.variables += 1
-        made.append(Call(call.function, args, call.named, value, "ufunc", call.node))
-    assert value.meta is not None
+        return Variable(program.variables - 1, meta, roots)
+
+    def view(function: Any, value: Variable, argument: Any, out: Variable, node: Node) -> Variable:
+        out.roots = value.roots
+        assert value.meta is not None
+        out.meta = meta_of(function(dummy(value.meta), argument))
+        made.append(Call(function, (value, argument), {}, out, "view", node))
+        return out
+
+    assert whole.meta is not None
+    *first, last = found[0][1]
+    value = whole
+    for call in first:
+        value = step(call, value, fresh_meta(dtype_of(call), whole.meta.shape))
     gone |= {id(part) for part, _ in found
              if part.out not in uses.others and all(id(each) in gone for each in uses.calls.get(part.out, []))}
-    for part, chain in found:
-        out = chain[-1].out
-        out.roots = value.roots
-        out.meta = meta_of(dummy(value.meta)[part.args[1]])
-        made.append(Call(operator.getitem, (value, part.args[1]), {}, out, "view", chain[-1].node))
+    if pieces is None or last.function not in EXACT:
+        value = step(last, value, fresh_meta(dtype_of(last), whole.meta.shape))
+        for part, chain in found:
+            view(operator.getitem, value, part.args[1], chain[-1].out, chain[-1].node)
+    else:       # the last step puts each piece into a place of its own, where it lies without gaps
+        *lead, width = whole.meta.shape
+        count = width // pieces
+        value = view(np.ndarray.reshape, value, (*lead, count, pieces), variable(whole.meta), last.node)
+        apart = fresh_meta(dtype_of(last), (count, *lead, pieces))
+        value = step(last, value, Meta(apart.dtype, (*lead, count, pieces), (*apart.strides[1:-1], apart.strides[0], apart.strides[-1])))
+        for part, chain in found:
+            number = part.args[1][-1].start // pieces
+            view(operator.getitem, value, (*[slice(None)] * len(lead), number), chain[-1].out, chain[-1].node)
     before = [each for each in lowered.instructions[:place] if id(each) not in gone]
     after = [each for each in lowered.instructions[place:] if id(each) not in gone]
     lowered.instructions = [*before, *made, *after]
