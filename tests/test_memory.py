@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.execute.codegen import Plan, compile_plan
+from irtool.execute.codegen_layout import allocated, fresh_meta, meta_of
 from irtool.execute.codegen_lower import WORTH_FUSING
-from irtool.execute.codegen_trace import allocated, fresh_meta, meta_of
 from irtool.execute.memory import Buffer, MemoryReport, Recycler, place_all, place_by_size
 from tests.plan_samples import difference
 from tests.test_codegen import chain, graph_of

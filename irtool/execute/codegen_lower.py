@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.codegen_layout import Meta, allocated, meta_of
 from irtool.execute.codegen_numbers import bounds_of, computed, selected
 from irtool.execute.codegen_program import (
     Branch,
@@ -31,7 +32,7 @@ from irtool.execute.codegen_program import (
     operand_of,
     roots_of,
 )
-from irtool.execute.codegen_trace import NAMESPACE, Meta, Step, Traced, Untraceable, allocated, is_traced, meta_of, trace, trace_write
+from irtool.execute.codegen_trace import NAMESPACE, Step, Traced, Untraceable, is_traced, trace, trace_write
 from irtool.execute.codegen_visits import visitor
 from irtool.execute.fusion import Bound, BoundToMany, Fused
 from irtool.ir.alias import Aliases

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_numbers import Bounds
-from irtool.execute.codegen_trace import Meta
 from irtool.execute.fusion import Fused
 from irtool.ir.graph import Graph, Node
 

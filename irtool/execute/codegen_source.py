@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_numbers import SYMBOLS
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit
-from irtool.execute.codegen_trace import Meta
 from irtool.execute.codegen_visits import itself
 from irtool.execute.memory import RECYCLED, WRITES_OUT, Buffer, MemoryPlan, Recycler
 from irtool.ir.graph import Node

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides, dummy, fresh_meta, layout_like, meta_of
 from irtool.ir.errors import Error
 
 MAX_CONSTANT = 4096
@@ -21,56 +22,6 @@ MAX_CONSTANT = 4096
 
 class Untraceable(BaseException):
     """The kernel does something that is not known without elements. (No Exception: a kernel must not catch it.)"""
-
-
-class Meta(NamedTuple):
-    """What is known of an array before there is one. Strides are in bytes."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements."""
-        count = self.dtype.itemsize
-        for extent in self.shape:
-            count *= extent
-        return count
-
-    @property
-    def is_contiguous(self) -> bool:
-        """Row by row without gaps."""
-        return self.strides == contiguous_strides(self.shape, self.dtype.itemsize) or dummy(self).flags.c_contiguous
-
-
-def meta_of(array: Any) -> Meta:
-    """The facts about an array."""
-    return Meta(array.dtype, array.shape, array.strides)
-
-
-def contiguous_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Strides NumPy gives a new array."""
-    strides, step = [], itemsize
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(strides))
-
-
-def fresh_meta(dtype: Any, shape: Sequence[int]) -> Meta:
-    """Of a new array, row by row."""
-    dtype = np.dtype(dtype)
-    return Meta(dtype, tuple(shape), contiguous_strides(tuple(shape), dtype.itemsize))
-
-
-_MEMORY = np.zeros(64, np.uint8)
-
-
-def dummy(meta: Meta) -> Any:
-    """An array with these facts that nobody may read: most of its elements lie nowhere."""
-    base = _MEMORY[:meta.dtype.itemsize].view(meta.dtype)
-    return np.lib.stride_tricks.as_strided(base, meta.shape, meta.strides)
 
 
 class Step:
@@ -323,13 +274,6 @@ def tiny_of(value: Any) -> Any:
     raise Untraceable(f"an operand that is {type(value).__name__}")
 
 
-def layout_like(meta: Meta, dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Strides of a copy that keeps the layout (order "K")."""
-    if len(meta.shape) < 2 or meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize):
-        return contiguous_strides(meta.shape, dtype.itemsize)
-    return tuple(np.empty_like(dummy(meta), dtype).strides)
-
-
 def layout_of(shape: tuple[int, ...], dtype: np.dtype[Any], operands: Sequence[Any]) -> tuple[int, ...]:
     """Strides NumPy gives the result of an elementwise function of these operands."""
     plain = contiguous_strides(shape, dtype.itemsize)
@@ -506,18 +450,6 @@ def tuples(value: Any) -> Any:
     if type(value) in (list, tuple) and any(is_traced(each) for each in value):
         return tuple([tuples(each) for each in value])
     return value
-
-
-def allocated(meta: Meta) -> Any:
-    """A new array of these facts; its elements are anything."""
-    if meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize):
-        return np.empty(meta.shape, meta.dtype)
-    if 0 in meta.shape:
-        return np.empty(meta.shape, meta.dtype)
-    reach = [(extent - 1) * stride for extent, stride in zip(meta.shape, meta.strides, strict=True)]
-    before = -sum([each for each in reach if each < 0])
-    room = np.empty(before + sum([each for each in reach if each > 0]) + meta.dtype.itemsize, np.uint8)
-    return np.ndarray(meta.shape, meta.dtype, room, before, meta.strides)
 
 
 def trace_reduction(method: Any) -> Callable[..., Traced]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, roots_of
-from irtool.execute.codegen_trace import Meta, allocated, contiguous_strides
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.codegen_layout import Meta, meta_of
 from irtool.execute.codegen_program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit
 from irtool.execute.codegen_source import Changed, last_reads, seen
-from irtool.execute.codegen_trace import Meta, meta_of
 from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan, Recycler
 from irtool.interpret import located
 from irtool.ir.graph import Node
