@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from irtool.dispatch.transforms import custom_vjp, grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vmap
     from irtool.execute.executor import Executor, compile
     from irtool.execute.gradients import vjp
+    from irtool.execute.jit import jit
     from irtool.interpret import register_python_op, run
     from irtool.ir.builder import Builder
     from irtool.ir.errors import Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError
@@ -37,6 +38,7 @@ _HOMES = {
     "parse": "irtool.text.parser",
     "run": "irtool.interpret", "vjp": "irtool.execute.gradients", "register_python_op": "irtool.interpret",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
+    "jit": "irtool.execute.jit",
     "gradcheck": "irtool.testing.gradcheck",
     "grad": "irtool.dispatch.transforms", "value_and_grad": "irtool.dispatch.transforms", "vmap": "irtool.dispatch.transforms",
     "jacrev": "irtool.dispatch.transforms", "jacfwd": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms",
@@ -59,8 +61,8 @@ _HOMES = {
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
     "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "custom_vjp",
-    "from_script", "grad", "gradcheck", "hessian", "jacfwd", "jacrev", "jvp", "parse", "register_python_op", "run", "to_script", "torch",
-    "trace", "value_and_grad", "verify", "vjp", "vmap",
+    "from_script", "grad", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "parse", "register_python_op", "run", "to_script",
+    "torch", "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]
 
 

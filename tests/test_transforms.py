@@ -8,7 +8,7 @@ import pytest
 
 import irtool
 from irtool import torch
-from irtool.dispatch import jacfwd, jacrev, vjp, vmap
+from irtool.dispatch import Autograd, Hooks, current, jacfwd, jacrev, vjp, vmap
 from irtool.dispatch.autograd import register_hook
 from irtool.dispatch.graphs import function_of, transformed
 from irtool.dispatch.tracer import TraceWarning, trace
@@ -216,8 +216,8 @@ def test_a_value_of_another_trace_is_an_error():
         trace(lambda x: x * kept[0], [np.ones(2)])
 
 
-def test_the_first_evaluator(  # the test of 2017: gradients accumulate, then the traced graph is run again
-) -> None:
+def test_the_first_evaluator():
+    """The test of 2017: gradients accumulate, then the traced graph is run again with other numbers."""
     def product(x, y):
         return x * y
     gradients = np.zeros(2)
@@ -225,4 +225,102 @@ def test_the_first_evaluator(  # the test of 2017: gradients accumulate, then th
     assert gradients.tolist() == [7, 4]
     graph = trace(irtool.grad(product, (0, 1)), [np.array(4.0), np.array(7.0)])
     gradients += [float(g) for g in irtool.run(graph, [np.array(2.0), np.array(3.0)])]
-    assert gradients.tolist() == [10, 6]
+    assert gradients.tolist() == [7 + 3, 4 + 2]
+
+
+def test_a_missing_gradient_of_a_custom_backward_is_zeros_where_it_is_needed():
+    product = irtool.custom_vjp(lambda x, y: (x * y, (x, y)), lambda g, saved: [g * saved[1], None])
+    found = irtool.grad(lambda x, y, z: product(x, y).sum(), (0, 1, 2), unused="none")(X[0], X[1], X[2])
+    close(found[0], X[1])
+    close(found[1], np.zeros(4))        # None, though y is on the tape
+    assert found[2] is None             # never reached
+    close(irtool.grad(lambda x, y, z: product(x, y).sum(), 2)(X[0], X[1], X[2]), np.zeros(4))
+    wrong = irtool.custom_vjp(lambda x: (x * x, x), lambda g, x: [g, g])
+    with pytest.raises(irtool.Error, match="gave 2 gradients for 1 arguments"):
+        irtool.grad(lambda x: wrong(x).sum())(X[0])
+
+
+def test_missing_gradients_are_none_or_zeros():
+    tape = Autograd(current())
+    x, y = tape.variable(irtool.Tensor(X[0])), tape.variable(irtool.Tensor(X[1]))
+    with tape:
+        z = (x * 2).sum()
+    seed = irtool.Tensor(np.array(1.0))
+    assert tape.gradients([z], [seed], [x, y])[1] is None
+    close(tape.gradients([z], [seed], [x, y], unused="zeros")[1], np.zeros(4))
+
+
+def test_traces_nest():
+    inner_graphs = []
+
+    def outer(x):
+        inner_graphs.append(trace(lambda y: y * y + 1, [np.ones(2)]))
+        return x * 2
+    graph = trace(outer, [np.ones(2)])
+    close(irtool.run(graph, [np.full(2, 3.0)])[0], [6, 6])
+    close(irtool.run(inner_graphs[0], [np.full(2, 3.0)])[0], [10, 10])
+
+    def traced_inside(x):       # a traced value is what the inner trace is made of
+        inner_graphs.append(trace(lambda y: y * y + x, [x]))
+        return x * 3
+    with pytest.raises(irtool.Error, match="value of another trace"):
+        trace(traced_inside, [np.ones(2)])
+
+
+def test_hooks_of_a_tape_see_gradients_before_and_after_an_operation():
+    tape = Autograd(current())
+    x = tape.variable(irtool.Tensor(X[0]))
+    with tape:
+        z = (x.sin() * 3).sum()
+    seen = []
+    tape.pre_hooks.append(lambda name, grads: seen.append(("into", name)))
+    tape.post_hooks.append(lambda name, found, grads: seen.append(("out of", name)))
+    tape.post_hooks.append(lambda name, found, grads: [found[0] * 2] if name == "aten::sin" else None)
+    (found,) = tape.gradients([z], [irtool.Tensor(np.array(1.0))], [x])
+    close(found, 6 * np.cos(X[0]))
+    assert [name for when, name in seen if when == "into"] == ["aten::sum", "aten::mul.Tensor", "aten::sin"] or \
+        [name for when, name in seen if when == "into"] == ["aten::sum", "aten::mul.Scalar", "aten::sin"]
+    assert seen[::2] == [("into", name) for _, name in seen[1::2]]
+
+
+def test_hooks_of_a_layer_see_and_replace_operations():
+    names = []
+
+    def before(name, args):
+        names.append(name)
+        return [args[0], 5] if name == "aten::mul.Scalar" else None
+    with Hooks(current(), before, lambda name, args, result: -result if name == "aten::sin" else None):
+        y = irtool.Tensor(X[0]).sin() * 3
+    close(y, -np.sin(X[0]) * 5)
+    assert "aten::sin" in names
+
+
+# -- jit
+def test_jit_traces_once_per_signature():
+    calls = []
+
+    def f(x, n):
+        calls.append(n)
+        return {"y": x * n, "s": (x.sum(),)}
+    fast = irtool.jit(f)
+    for x, n in ((X, 2), (Y, 2), (X + 1, 2), (X, 3), (X.astype(np.float32), 3), (X, 2), (X, 2.0), (X, True)):
+        found = fast(x, n)
+        close(found["y"], x * n)
+        close(found["s"][0], x.sum(), 1e-5)
+    assert calls == [2, 2, 3, 3, 2.0, True]
+    assert len(fast.graphs()) == 6 and isinstance(found["y"], irtool.Tensor)
+    close(irtool.grad(lambda x: fast(x, 2)["s"][0])(X), np.ones_like(X))        # under a layer the function itself
+    with pytest.raises(irtool.Error, match="must give tensors"):
+        irtool.jit(lambda x: 1)(X)
+    with pytest.raises(irtool.Error):
+        irtool.jit(lambda x: x @ x)(X)
+
+
+def test_jit_of_transformations():
+    per_sample = irtool.vmap(irtool.grad(mlp, argnums=(0, 1)), in_dims=(None, None, 0, 0))
+    fast = irtool.jit(per_sample)
+    for _ in range(3):
+        for found, wanted in zip(fast(W1, W2, X, Y), per_sample(W1, W2, X, Y), strict=True):
+            close(found, wanted, 1e-10)
+    executor = next(iter(fast.made.values()))[0]
+    assert executor.stats["execution_plan_cache_miss"] == 1

@@ -44,15 +44,19 @@ def run(arguments: Arguments, console: Console) -> int:
 
 def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments: Arguments) -> dict[int, Any]:
     """Gradients by index of an input: of those asked for, by default of all floating-point tensors."""
+    from irtool.dispatch.graphs import tape_gradients
     from irtool.execute.gradients import Differentiated
     from irtool.interpret import run as run_graph
 
     wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if arguments.wrt is None else arguments.wrt
-    differentiated = Differentiated(graph, wrt)
+    differentiated = Differentiated(graph, wrt) if arguments.via == "differentiate" else None
     outputs = run_graph(graph, values, seed=arguments.seed)
     fitted = seeds(outputs, cotangents)
     listed = [each for i, output in enumerate(outputs) for each in leaves(fitted.get(i), output)]
-    found = differentiated.gradients(values, listed, arguments.seed)
+    if differentiated is None:
+        found = tape_gradients(graph, values, wrt, listed, arguments.seed)
+    else:
+        found = differentiated.gradients(values, listed, arguments.seed)
     return dict(zip(wrt, found, strict=True))
 
 
@@ -96,6 +100,13 @@ def leaves(cotangent: Any, output: Any) -> list[Any]:
     return [cotangent]
 
 
+def way(text: str) -> str:
+    """A converter: how gradients are come by."""
+    if text not in ("differentiate", "tape"):
+        raise ValueError(f"expected differentiate or tape, not '{text[:40]}'")
+    return text
+
+
 COMMAND = Command(
     run, usage="GRAPH.ir [INPUTS.npz]",
     positionals=given.POSITIONALS,
@@ -103,6 +114,8 @@ COMMAND = Command(
         *given.OPTIONS, *given.PAIR_OPTIONS,
         Option("--wrt", "positions of the inputs whose gradients are wanted (default: all floating-point tensors)", value="0,2",
                convert=given.positions, group=given.INPUTS),
+        Option("--via", "differentiate: the pass and its graphs (the default); tape: the graph runs under a tape", value="WAY", convert=way,
+               default="differentiate"),
         *results.OPTIONS,
     ],
     details="""

@@ -43,6 +43,11 @@ def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
         raise UsageError(f"{wrong[0]} is for plans, not for the interpreter, which runs a graph that is watched")
     archive, literals = given.read_values(arguments, console)
     inputs = bind(graph, archive, literals, arguments.cast)
+    if arguments.log_dispatch:
+        from irtool.dispatch.graphs import logged
+
+        outputs = logged(graph, inputs, console.err, arguments.seed)
+        return results.deliver(results.outputs_of(graph, outputs), None, arguments, console)
     watched = Watched(arguments, console)
     try:
         outputs = watched(graph, inputs)
@@ -70,6 +75,8 @@ def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
     """f, and df where gradients of outputs are given or go without saying."""
     from irtool.execute.pairs import Forward, sole_scalar
 
+    if arguments.log_dispatch:
+        raise UsageError(f"--log-dispatch is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
     if arguments.save_intermediates:
         raise UsageError(f"--save-intermediates is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
     values, cotangents = given.read_with_cotangents(pair.f, arguments, console, pair.real_outputs)
@@ -121,7 +128,8 @@ class Watched:
 
 def interprets(arguments: Arguments) -> bool:
     """Is the reference interpreter asked for, or a look at what happens, which only it gives?"""
-    return bool(arguments.interpret or arguments.trace or arguments.trace_memory or arguments.save_intermediates or arguments.check)
+    return bool(arguments.interpret or arguments.trace or arguments.trace_memory or arguments.save_intermediates or arguments.check
+                or arguments.log_dispatch)
 
 
 def make_watchers(arguments: Arguments, console: Console) -> list[Watcher]:
@@ -164,6 +172,7 @@ COMMAND = Command(
         Option("--check", "stop at the first value that holds one: nan, inf or nan,inf", value="WHAT", convert=checks, default=(),
                group=WATCH),
         Option("--save-intermediates", "store every value under its name", value="FILE.npz", group=WATCH),
+        Option("--log-dispatch", "a line per operation on tensors, with the names a dispatcher gives them", group=WATCH),
         Option("--trace", "a line per node that ran", group=WATCH),
         Option("--trace-memory", "bytes alive after each node, and the peak", group=WATCH),
     ],

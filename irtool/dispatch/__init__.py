@@ -9,9 +9,10 @@ knows of an operator it takes from a table (`irtool.dispatch.rules`): for the li
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.backend import Backend
 from irtool.dispatch.batched import Batched
+from irtool.dispatch.hooks import Hooks
 from irtool.dispatch.logger import Logger
 from irtool.dispatch.stack import Boxed, DispatchError, Layer, current
 from irtool.dispatch.transforms import grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
 
-__all__ = ["Autograd", "Backend", "Batched", "Boxed", "DispatchError", "Layer", "Logger", "current", "grad", "hessian", "jacfwd", "jacrev",
-           "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = ["Autograd", "Backend", "Batched", "Boxed", "DispatchError", "Hooks", "Layer", "Logger", "current", "grad", "hessian", "jacfwd",
+           "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]

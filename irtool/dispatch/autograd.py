@@ -10,10 +10,15 @@ from typing import Any
 
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.stack import Boxed, DispatchError, Layer, current, map_tensors, pushed, tensors_in
+from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
 
 Propagate = Callable[[list[Any], Callable[..., Any]], Sequence[Any]]
+PreHook = Callable[[str, list[Any]], Sequence[Any] | None]
+"""Sees an operation's name and the gradients of its results before they go through it; may give others."""
+PostHook = Callable[[str, Sequence[Any], list[Any]], Sequence[Any] | None]
+"""Sees the name, the gradients of the operands that came out of it, and those that went in; may give others."""
 
 
 class Variable:
@@ -46,6 +51,8 @@ class Autograd(Layer):
         self.create_graph = create_graph
         self.write = write
         self.tape: list[Entry] = []
+        self.pre_hooks: list[PreHook] = []
+        self.post_hooks: list[PostHook] = []
 
     def variable(self, value: Any) -> Any:
         """A tensor of the layer below (or tensors, in lists and tuples) as one whose gradient can be asked for."""
@@ -120,6 +127,9 @@ class Autograd(Layer):
             with pushed(self):
                 found = backward(grads if len(grads) > 1 else grads[0], kept)
             found = list(found) if isinstance(found, list | tuple) else [found]
+            if len(found) != len(args):
+                raise RunError(f"the backward of a custom_vjp gave {len(found)} gradients for {len(args)} arguments")
+            found = [zeros_of(each) if one is None and self.owns(each) else one for one, each in zip(found, taken, strict=True)]
             return found if apply == self.apply else [self.opened(each) for each in found]
 
         entry = Entry("custom_vjp", taken, [], propagate)
@@ -131,10 +141,11 @@ class Autograd(Layer):
         return boxed, kept
 
     # -- back
-    def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
+    def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[Any], unused: str = "none") -> list[Any]:
         """The gradients of `outputs`, each times its seed (a tensor of the layer below; None: it takes no part), for the wanted tensors.
 
-        With create_graph in this layer's boxes, else as the layer below sees them. None for what the outputs do not depend on.
+        With create_graph in this layer's boxes, else as the layer below sees them. None, or with unused="zeros" zeros, for what the
+        outputs do not depend on.
         """
         apply = self.apply if self.create_graph else self.outside().apply
         grads: dict[int, Any] = {}
@@ -152,11 +163,26 @@ class Autograd(Layer):
             given = [self.hooked(grads, each) for each in entry.results]
             if all(each is None or isinstance(each, list) and all(one is None for one in each) for each in given):
                 continue
-            for arg, found in zip(entry.args, entry.propagate(given, apply), strict=True):
+            for arg, found in zip(entry.args, self.propagated(entry, given, apply), strict=True):
                 self.hand_on(grads, arg, found, apply)
         if self.write is not None:
             self.write("-" * 24)
-        return [map_tensors(lambda each: self.hooked(grads, each), each) for each in wanted]
+        found = [map_tensors(lambda each: self.hooked(grads, each), each) for each in wanted]
+        if unused == "zeros":
+            return [apply("aten::zeros_like", [self.opened(each), None, None, None, None, None])
+                    if one is None and isinstance(each, Tensor) else one for one, each in zip(found, wanted, strict=True)]
+        return found
+
+    def propagated(self, entry: Entry, given: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+        """The gradients of an operation's operands, the tape's hooks done."""
+        for before in self.pre_hooks:
+            replaced = before(entry.name, given)
+            given = given if replaced is None else list(replaced)
+        found = entry.propagate(given, apply)
+        for after in self.post_hooks:
+            replaced = after(entry.name, found, given)
+            found = found if replaced is None else replaced
+        return found
 
     def outside(self) -> Layer:
         """Where derivatives go that this tape does not note: to the layer below, or to what was put on top of that meanwhile."""
@@ -192,6 +218,11 @@ class Autograd(Layer):
                 found = grads[id(value.data)] = found if replaced is None else replaced
         value.data.hooks = hooks if found is None else []
         return found
+
+
+def zeros_of(tensor: Any) -> Any:
+    """Zeros of a tensor's shape and dtype, on the layer below its own."""
+    return tensor.layer.below.apply("aten::zeros_like", [tensor.value, None, None, None, None, None])
 
 
 def register_hook(tensor: Any, hook: Callable[[Tensor], Tensor | None]) -> None:

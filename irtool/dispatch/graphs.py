@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irtool.dispatch import transforms
+from irtool.dispatch.autograd import Autograd
+from irtool.dispatch.logger import Logger, fresh_labels
 from irtool.dispatch.recipes import caller
-from irtool.dispatch.stack import current
+from irtool.dispatch.stack import current, pushed
+from irtool.dispatch.trees import flatten
 from irtool.interpret import walk
-from irtool.ir.errors import PipelineError
+from irtool.ir.errors import PipelineError, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.types import TensorType
-from irtool.ops.arrays import dtype_named
+from irtool.ops.arrays import dtype_named, seeded
+from irtool.ops.tensor import unwrapped, wrapped
 
 NAMES: dict[str, Callable[..., Any]] = {
     "grad": transforms.grad, "value_and_grad": transforms.value_and_grad, "vmap": transforms.vmap, "jacrev": transforms.jacrev,
@@ -31,6 +35,37 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         return results[0] if len(results) == 1 else tuple(results)
     function.__name__ = graph.name or "graph"
     return function
+
+
+def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:
+    """Gradients of the inputs named by `wrt` by a tape: arrays, or None where no gradient can reach.
+
+    inputs: values as graphs take them; cotangents: arrays, one per output, tensors in tuples and lists one by one; None takes no part.
+    Raises RunError for another number of cotangents.
+    """
+    from irtool.values import accept
+
+    tape = Autograd(current())
+    values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
+    given = [tape.variable(value) if place in wrt else value for place, value in enumerate(values)]
+    with pushed(tape), seeded(seed):
+        outputs = flatten(function_of(graph)(*given))[0]
+    if len(outputs) != len(cotangents):
+        raise RunError(f"expected {len(outputs)} cotangents, got {len(cotangents)}")
+    seeds = [None if each is None else wrapped(each) for each in cotangents]
+    return [unwrapped(each) for each in tape.gradients(outputs, seeds, [given[place] for place in wrt])]
+
+
+def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], seed: int = 0) -> list[Any]:
+    """Run a graph on values under a Logger, which writes a line per operation on tensors; gives the outputs."""
+    from irtool.values import accept, delivered
+
+    fresh_labels()
+    layer = Logger(current(), "NumPy", write)
+    values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
+    with pushed(layer), seeded(seed):
+        found = walk(graph, values, caller(layer.apply))
+    return [delivered(unwrapped(each), declared.type) for each, declared in zip(found, graph.outputs, strict=True)]
 
 
 def transformed(function: Callable[..., Any], text: str) -> Callable[..., Any]:
@@ -121,4 +156,5 @@ def trace_vmap(graph: Graph, dims: Sequence[int | None], values: Sequence[Any], 
     return trace(function, values, [value.name if not value.name.isdecimal() else "" for value in graph.inputs])
 
 
-__all__ = ["NAMES", "function_of", "in_dims_of", "sample_inputs", "trace_transformed", "trace_vmap", "transformed"]
+__all__ = ["NAMES", "function_of", "in_dims_of", "logged", "sample_inputs", "tape_gradients", "trace_transformed", "trace_vmap",
+           "transformed"]

@@ -27,6 +27,12 @@ def label(value: Any) -> str:
     return str(value)
 
 
+def fresh_labels() -> None:
+    """From now on names begin with v0 again."""
+    global _labels
+    _labels = count()
+
+
 def line(layer: Layer, result: Any, text: str) -> str:
     """One printed line, without indent: `NAME v2: (2,) = text`; of several results, `v2, v3: (2,), (3,)`."""
     results = result if isinstance(result, tuple) else (result,)

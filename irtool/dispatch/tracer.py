@@ -163,18 +163,23 @@ def trace(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str
     """
     from irtool.dispatch.transforms import tensors
 
-    layer = Tracer(current())
     leaves, shape = flatten([tensors(arg) for arg in args])
+    return record(function, leaves, shape, names)[0]
+
+
+def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, names: Sequence[str] = ()) -> tuple[Graph, Any]:
+    """The same of arguments that were taken apart: those that are tensors are inputs. Gives the shape of the result too."""
+    layer = Tracer(current())
     given = []
     for place, leaf in enumerate(leaves):
         given.append(layer.input(leaf, names[place] if place < len(names) else "") if isinstance(leaf, Tensor) else leaf)
     with pushed(layer):
         result = function(*unflatten(shape, given))
-    results, _ = flatten(result)
+    results, made = flatten(result)
     wrong = next((each for each in results if not isinstance(each, Tensor)), None)
     if wrong is not None or not results:
         raise RunError(f"trace: the function must give tensors, it gave {type(wrong).__name__}")
-    return layer.finish(results)
+    return layer.finish(results), made
 
 
-__all__ = ["Error", "TraceWarning", "Tracer", "trace"]
+__all__ = ["Error", "TraceWarning", "Tracer", "record", "trace"]

@@ -248,6 +248,8 @@ def jacrev(function: Function, argnums: int = 0) -> Function:
     """The Jacobian, of shape outputs + inputs, row by row by reverse differentiation: as torch.func.jacrev."""
     @wraps(function)
     def transformed(*args: Any) -> Any:
+        args = tuple([tensors(arg) for arg in args])
+
         def of_one(value: Any) -> Any:
             return function(*[value if place == argnums % len(args) else arg for place, arg in enumerate(args)])
 
@@ -271,7 +273,8 @@ def jacfwd(function: Function, argnums: int = 0) -> Function:
     """The Jacobian, of shape outputs + inputs, column by column by forward differentiation: as torch.func.jacfwd."""
     @wraps(function)
     def transformed(*args: Any) -> Any:
-        given = tensors(args[argnums])
+        args = tuple([tensors(arg) for arg in args])
+        given = args[argnums]
         if not isinstance(given, Tensor):
             raise RunError("jacfwd: the argument must be one tensor")
 
