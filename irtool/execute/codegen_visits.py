@@ -38,7 +38,8 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
         plan = plan_for(node)
         if plan is not None:
             schema = plan.overload.schema
-            fresh = plan.overload.fresh and plan.overload.mode == "plain" and not any("[]" in each.type.text for each in schema.returns)
+            types = [*[each.type for each in schema.returns], *[value.type for value in node.outputs]]      # AutogradAdd takes lists, too
+            fresh = plan.overload.fresh and plan.overload.mode == "plain" and not any("[]" in type.text for type in types)
             if len(node.outputs) == 1:
                 shortcut = SHORTCUTS.get(schema.name)
                 if shortcut is not None and plan.plain:

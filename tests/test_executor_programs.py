@@ -1,0 +1,62 @@
+"""Whole programs through the executor: loops, lists, branches and writes; whatever the way, gradients are those of irtool.vjp."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_gradient_loops import PROGRAMS, graph_of, leaves, same, values_of
+
+import irtool
+from irtool.execute.executor import Executor
+from irtool.execute.plans import Options
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Graph
+
+WAYS = {"whole": Options(), "groups": Options(whole=False), "fallback": Options(optimize=False)}
+UNLIKE_TORCH = ("written into", "modified by an inplace", "shares its memory", "writes into its operand")
+"""Why node by node some writes are refused."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, way: str) -> None:
+    source, words = PROGRAMS[name]
+    compare(graph_of(source), values_of(words), way)
+
+
+def compare(graph: Graph, values: list[Any], way: str) -> None:
+    """Outputs and gradients of one program, twice: the second time everything is compiled."""
+    wrt = [index for index, value in enumerate(values) if not isinstance(value, int)]
+    outputs = leaves(irtool.run(graph, values))
+    rng = np.random.default_rng(2)
+    cotangents = [rng.standard_normal(np.shape(output)) for output in outputs]
+    expected = leaves(irtool.vjp(graph, values, cotangents, wrt))
+    run = Executor(graph, WAYS[way])
+    for _ in range(2):
+        for mine, its in zip(leaves(run(*values)), outputs, strict=True):
+            assert np.array_equal(mine, its)
+        try:
+            found = leaves(run.vjp(values, cotangents, wrt))
+        except (RunError, UnsupportedError) as error:
+            assert way == "fallback" and any(reason in str(error) for reason in UNLIKE_TORCH), str(error)
+            return
+        for mine, its in zip(found, expected, strict=True):
+            assert same(mine, its)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_gradient_that_is_not_there_is_none_to_the_formula(way: str) -> None:
+    """Of three results only one has a gradient, and the formula asks which, in a branch on sizes only the run knows."""
+    graph = irtool.parse("""graph(%a : Tensor):
+  %1 : bool = prim::Constant[value=0]()
+  %2 : NoneType = prim::Constant()
+  %u : Tensor, %s : Tensor, %v : Tensor = aten::linalg_svd(%a, %1, %2)
+  return (%s)
+""").graph()
+    run = Executor(graph, WAYS[way])
+    for shape in ((3, 3), (2, 4), (4, 2), (0, 5, 0)):
+        a = np.random.default_rng(0).standard_normal(shape)
+        (s,) = run(a)
+        (found,) = run.vjp([a], [np.ones_like(s)], [0])
+        np.testing.assert_allclose(found, irtool.vjp(graph, [a], [np.ones_like(s)], [0])[0], atol=1e-12)
