@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen_copies import needless_copies
-from irtool.execute.codegen_lower import NotLowered, Observed, lower
+from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
+from irtool.execute.codegen_lower import Lowering, NotLowered, Observed, lower
 from irtool.execute.codegen_numbers import ROOM
 from irtool.execute.codegen_program import Known, Program
 from irtool.execute.codegen_siblings import join_siblings
 from irtool.execute.codegen_source import Changed, Source
-from irtool.execute.codegen_trace import Meta, fresh_meta, meta_of
+from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
 from irtool.execute.memory import MemoryPlan, MemoryReport, Workspace
 from irtool.execute.slots import SlotProgram
@@ -69,7 +70,7 @@ class Variant:
     """A plan for inputs of one kind: their dtypes, shapes and strides."""
 
     __slots__ = ("graph", "facts", "fusion", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program", "source",
-                 "memory", "is_interpreted", "nodes", "filename", "lock")
+                 "memory", "is_interpreted", "is_grouped", "nodes", "filename", "lock")
 
     def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int]) -> None:
         self.graph = graph
@@ -85,14 +86,24 @@ class Variant:
         self.source = ""
         self.memory: MemoryReport | None = None
         self.is_interpreted = False
+        self.is_grouped = False
         self.nodes: list[Node | None] = []
         self.filename = ""
         self.lock = Lock()
 
+    def program_of_groups(self) -> Program:
+        """The program, with groups of pointwise operators where that pays. Raises NotLowered."""
+        lowering = Lowering(self.graph, self.observed, self.fusion, ())
+        program = lowering.run(self.facts)
+        if self.is_grouped or not is_worth_fusing(program, self.fusion[0]):
+            return program
+        self.is_grouped, self.graph = True, fused_graph(self.graph, lowering.env)
+        return lower(self.graph, self.facts, None, self.fusion)
+
     def lowered(self, thorough: bool) -> tuple[Program, MemoryPlan]:
         """The program and its memory; when thorough, without needless copies and calls. Raises NotLowered."""
         try:
-            program = lower(self.graph, self.facts, self.observed, self.fusion)
+            program = self.program_of_groups()
             without = needless_copies(program) if thorough else ()
             if without:
                 program = lower(self.graph, self.facts, self.observed, self.fusion, without)

@@ -22,11 +22,13 @@ from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.recorded import Recorded
+from irtool.execute.together import is_simple, together_of
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
 from irtool.ops.arrays import seeded
+from irtool.ops.tensor import Tensor
 from irtool.values import accept, delivered
 
 
@@ -82,7 +84,13 @@ class Executor:
 
         The caller's arrays are never modified; outputs may be views of inputs where torch gives views. Raises RunError for wrong inputs
         and for what torch would raise, UnsupportedError for an operator that is not there yet.
+
+        For `irtool.Tensor`s it gives Tensors; inside `irtool.trace` the graph goes into the trace.
         """
+        if any(isinstance(value, Tensor) for each in inputs for value in (each if isinstance(each, list | tuple) else (each,))):
+            from irtool.execute.tracing import run_on_tensors
+
+            return run_on_tensors(self, inputs, seed)
         return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
@@ -90,7 +98,33 @@ class Executor:
 
         cotangents: one per output, tensors in tuples and lists counted one by one; None: the output takes no part.
         """
+        if self.options.optimize and not self.writes:
+            values = self.accepted(inputs)
+            found = self._together(values, cotangents, wrt)
+            if found is not None:
+                return found
         return self.record(inputs, wrt, seed=seed).backward(cotangents)
+
+    def _together(self, values: list[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any] | None:
+        """Gradients by one run of f and df as one graph; None where it takes the tape."""
+        if not is_simple(values, wrt):
+            return None
+        flags = [index in wrt for index in range(len(values))]
+        with self._lock:
+            plan = self.plans.get(self.spec_maker.make(values, flags))
+        if plan is None or not plan.differentiables:        # the first time the tape finds out
+            return None
+        if plan.together is None:
+            plan.together = together_of(self, plan) or False
+        if not plan.together:
+            return None
+        found = plan.together.run(values, cotangents, wrt)
+        if found is None:
+            plan.together = False
+            return None
+        for name in ("graph_executor_invocations", "execution_plan_cache_hit") * 2:     # as f and df, one by one, would count
+            self.counters.count(name)
+        return found
 
     def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:
         """Run forwards and remember what gradients of the inputs named by `wrt` will need: `.outputs`, `.backward(cotangents)`."""
@@ -144,10 +178,7 @@ class Executor:
         """The plan for these values, where those whose flag is set need gradients."""
         self.counters.count("graph_executor_invocations")
         if not self.options.optimize:
-            with self._lock:
-                if self.fallback is None:
-                    self.fallback = fallback_plan(self)
-                return self.fallback
+            return self.fallback_plan()
         spec = self.spec_maker.make(values, flags)
         with self._lock:
             plan = self.plans.get(spec)
@@ -155,6 +186,13 @@ class Executor:
             if plan is None:
                 plan = self.plans[spec] = make_plan(self, spec, values, flags)
             return plan
+
+    def fallback_plan(self) -> ExecutionPlan:
+        """The plan that fits every input, made if need be."""
+        with self._lock:
+            if self.fallback is None:
+                self.fallback = fallback_plan(self)
+            return self.fallback
 
     def nested(self, graph: Graph) -> Executor:
         """An executor for a graph of gradients that this one made; it counts together with this one."""

@@ -100,23 +100,27 @@ class Fused:
 class Bound:
     """A group whose operands and result have the same dtypes, shapes and strides in every call: what is looked up, is looked up once."""
 
-    __slots__ = ("group", "quick")
+    __slots__ = ("group", "make", "quick")
     __name__ = "group"      # in the source of plans
 
-    def __init__(self, group: Fused) -> None:
+    def __init__(self, group: Fused, make: Callable[[], Array]) -> None:
         self.group = group
+        self.make = make        # a new array for the result
         self.quick: Quick | None = None
 
-    def __call__(self, *operands: Any, out: Array) -> None:
-        """As `Fused.into`; `out` may also be an operand of its shape and strides."""
+    def __call__(self, *operands: Any, out: Array | None = None) -> Array:
+        """The result, in `out` or else new. `out` may also be an operand of its shape and strides."""
+        if out is None:
+            out = self.make()
         quick = self.quick
         if quick is not None:
             quick.function(quick.extents, quick.strides, *[operands[i] for i in quick.places], out)
-            return
+            return out
         self.group.into(*operands, out=out)
         way = self.group.way(operands)
         if way is not None:
             self.quick = way.quick(operands, [out])
+        return out
 
 
 class BoundToMany:

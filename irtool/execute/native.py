@@ -43,6 +43,7 @@ LIBRARY = {"exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2":
 SCALAR_ONLY = frozenset(("fmod",))
 """Without a vector version."""
 ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "negative": "-{0}", "square": "{0} * {0}",
+              "conjugate": "{0}", "positive": "{0}",
               "maximum": "{0} >= {1} || {0} != {0} ? {0} : {1}", "minimum": "{0} <= {1} || {0} != {0} ? {0} : {1}"}
 """Of floats and whole numbers."""
 OF_FLOATS = {"divide": "{0} / {1}", "reciprocal": "1 / {0}", "fmax": "{0} >= {1} || {1} != {1} ? {0} : {1}",

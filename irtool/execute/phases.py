@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
+from irtool.execute.schedule import sums_early
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.graph import PARAM, Graph
 from irtool.ir.rewrite import clone_graph
@@ -58,7 +59,6 @@ WITHOUT_GRADIENTS: Steps = (
     ("decompose-ops", "the parts of a fused product go into other groups"),
     ("batch-mm", "many small products as one"),
     ("dce", "nothing dead is run"),
-    ("fuse", "pointwise operators run in one go, where that pays"),
 )
 
 Custom = Callable[[Graph], bool]
@@ -144,6 +144,8 @@ class Phases:
             graph.forget_names()
             function(graph)
             self.tell(getattr(function, "__name__", "custom"), graph)
+        if sums_early(graph):
+            self.tell("sums-early", graph)
         self.run(graph, WITHOUT_GRADIENTS)
 
     def fallback(self, graph: Graph) -> Graph:

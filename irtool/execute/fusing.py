@@ -1,0 +1,66 @@
+"""Fusing the pointwise operators of a graph once the shapes of everything are known: what pays depends on them.
+
+Groups are made (`irtool.passes.fuse`) where some result is large, or where every group is to run as a native loop. Sums to a size that a
+tensor already has, of which gradients are full, would stand between operators; so they go first.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irtool.execute.codegen_lower import WORTH_FUSING
+from irtool.execute.codegen_program import Call, Group, Item, Known, Program, Variable
+from irtool.execute.memory import every
+from irtool.execute.schedule import sums_early
+from irtool.ir.builder import Builder
+from irtool.ir.effects import node_may_write
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.rewrite import clone_block, replace_node
+from irtool.passes import BY_NAME
+from irtool.passes.fuse import is_pointwise
+
+SUMS_TO_SIZE = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size"))
+
+
+def is_worth_fusing(program: Program, native: bool | None) -> bool:
+    """Is there a large result, or are all groups to be loops in C?"""
+    calls = [each for each in every(program.body) if isinstance(each, Call) and each.way == "ufunc"]
+    if native:
+        return len(calls) > 1
+    return any(each.out.meta is not None and each.out.meta.nbytes >= WORTH_FUSING for each in calls)
+
+
+def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
+    """A copy with groups. env: what is known of the graph's values."""
+    copy = Graph(graph.dialect, graph.name)
+    copy.source = graph.source
+    mapping: dict[Value, Value] = {value: copy.block.add_input(value.name, value.type) for value in graph.inputs}
+    clone_block(graph.block, copy.block, mapping)
+    if not any(node_may_write(node) for node in copy.walk()):
+        back = {new: env.get(old) for old, new in mapping.items()}
+        for node in reversed(list(copy.walk())):        # one may be read by another
+            size = numbers_of(back.get(node.output)) if node.kind == "aten::size" and len(node.inputs) == 1 else []
+            if size:
+                replace_node(node, [Builder(copy).before(node).constant(size, node.output.type)])
+            elif node.kind in SUMS_TO_SIZE and keeps_its_size(node, back) and all(is_pointwise(user) for user, _ in node.output.uses):
+                replace_node(node, [node.inputs[0]])
+        BY_NAME["dce"].function(copy)
+        sums_early(copy)
+    BY_NAME["fuse"].function(copy)
+    return copy
+
+
+def numbers_of(item: Item | None) -> list[int]:
+    """The numbers of a list that are all known; none where they are not."""
+    if isinstance(item, Group) and all(isinstance(each, Known) and type(each.value) is int for each in item.items):
+        return [each.value for each in item.items if isinstance(each, Known)]
+    return []
+
+
+def keeps_its_size(node: Node, known: Mapping[Value, Item | None]) -> bool:
+    """Does a sum to a size have nothing to sum?"""
+    before, after = known.get(node.inputs[0]), known.get(node.output)
+    return (isinstance(before, Variable) and isinstance(after, Variable) and before.meta is not None and after.meta is not None
+            and before.meta.shape == after.meta.shape)
+
+
+__all__ = ["fused_graph", "is_worth_fusing"]

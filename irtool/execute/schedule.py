@@ -1,0 +1,51 @@
+"""The order of a graph's nodes, where it is free: sums come as soon as there is what they add.
+
+Gradients are summed where differentiation has come to an operand's first use, long after the parts were made; until then all parts are
+kept. Right behind its later operand, a sum lets go of one array or two before the next is made.
+"""
+from __future__ import annotations
+
+from irtool.ir.effects import node_may_write
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.types import TensorType
+
+SUMS = frozenset(("aten::add", "prim::AutogradAdd"))
+
+
+def sums_early(graph: Graph) -> bool:
+    """Move each sum of two tensors, one of which nobody else reads, right behind the later of the two. Not where memory is written."""
+    if any(node_may_write(node) for node in graph.walk()):
+        return False
+    return _in_block(graph.block)
+
+
+def _in_block(block: Block) -> bool:
+    changed = False
+    turn: dict[Node, tuple[int, int]] = {}      # the order that is made: a place of the old order, and how many moved there before
+    last: dict[int, Node] = {}                  # by place of the old order: what stands there last
+    for number, node in enumerate(list(block)):
+        for inner in node.blocks:
+            changed = _in_block(inner) or changed
+        turn[node], last[number] = (number, 0), node
+        if not is_sum(node) or not any(len(value.uses) == 1 and value.node in turn for value in node.inputs[:2]):
+            continue
+        place = max(turn[value.node] for value in node.inputs if value.node in turn)[0]
+        if place < number - 1:
+            node.move_before(last[place].next)
+            del last[number]
+            turn[node], last[place] = (place, turn[last[place]][1] + 1), node
+            changed = True
+    return changed
+
+
+def is_sum(node: Node) -> bool:
+    """A sum of two tensors."""
+    return node.kind in SUMS and len(node.inputs) >= 2 and len(node.outputs) == 1 and all(map(is_tensor, node.inputs[:2]))
+
+
+def is_tensor(value: Value) -> bool:
+    """Is it a tensor?"""
+    return isinstance(value.type, TensorType)
+
+
+__all__ = ["sums_early"]
