@@ -397,13 +397,13 @@ class ElementwiseKernel:
         self.operation = operation
         self.name = name
         self.preamble = preamble
+        self.function: Any = None
         self.made.append(self)
 
-    def source(self) -> str:
+    def source(self, name: str = "kernel") -> str:
         """A loop over the elements."""
         every = [*self.inputs, *self.outputs]
-        lines = ["#include <cmath>", "using namespace std;", *TYPEDEFS, self.preamble,
-                 'extern "C" void kernel(long long n, char **base) {', "    for (long long i = 0; i < n; i++) {"]
+        lines = [self.preamble, f'extern "C" void {name}(long long n, char **base) {{', "    for (long long i = 0; i < n; i++) {"]
         for place, (kind, name) in enumerate(every):
             reference = "&" if place >= len(self.inputs) else ""
             constant = "" if reference else "const "
@@ -420,7 +420,9 @@ class ElementwiseKernel:
         whole = [np.ascontiguousarray(np.broadcast_to(each, shape)) for each in given[:len(self.inputs)]]
         found = [np.empty(shape, kind) for kind, _ in self.outputs]
         arrays = (*whole, *found)
-        compiled(self.source())(ctypes.c_longlong(int(np.prod(shape))), (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays]))
+        if self.function is None:
+            compile_all([self])
+        self.function(ctypes.c_longlong(int(np.prod(shape))), (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays]))
         for place, out in enumerate(outputs):
             out[...] = found[place]
         results = list(args[len(self.inputs):]) or [ndarray(each) for each in found]
@@ -429,12 +431,26 @@ class ElementwiseKernel:
 
 C_NAMES = {"float32": "float", "float64": "double", "bool": "bool", "int64": "long long", "int32": "int", "uint8": "unsigned char",
            "int8": "signed char", "int16": "short"}
-TYPEDEFS: list[str] = ["static float rsqrtf(float x) { return 1 / sqrtf(x); }"]
+HEADER = """#include <cmath>
+#include <cstring>
+using namespace std;
+static float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
+static double __longlong_as_double(long long x) { double y; memcpy(&y, &x, 8); return y; }
+"""
+"""What CUDA has, and C++ has not."""
 
 
 def compiler() -> str | None:
     """A C++ compiler."""
     return shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+
+
+def compile_all(kernels: list[ElementwiseKernel]) -> None:
+    """Give the kernels their functions, compiled in one go."""
+    library = compiled(HEADER + "\n".join(each.source(f"kernel{i}") for i, each in enumerate(kernels)))
+    for i, each in enumerate(kernels):
+        each.function = getattr(library, f"kernel{i}")
+        each.function.restype = None
 
 
 @cache
@@ -446,9 +462,7 @@ def compiled(source: str) -> Any:
                    str(place.with_suffix(".so"))]
         done = subprocess.run(command, capture_output=True, check=False, text=True)
         assert not done.returncode, done.stderr + source
-        found = ctypes.CDLL(str(place.with_suffix(".so"))).kernel
-    found.restype = None
-    return found
+        return ctypes.CDLL(str(place.with_suffix(".so")))
 
 
 for _name, _parameters in API["ndarray"].items():

@@ -1,6 +1,7 @@
 """Everything runs on CuPy arrays: the operators' samples and facts, on a stand-in for CuPy that has what CuPy has, and no more."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -11,10 +12,17 @@ import pytest
 from op_facts import FACTS
 from side_by_side import difference
 
+import irtool
 from irtool import Error
-from irtool.ops import OPS
+from irtool.execute.device_executor import DeviceExecutor
+from irtool.execute.device_kernels import KernelGroup, literal, source
+from irtool.execute.device_plan import DevicePlan
+from irtool.execute.native import Untranslatable
+from irtool.execute.plans import Options
+from irtool.ops import OPS, device
 from irtool.ops.arrays import backend, code_of, seeded, using
 from irtool.ops.call import call_op, overload
+from irtool.ops.elementwise import NotPointwise, Symbol, flattened, program, symbolic
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +89,218 @@ def test_facts_are_the_same(title: str, name: str, args: Any, named: dict[str, A
     with using(backend("cupy")):
         found = outcome(lambda: back(call_op(name, moved(list(args)), **{key: moved(value) for key, value in given.items()})))
     assert difference(found, wanted) is None
+
+
+# -- graphs
+GROUP = """graph(%x : Float(*, *), %y : Float(*), %n : Long(*, *)):
+  %one : int = prim::Constant[value=1]()
+  %half : float = prim::Constant[value=0.1]()
+  %a : Float(*, *) = aten::mul(%x, %y)
+  %b : Float(*, *) = aten::tanh(%a)
+  %c : Float(*, *) = aten::add(%b, %half, %one)
+  %d : Float(*, *) = aten::relu(%c)
+  %e : Bool(*, *) = aten::gt(%d, %n)
+  %f : Float(*, *) = aten::where(%e, %d, %x)
+  %g : Float(*, *) = aten::sigmoid(%f)
+  %h : Float(*) = aten::exp(%y)
+  %i : Float(*) = aten::mul(%h, %h)
+  return (%g, %e, %i)
+"""
+needs_compiler = pytest.mark.skipif(fake_cupy.compiler() is None, reason="elementwise kernels are compiled for the processor")
+
+
+def group_inputs() -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal((3, 4)).astype(np.float32), rng.standard_normal(4).astype(np.float32), rng.integers(0, 2, (3, 4))]
+
+
+@needs_compiler
+def test_a_group_is_one_kernel() -> None:
+    graph = irtool.parse(GROUP).graph()
+    wanted = irtool.run(graph, group_inputs())
+    plan = DevicePlan(graph)
+    before = len(fake_cupy.ElementwiseKernel.made)
+    for _ in range(3):
+        assert difference(back(plan(group_inputs())), wanted) is None
+    assert len(fake_cupy.ElementwiseKernel.made) == before + 2      # one for each of two shapes, made once
+    chosen = [each for _, group in plan.groups for each in group.chosen.values()]
+    assert chosen == ["1 CuPy kernel(s), 11 steps", "1 CuPy kernel(s), 2 steps"]
+    assert "const float t1 = tanhf(t0);" in plan.source
+
+
+@needs_compiler
+def test_results_of_several_shapes_come_from_several_kernels() -> None:
+    graph = irtool.parse("""graph(%x : Float(*, *), %y : Float(*)):
+  %a : Float(*) = aten::exp(%y)
+  %b : Float(*, *) = aten::mul(%x, %a)
+  return (%b, %a, %y)
+""").graph()
+    group = KernelGroup(graph, fake_cupy.NAMESPACE)
+    x, y, _ = group_inputs()
+    assert difference(back(group([moved(x), moved(y)])), irtool.run(graph, [x, y])) is None
+    assert list(group.chosen.values()) == ["2 CuPy kernel(s), 2 steps"]
+
+
+def test_what_is_no_kernel_runs_operator_by_operator() -> None:
+    graph = irtool.parse("""graph(%x : ComplexDouble(*)):
+  %a : ComplexDouble(*) = aten::exp(%x)
+  %b : ComplexDouble(*) = aten::mul(%a, %a)
+  return (%b)
+""").graph()
+    group = KernelGroup(graph, fake_cupy.NAMESPACE)
+    x = np.array([1j, 2.0])
+    with using(backend("cupy")):
+        assert difference(back(group([moved(x)])), irtool.run(graph, [x], backend="numpy")) is None
+    assert list(group.chosen.values()) == ["operator by operator: dtype complex128"]
+
+
+@needs_compiler
+def test_the_executor_runs_on_the_device() -> None:
+    graph = irtool.parse(GROUP).graph()
+    wanted = irtool.run(graph, group_inputs())
+    executor = DeviceExecutor(graph, Options(backend="cupy"))
+    for _ in range(3):
+        assert difference(back(executor(*group_inputs())), wanted) is None
+    assert executor.stats["execution_plan_cache_hit"] == 2
+
+
+def test_the_source_of_a_kernel() -> None:
+    single, whole = np.dtype(np.float32), np.dtype(np.int64)
+    steps = program(irtool.parse(GROUP).graph(), [(single, False), (single, False), (whole, False)])
+    inputs, outputs, body, reads = source(steps, steps.outputs[:2])
+    assert (inputs, outputs, reads) == ("float32 x0, float32 x1, int64 x2", "float32 y0, bool y1", [0, 1, 2])
+    assert body == """\
+const float t0 = x0 * x1;
+const float t1 = tanhf(t0);
+const float t2 = t1 + (0.1f);
+const float t3 = t2 >= (0.0f) || t2 != t2 ? t2 : (0.0f);
+const float t4 = (float)x2;
+const bool t5 = t3 > t4;
+const float t6 = t5 ? t3 : x0;
+const float t7 = -t6;
+const float t8 = expf(t7);
+const float t9 = (1.0f) + t8;
+const float t10 = (1.0f) / t9;
+y0 = t10;
+y1 = t5;"""
+
+
+@pytest.mark.parametrize("value", ["0.1", "-0.0", "1e30", "nan", "inf", "-inf", "16777217.0"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_literals_are_exact(dtype: str, value: str) -> None:
+    number = np.dtype(dtype).type(value)
+    text = literal(number)
+    if np.isfinite(number):
+        assert np.dtype(dtype).type(float(text.strip("()f"))).tobytes() == number.tobytes()
+    else:
+        assert text.strip("(-)").startswith("__")
+    assert literal(np.int64(-2**63)) == "(-9223372036854775807LL - 1)"
+
+
+POINTWISE = sorted(name for family in ("pointwise", "pointwise_binary", "comparison", "activation", "bitwise")
+                   for name, op in OPS.items() if op.family == family and op.samples.get(name))
+
+
+@needs_compiler
+def test_kernels_of_pointwise_operators_compute_what_numpy_does() -> None:
+    """The operators that become steps, in the dtypes they are sampled in and in single precision: all of a family in one kernel."""
+    checked = 0
+    for dtype in (np.float64, np.float32):
+        for name in POINTWISE:
+            schema = next(text for text in OPS[name].schemas if text.partition("(")[0] == name)
+            for sample in OPS[name].samples[name]:
+                args = [a.astype(dtype) if isinstance(a, np.ndarray) and a.dtype == np.float64 else a for a in sample.arguments(schema)]
+                symbols = {id(a): Symbol(a.dtype, not a.ndim) for a in args if isinstance(a, np.ndarray)}
+                try:
+                    results = symbolic(overload(name), [symbols.get(id(a), a) for a in args])
+                    steps = flattened(list(symbols.values()), list(results))
+                    source(steps, steps.outputs)
+                except (NotPointwise, Untranslatable):
+                    continue
+                checked += 1
+                PROGRAMS.setdefault(name, []).append((steps, args))
+    assert checked > 150
+    kernels = [(name, *each) for name, found in PROGRAMS.items() for each in found]
+    compiled_together(kernels)
+
+
+PROGRAMS: dict[str, list[Any]] = {}
+
+
+def compiled_together(kernels: list[Any]) -> None:
+    """Compile the kernels as one, which is quicker, and run them."""
+    made = []
+    for number, (name, steps, args) in enumerate(kernels):
+        inputs, outputs, body, reads = source(steps, steps.outputs)
+        kernel = fake_cupy.ElementwiseKernel(inputs, outputs, body, f"kernel{number}")
+        arrays = list({id(a): a for a in args if isinstance(a, np.ndarray)}.values())
+        made.append((name, kernel, [fake_cupy.ndarray(arrays[i]) for i in reads], args))
+    fake_cupy.compile_all([kernel for _, kernel, _, _ in made])
+    for name, kernel, arrays, args in made:
+        wanted = overload(name)(list(args))
+        found = kernel(*arrays)
+        assert difference(back(found), wanted) is None, f"{name}\n{kernel.operation}"
+
+
+def test_gradients_are_the_same() -> None:
+    graph = irtool.parse(GROUP.replace("(%g, %e, %i)", "(%g, %i)")).graph()
+    x, y, n = group_inputs()
+    cotangents = [np.ones((3, 4), np.float32), np.ones(4, np.float32)]
+    wanted = irtool.compile(graph).vjp([x, y, n], cotangents, [0, 1])
+    for options in (Options(backend="cupy", optimize=False), Options(backend="cupy"))[0 if fake_cupy.compiler() else 1:]:
+        assert difference(back(DeviceExecutor(graph, options).vjp([x, y, n], cotangents, [0, 1])), wanted) is None
+    assert difference(back(irtool.vjp(graph, [moved(x), moved(y), moved(n)], [moved(each) for each in cotangents], [0, 1])), wanted) is None
+
+
+def test_arrays_of_either_kind_are_taken() -> None:
+    graph = irtool.parse("graph(%x : Float(*)):\n  %y : Float(*) = aten::neg(%x)\n  return (%y)\n").graph()
+    x = np.ones(3, np.float32)
+    assert type(irtool.run(graph, [x])[0]) is np.ndarray
+    assert type(irtool.run(graph, [x], backend="cupy")[0]) is fake_cupy.ndarray
+    assert type(irtool.run(graph, [moved(x)])[0]) is fake_cupy.ndarray
+    assert type(irtool.run(graph, [moved(x)], backend="numpy")[0]) is np.ndarray
+
+
+def test_a_graph_without_inputs_is_made_on_the_device() -> None:
+    text = """graph():
+  %size : int[] = prim::Constant[value=[2, 3]]()
+  %dtype : int = prim::Constant[value=6]()
+  %none : NoneType = prim::Constant()
+  %x : Tensor = aten::ones(%size, %dtype, %none, %none, %none)
+  %c : Float(1) = prim::Constant[value={2}]()
+  return (%x, %c)
+"""
+    found = irtool.run(irtool.parse(text).graph(), [], backend="cupy")
+    assert [each.tolist() for each in back(found)] == [[[1, 1, 1], [1, 1, 1]], [2]]
+
+
+def test_writes_do_not_reach_the_caller() -> None:
+    graph = irtool.parse("graph(%x : Float(*)):\n  %y : Float(*) = aten::relu_(%x)\n  return (%y)\n").graph()
+    x = moved(np.array([-1.0, 2.0], np.float32))
+    assert back(irtool.run(graph, [x])[0]).tolist() == [0, 2]
+    assert back(x).tolist() == [-1, 2]
+
+
+def test_what_is_refused_is_refused_with_torchs_words() -> None:
+    graph = irtool.parse("graph(%x : Float(*), %y : Float(*)):\n  %z : Float(*) = aten::mul(%x, %y)\n  return (%z)\n").graph()
+    inputs = [np.ones(2, np.float32), np.ones(3, np.float32)]
+    with pytest.raises(Error, match="must match the size of tensor b"):
+        irtool.run(graph, inputs, backend="cupy")
+    with pytest.raises(Error, match="must match the size of tensor b"):
+        DeviceExecutor(graph, Options(backend="cupy"))(*inputs)
+
+
+def test_without_cupy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(irtool.RunError, match=r"needs CuPy, .*pip install 'irtool\[cuda\]'"):
+        irtool.run(irtool.parse("graph():\n  return ()\n").graph(), [], backend="cupy")
+
+
+def test_without_a_gpu_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> int:
+        raise RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+
+    monkeypatch.setattr(fake_cupy.NAMESPACE.cuda.runtime, "getDeviceCount", none)
+    monkeypatch.setattr(device, "_made", {})
+    with pytest.raises(irtool.RunError, match="needs a GPU: cudaErrorNoDevice"):
+        backend("cupy")

@@ -283,3 +283,11 @@ def test_without_a_compiler_numpy_does_it(monkeypatch):
     inputs = arrays((5, 6))
     fused = Fused(graph, native=True)
     assert_same_bits(fused(inputs), run(graph, inputs))
+
+
+def test_a_group_computes_in_the_dtype_of_its_operands():
+    """A kernel that asks for its operands' common dtype itself is told, on symbols as on arrays."""
+    graph = irtool.parse("graph(%x : Double(*)):\n  %two : int = prim::Constant[value=2]()\n  %1 : Double(*) = aten::pow(%x, %two)\n"
+                         "  %2 : Double(*) = aten::neg(%1)\n  return (%2)\n").graph()
+    inputs = [np.linspace(0, 1, 11)]
+    assert_same_bits(Fused(graph)(inputs), run(graph, inputs))

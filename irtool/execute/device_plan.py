@@ -9,15 +9,19 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
 from irtool.execute.device_kernels import KernelGroup
 from irtool.interpret import Plan as BlockPlan
 from irtool.interpret import Walk, all_nodes, plan_block
 from irtool.ir.effects import node_may_write
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Block, Graph, Node
+from irtool.ir.rewrite import clone_graph
 from irtool.ops.arrays import backend as backend_called
 from irtool.ops.arrays import seeded, using
 from irtool.ops.call import call_node
+from irtool.passes import BY_NAME
 from irtool.values import accept, copied, delivered
 
 FUSION_GROUP = "prim::FusionGroup"
@@ -27,8 +31,10 @@ class DevicePlan:
     """A graph to be run often on CuPy arrays. Calls may come from several threads at once."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
         self.namespace = backend_called("cupy")
+        graph = self.graph = clone_graph(graph)
+        with using(np):
+            BY_NAME["fuse"].function(graph)
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
         self.kernels = {node: KernelGroup(node.graphs["Subgraph"], self.namespace.cupy) for node in nodes if node.kind == FUSION_GROUP}
@@ -53,13 +59,16 @@ class DevicePlan:
     def compile(self, spec: Sequence[Any]) -> None:
         """Kernels are made when they are first run."""
 
-    def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0) -> list[Any]:
-        """Run on arrays, which are moved to the device, and Python values; as `irtool.interpret.run`. Outputs stay on the device."""
+    def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
+        """Run on arrays, which are moved to the device, and Python values; as `irtool.interpret.run`. Outputs stay on the device.
+
+        accepted: the inputs have been through `irtool.values.accept` in this namespace.
+        """
         graph = self.graph
         if len(inputs) != len(graph.inputs):
             raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
         with using(self.namespace), seeded(seed) if seed is not None else nullcontext():
-            values = [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
+            values = list(inputs) if accepted else [accept(value, one) for value, one in zip(inputs, graph.inputs, strict=True)]
             if self.writes:
                 values = copied(values)
             walk = Walk(self.call, None, self.kernels)

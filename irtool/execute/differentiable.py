@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from irtool.execute.tape import Function, Variable, Version, edge_of
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import code_of
+from irtool.ops.arrays import code_of, current_namespace, here, is_array, namespace_of
 from irtool.script.reverse import Reverse
 
 if TYPE_CHECKING:
@@ -160,14 +158,14 @@ class Metadata(NamedTuple):
 
     def zeros(self) -> Any:
         """A gradient of zeros."""
-        return np.zeros(self.shape, self.dtype)
+        return current_namespace().zeros(self.shape, self.dtype)
 
     def fitted(self, gradient: Any, create_graph: bool) -> Any:
         """A gradient with this shape and dtype, as a Variable: what was broadcast is summed."""
         if gradient is None:
             return None
         if not isinstance(gradient, Variable):
-            gradient = Variable(np.asarray(gradient))
+            gradient = Variable(here(gradient))
         if gradient.data.shape != self.shape:
             gradient = small("sum_to")(gradient, list(self.shape), create_graph)
         if gradient.data.dtype != self.dtype:
@@ -181,7 +179,7 @@ class Metadata(NamedTuple):
 def metadata_of(value: Any) -> Metadata | None:
     """Shape and dtype of a tensor of floating-point or complex numbers; None for anything else."""
     data = value.data if isinstance(value, Variable) else value
-    if not isinstance(data, np.ndarray) or data.dtype.kind not in "fc":
+    if not is_array(data) or data.dtype.kind not in "fc":
         return None
     return Metadata(data.shape, data.dtype)
 
@@ -209,30 +207,35 @@ SMALL = {
 class Small:
     """One of these graphs, run with the operands as they are or on the tape."""
 
-    def __init__(self, text: str) -> None:
-        from irtool.execute.executor import Executor
+    def __init__(self, text: str, backend: str) -> None:
+        from irtool.execute.device_executor import new_executor
+        from irtool.execute.plans import Options
         from irtool.text.parser import parse
 
-        self.executor = Executor(parse(text).graph())
+        self.executor = new_executor(parse(text).graph(), Options(backend=backend))
 
     def __call__(self, *given: Any) -> Any:
         """One Variable, of operands and, last, whether it needs gradients in turn."""
         *operands, create_graph = given
         found = self.executor.run_on_tape(operands, create_graph)[0]
-        return found if isinstance(found, Variable) else Variable(np.asarray(found))
+        return found if isinstance(found, Variable) else Variable(here(found))
+
+
+def small(name: str) -> Small:
+    """One of SMALL, for arrays of the namespace of this run."""
+    return _small(name, current_namespace().__name__)
 
 
 @cache
-def small(name: str) -> Small:
-    """One of SMALL."""
-    return Small(SMALL[name])
+def _small(name: str, backend: str) -> Small:
+    return Small(SMALL[name], backend)
 
 
 def summed(a: Any, b: Any, create_graph: bool) -> Any:
     """The sum of two gradients."""
     if create_graph:
         return small("add")(a, b, True)
-    return Variable(np.add(a.data, b.data))
+    return Variable(namespace_of(a.data).add(a.data, b.data))
 
 
 class Versions:
@@ -245,7 +248,7 @@ class Versions:
 
     def of(self, array: Any) -> Version:
         """The version shared by all arrays in one piece of memory."""
-        while isinstance(array.base, np.ndarray):
+        while is_array(array.base):
             array = array.base
         found = self.known.get(id(array))
         if found is None:
@@ -258,7 +261,7 @@ def on_tape(value: Any, function: Function | None, place: Any, versions: Version
 
     What is not floating point has a place among the gradients, so that places do not shift, and no gradient.
     """
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         slot = place if isinstance(place, int) and value.dtype.kind in "fc" else None
         version = None if versions is None else versions.of(value)
         return Variable(value, None, 0, version) if function is None or slot is None else Variable(value, function, slot, version)

@@ -8,6 +8,7 @@ import numpy as np
 
 from irtool.interpret import Observer, run
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ops.arrays import is_array
 
 CASTS = frozenset(f"aten::{name}" for name in """
 to type_as _to_copy float double half bfloat16 real imag complex view_as_complex view_as_real polar abs angle
@@ -20,7 +21,7 @@ cumprod var std norm
 def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
     """May tensors of several floating dtypes meet in a run?"""
     kinds = {each.dtype.name for given in inputs for each in (given if isinstance(given, list | tuple) else [given])
-             if isinstance(each, np.ndarray | np.generic) and each.dtype.kind in "fcV"}
+             if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
     return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(node.kind in CASTS for node in graph.walk())
 
 
@@ -28,7 +29,7 @@ def observed_dtypes(graph: Graph, inputs: Sequence[Any]) -> dict[Value, str]:
     """The dtype of each tensor of a run, by value."""
     watcher = DtypeWatcher()
     for value, given in zip(graph.inputs, inputs, strict=True):
-        if isinstance(given, np.ndarray):
+        if is_array(given):
             watcher.found[value] = given.dtype.name
     run(graph, inputs, observer=watcher)
     return watcher.found
@@ -43,5 +44,5 @@ class DtypeWatcher(Observer):
     def after(self, node: Node, results: Sequence[Any]) -> None:
         """Note them."""
         for value, result in zip(node.outputs, results, strict=True):
-            if isinstance(result, np.ndarray):
+            if is_array(result):
                 self.found[value] = result.dtype.name

@@ -14,6 +14,7 @@ from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import TupleType
+from irtool.ops.arrays import here, namespace_for, namespace_of, using
 from irtool.passes.lower_tuples import lower_tuples
 from irtool.script.inlining import MUTATORS
 from irtool.script.reverse import Reverse, differentiate_graph
@@ -57,8 +58,9 @@ class Differentiated:
         """As `vjp`; random operators draw from a generator seeded with `seed`."""
         if len(inputs) != self.count:
             raise RunError(f"expected {self.count} inputs, got {len(inputs)}")
-        _, found = run_pair(self.pair, inputs, cotangents, seed)
-        return [fitted(found[index], inputs[index]) if index in found else None for index in self.wrt]
+        with using(namespace_for(inputs)):      # that of an array on a device, if there is one
+            _, found = run_pair(self.pair, inputs, cotangents, seed)
+            return [fitted(found[index], inputs[index]) if index in found else None for index in self.wrt]
 
 
 def prepared(graph: Graph) -> Graph:
@@ -132,14 +134,15 @@ def as_seed(cotangent: Any, output: Any) -> Any:
     if isinstance(output, list | tuple):
         if not isinstance(cotangent, list) or all(each is None for each in cotangent):
             return None
-        return [np.zeros_like(one) if each is None else as_seed(each, one) for each, one in zip(cotangent, output, strict=True)]
+        return [namespace_of(one).zeros_like(one) if each is None else as_seed(each, one)
+                for each, one in zip(cotangent, output, strict=True)]
     if cotangent is None:
         return None
-    array = np.asarray(cotangent)
-    shape = np.shape(output)
+    array = here(cotangent)
+    shape = here(output).shape
     if array.shape != shape:
         raise RunError(f"a cotangent has shape {array.shape}, its output {shape}")
-    return conjugate(array.astype(np.asarray(output).dtype, copy=False))
+    return conjugate(array.astype(here(output).dtype, copy=False))
 
 
 def fitted(gradient: Any, given: Any) -> Any:
@@ -147,13 +150,13 @@ def fitted(gradient: Any, given: Any) -> Any:
     if isinstance(given, list | tuple):
         pieces = gradient if isinstance(gradient, list | tuple) else [None] * len(given)
         return [fitted(piece, each) for piece, each in zip(pieces, given, strict=True)]
-    array = np.asarray(given)
+    array = here(given)
     dtype = array.dtype if array.dtype.kind in "fc" else np.dtype(np.float32) if array.dtype.name == "bfloat16" else None
     if dtype is None:
         return None
     if gradient is None:
-        return np.zeros(array.shape, dtype)
-    found = conjugate(np.asarray(gradient))
+        return namespace_of(array).zeros(array.shape, dtype)
+    found = conjugate(here(gradient))
     if found.dtype.kind == "c" and dtype.kind != "c":
         found = found.real
     if found.shape != array.shape:
@@ -170,7 +173,7 @@ def summed(gradient: Any, shape: tuple[int, ...]) -> Any:
     """A gradient summed to the shape that was broadcast."""
     extra = gradient.ndim - len(shape)
     if extra < 0:
-        return np.broadcast_to(gradient, shape)
+        return namespace_of(gradient).broadcast_to(gradient, shape)
     gradient = gradient.sum(axis=tuple(range(extra))) if extra else gradient
     axes = tuple(i for i, size in enumerate(shape) if size == 1 and gradient.shape[i] != 1)
     gradient = gradient.sum(axis=axes, keepdims=True) if axes else gradient

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from irtool.execute.argument_spec import ArgumentSpec
 from irtool.execute.codegen import compile_plan
+from irtool.execute.device_plan import DevicePlan
 from irtool.execute.differentiable import Differentiable, Versions, on_tape
 from irtool.execute.dtypes import may_mix, observed_dtypes
 from irtool.execute.gradients import is_construct
@@ -26,6 +29,7 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.types import TensorType
+from irtool.ops.arrays import using
 from irtool.passes import BY_NAME
 from irtool.script.reach import holds_tensors
 from irtool.script.reverse import Reverse, differentiate_graph
@@ -107,7 +111,8 @@ class ExecutionPlan:
         with self._lock:
             found = self._steps.get(key)
             if found is None:
-                found = self._steps[key] = self._make_step(functional(node) if without_its_write else node, flags)
+                with using(np):     # what passes compute, they compute on the host
+                    found = self._steps[key] = self._make_step(functional(node) if without_its_write else node, flags)
             return found
 
     def _make_step(self, node: Node, flags: tuple[bool, ...]) -> Step:
@@ -157,16 +162,21 @@ def writes(graph: Graph) -> bool:
 class Code:
     """Runs a graph: compiled, or interpreted where nothing is optimised. Random numbers come from the generator in use."""
 
-    __slots__ = ("graph", "plan")
+    __slots__ = ("graph", "plan", "backend")
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph = graph
-        self.plan = compile_plan(graph, backend=options.backend, native=options.native,
-                                 threads=options.threads) if options.optimize else None
+        self.backend = None if options.backend == "numpy" else options.backend
+        self.plan: Any = None       # a Plan or a DevicePlan
+        if options.optimize:
+            self.plan = DevicePlan(graph) if self.backend else compile_plan(graph, native=options.native, threads=options.threads)
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """The outputs. Operands are copied first where the graph writes."""
-        return interpret(self.graph, values, seed=None) if self.plan is None else self.plan(values, seed=None, accepted=True)
+        if self.plan is None:
+            return interpret(self.graph, values, seed=None, backend=self.backend)
+        found: list[Any] = self.plan(values, seed=None, accepted=True)
+        return found
 
 
 # -- plans

@@ -10,7 +10,7 @@ from irtool.execute.differentiable import detached, needs_gradient, summed
 from irtool.execute.gradients import as_seed, distributed, fitted
 from irtool.execute.tape import Hook, Leaf, PostHook, Variable, backward
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import seeded
+from irtool.ops.arrays import current_namespace, is_array, seeded, using
 from irtool.values import copied
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Recorded:
     """What came out of a run, `outputs`, and the way back."""
 
-    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed")
+    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace")
 
     def __init__(self, inputs: Sequence[Any], leaves: Sequence[Any], wrt: Sequence[int], results: list[Any], outputs: list[Any],
                  seed: int) -> None:
@@ -30,6 +30,7 @@ class Recorded:
         self.results = results      # outputs on the tape
         self.outputs = outputs
         self.seed = seed
+        self.namespace = current_namespace()
 
     @staticmethod
     def of(executor: Executor, inputs: Sequence[Any], wrt: Sequence[int], seed: int) -> Recorded:
@@ -68,11 +69,17 @@ class Recorded:
 
         cotangents: one per output, tensors in tuples and lists counted one by one; None: takes no part.
         """
+        if self.namespace is not current_namespace():
+            with using(self.namespace):
+                return self.backward(cotangents)
         found = self._walk_back(cotangents, False)
         return [self._fitted(leaf, self.inputs[index], found) for leaf, index in zip(self.leaves, self.wrt, strict=True)]
 
     def backward_recorded(self, cotangents: Sequence[Any]) -> Recorded:
         """As `backward`, on the tape in turn: its `outputs` are the gradients, and its `backward` gives those of the same inputs."""
+        if self.namespace is not current_namespace():
+            with using(self.namespace):
+                return self.backward_recorded(cotangents)
         found = self._walk_back(cotangents, True)
         results = [found_for(leaf, found) for leaf in self.leaves]
         outputs = [self._fitted(leaf, self.inputs[index], found) for leaf, index in zip(self.leaves, self.wrt, strict=True)]
@@ -103,7 +110,7 @@ class Recorded:
 
 def leaf_of(value: Any) -> Any:
     """An input on the tape: tensors of floating-point or complex numbers want gradients, in lists and tuples too."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+    if is_array(value) and value.dtype.kind in "fc":
         return Variable(value, Leaf(value))
     if isinstance(value, list):
         return [leaf_of(each) for each in value]
@@ -134,7 +141,7 @@ def rooted(result: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
 
 def only(value: Any) -> Variable:
     """The tensor, to hang a hook on. Raises RunError for anything else."""
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         return Variable(value)
     if not isinstance(value, Variable):
         raise RunError(f"hooks are for tensors, not for {type(value).__name__}")

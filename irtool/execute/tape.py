@@ -11,9 +11,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-import numpy as np
-
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import here
 
 Hook = Callable[[Any], Any]
 """Is given a gradient (an array, or None); what it gives, unless that is None, takes its place."""
@@ -206,4 +205,4 @@ def _plain(gradient: Any) -> Any:
 
 
 def _variable(gradient: Any) -> Any:
-    return gradient if gradient is None or isinstance(gradient, Variable) else Variable(np.asarray(gradient))
+    return gradient if gradient is None or isinstance(gradient, Variable) else Variable(here(gradient))

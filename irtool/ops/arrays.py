@@ -96,6 +96,15 @@ def on_host(x: Any) -> Array:
     return found
 
 
+def here(x: Any) -> Array:
+    """An array of the namespace of this run: moved where it lies elsewhere, made of numbers where it is none."""
+    namespace = _namespace.get()
+    if namespace is np or isinstance(x, array_types) and not isinstance(x, np.ndarray):
+        return on_host(x) if namespace is np else x
+    made: Array = namespace.asarray(x)
+    return made
+
+
 def share_memory(a: Any, b: Any) -> bool:
     """May two arrays of one namespace share memory? Bounds are compared."""
     return type(a) is type(b) and bool(namespace_of(a).may_share_memory(a, b))

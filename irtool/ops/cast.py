@@ -5,7 +5,7 @@ import math
 import warnings
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, title
+from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, current_namespace, title
 from irtool.ops.op import OpTable
 
 table = OpTable("cast")
@@ -15,8 +15,8 @@ CONTIGUOUS, PRESERVE, CHANNELS_LAST, CHANNELS_LAST_3D = range(4)
 
 
 def check_device(device):
-    """There is only the CPU here."""
-    if device is not None and not str(device).startswith("cpu"):
+    """There is only the CPU here; in a run on CuPy arrays, only the GPU they are on, and "cpu" means that too."""
+    if device is not None and not str(device).startswith(("cpu",) if current_namespace().__name__ == "numpy" else ("cpu", "cuda")):
         raise UnsupportedError(f"device {device} is not supported")
 
 

@@ -66,6 +66,8 @@ def result_type(args: Iterable[Any]) -> DType:
             continue
         elif is_array(arg):
             place, dtype = (0 if arg.ndim else 1), arg.dtype
+        elif hasattr(arg, "is_number"):     # stands for an array (`irtool.ops.elementwise`)
+            place, dtype = (1 if arg.is_number else 0), arg.dtype
         else:
             place, dtype = 2, number_dtype(arg)
         old = groups[place]
