@@ -5,7 +5,7 @@ it is noted on the same tape and can be differentiated again. No zeros are ever 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irtool.dispatch.logger import Print, label, line
@@ -14,7 +14,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
 
-Propagate = Callable[[list[Any], Callable[..., Any]], Sequence[Any]]
+NUMBERS = frozenset((int, float, bool))
 PreHook = Callable[[str, list[Any]], Sequence[Any] | None]
 """Sees an operation's name and the gradients of its results before they go through it; may give others."""
 PostHook = Callable[[str, Sequence[Any], list[Any]], Sequence[Any] | None]
@@ -32,15 +32,35 @@ class Variable:
 
 
 class Entry:
-    """One operation: its operands and results in their boxes as they were then, and what goes back through it."""
+    """One operation: its operands and results in their boxes as they were then, and what is kept for going back through it."""
 
-    __slots__ = ("name", "args", "results", "propagate")
+    __slots__ = ("tape", "name", "args", "results", "saved")
 
-    def __init__(self, name: str, args: list[Any], results: list[Any], propagate: Propagate) -> None:
+    def __init__(self, tape: Autograd, name: str, args: list[Any], results: list[Any], saved: Any = None) -> None:
+        self.tape = tape
         self.name = name
         self.args = args
         self.results = results
-        self.propagate = propagate      # gradients of the results, and where to do operations -> one gradient per operand
+        self.saved = saved
+
+    def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+        """One gradient per operand, of gradients of the results; operations are done by `apply`."""
+        tape = self.tape
+        if apply == tape.apply:
+            return tape.rules.backward(self.name, self.args, self.results, self.saved, grads, apply, again=True)    # type: ignore[no-any-return]
+        opened = [tape.opened(arg) for arg in self.args]
+        results = [tape.opened(each) for each in self.results]
+        return tape.rules.backward(self.name, opened, results, self.saved, grads, apply)    # type: ignore[no-any-return]
+
+
+class CustomEntry(Entry):
+    """One function with a gradient of its own; `saved` is what goes back through it."""
+
+    __slots__ = ()
+
+    def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+        """What the function's own backward makes of the gradients."""
+        return self.saved(grads, apply)     # type: ignore[no-any-return]
 
 
 class Autograd(Layer):
@@ -51,12 +71,58 @@ class Autograd(Layer):
         self.create_graph = create_graph
         self.write = write
         self.tape: list[Entry] = []
+        self.is_quick = self.rules.is_library and write is None
         self.pre_hooks: list[PreHook] = []
         self.post_hooks: list[PostHook] = []
 
     def variable(self, value: Any) -> Any:
         """A tensor of the layer below (or tensors, in lists and tuples) as one whose gradient can be asked for."""
         return map_tensors(lambda each: Boxed(self, each, Variable()), value)
+
+    def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Do `aten::add`; what was done before with such operands is noted without asking the rules again."""
+        if named or not self.is_quick:
+            return super().call(kind, args, named)
+        key: list[Any] = [kind]
+        inner: list[Any] = []
+        taken: list[Any] = []
+        for arg in args:
+            each = arg
+            if arg.__class__ is Boxed and arg.layer is self:
+                each = arg.value
+                taken.append(Boxed(self, each, arg.data))
+            else:
+                taken.append(arg)
+            inner.append(each)
+            if each.__class__ is Tensor:
+                key.append((each is not arg, each.array.ndim == 0))
+            elif each.__class__ in NUMBERS:
+                key.append(each.__class__)
+            else:
+                return super().call(kind, args, named)
+        place = tuple(key)
+        if place not in _simple:
+            _simple[place] = self.simple(kind, args)
+        found = _simple[place]
+        if found is None:
+            return super().call(kind, args, named)
+        name, rest = found
+        result = self.below.call(kind, inner, named)
+        if result.__class__ is not Tensor or result.array.dtype.kind not in "fc":
+            return result if result.__class__ is Tensor else super().call(kind, args, named)
+        variable = Variable(len(self.tape))
+        taken += rest
+        self.tape.append(Entry(self, name, taken, [Boxed(self, result, variable)]))
+        return Boxed(self, result, variable)
+
+    def simple(self, kind: str, args: Sequence[Any]) -> tuple[str, list[Any]] | None:
+        """The overload, and arguments behind those given, of an operator that needs no more than operands and result for its gradient."""
+        name, values = self.rules.choose(kind, args, {})
+        if not any(self.owns(arg) for arg in args) or any(a is not b for a, b in zip(args, values, strict=False)):
+            return None
+        if self.rules.without_write(name) is not None or not self.rules.needs_little(name):
+            return None
+        return name, values[len(args):]
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation below, and note it if it has one of this tape's tensors among its operands."""
@@ -73,17 +139,7 @@ class Autograd(Layer):
         if not rules.is_differentiable(name):
             return self.below.apply(name, inner)
         result, saved = rules.forward(name, inner, self.below.apply)
-        taken = [map_tensors(self.snapshot, arg) for arg in args]
-
-        def propagate(grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-            if apply == self.apply:
-                found: Sequence[Any] = rules.backward(name, taken, entry.results, saved, grads, apply, again=True)
-            else:
-                opened = [self.opened(arg) for arg in taken]
-                found = rules.backward(name, opened, [self.opened(each) for each in entry.results], saved, grads, apply)
-            return found
-
-        entry = Entry(name, taken, [], propagate)
+        entry = Entry(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], saved)
         boxed = self.note(entry, result)
         if self.write is not None:
             self.write(line(self, boxed, rules.spelled(name, args, label, is_tape=True)))
@@ -132,7 +188,7 @@ class Autograd(Layer):
             found = [zeros_of(each) if one is None and self.owns(each) else one for one, each in zip(found, taken, strict=True)]
             return found if apply == self.apply else [self.opened(each) for each in found]
 
-        entry = Entry("custom_vjp", taken, [], propagate)
+        entry = CustomEntry(self, "custom_vjp", taken, [], propagate)
         boxed = self.note(entry, output)
         if self.write is not None:
             self.write(line(self, boxed, f"custom_vjp({', '.join([forward.__name__, backward.__name__, *map(label, args)])})"))
@@ -218,6 +274,10 @@ class Autograd(Layer):
                 found = grads[id(value.data)] = found if replaced is None else replaced
         value.data.hooks = hooks if found is None else []
         return found
+
+
+_simple: dict[Any, tuple[str, list[Any]] | None] = {}
+"""What was found out about calls, by operator and what its operands are."""
 
 
 def zeros_of(tensor: Any) -> Any:

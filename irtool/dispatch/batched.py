@@ -5,7 +5,7 @@ an operator does with hidden dimensions is a rule (`irtool.dispatch.batching`), 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irtool.dispatch.stack import Boxed, DispatchError, Layer, map_tensors, pushed, tensors_in
@@ -15,6 +15,9 @@ from irtool.ir.schema import Schema
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
 
+NUMBERS = frozenset((int, float, bool))
+_simple: dict[Any, bool] = {}
+"""What was found out about calls, by operator and what its operands are."""
 RANDOMNESS = ("error", "same", "different")
 
 
@@ -42,6 +45,35 @@ class Batched(Layer):
         sizes = list(tensor.value.shape)
         del sizes[tensor.data]
         return sizes
+
+    def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Do `aten::add`; a pointwise operator on tensors of one shape and dtype as it is."""
+        if not named and self.rules.is_library and self.is_simple(kind, args):
+            result = self.below.call(kind, [arg.value if isinstance(arg, Tensor) else arg for arg in args], named)
+            if result.__class__ is Tensor:
+                return Boxed(self, result, 0)
+        return super().call(kind, args, named)
+
+    def is_simple(self, kind: str, args: Sequence[Any]) -> bool:
+        """Are all tensors among the operands batched in front, on arrays of one rank and dtype, and is the operator pointwise?"""
+        key: list[Any] = [kind]
+        rank = dtype = None
+        for arg in args:
+            if arg.__class__ is Boxed and arg.layer is self and arg.data == 0 and arg.value.__class__ is Tensor:
+                array = arg.value.array
+                if rank is None:
+                    rank, dtype = array.ndim, array.dtype
+                elif array.ndim != rank or array.dtype != dtype:
+                    return False
+                key.append(rank == 1)
+            elif arg.__class__ in NUMBERS:
+                key.append(arg.__class__)
+            else:
+                return False
+        place = tuple(key)
+        if place not in _simple:
+            _simple[place] = rank is not None and self.rules.is_pointwise(self.rules.choose(kind, args, {})[0])
+        return _simple[place]
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a rule."""

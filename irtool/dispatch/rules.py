@@ -41,6 +41,11 @@ class Library:
         """Has it a gradient formula? Raises UnsupportedError where there should be one."""
         return recipes.recipe_of(name) is not None
 
+    def needs_little(self, name: str) -> bool:
+        """Is nothing kept for the gradient but operands, a single result, and facts about them?"""
+        recipe = recipes.recipe_of(name)
+        return recipe is not None and recipe.whole is None and (recipe.kept is None or recipe.is_later) and len(recipe.schema.returns) == 1
+
     def forward(self, name: str, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and what the gradient needs besides operands and results."""
         recipe = recipes.recipe_of(name)
@@ -86,6 +91,13 @@ class Library:
         from irtool.dispatch.batching import rule_of
 
         return rule_of(name)
+
+    def is_pointwise(self, name: str) -> bool:
+        """Is the batching rule that of pointwise operators?"""
+        from irtool.dispatch.batching import find
+        from irtool.dispatch.batching.pointwise import pointwise
+
+        return find(name) is pointwise and self.without_write(name) is None
 
     def expanded(self, value: Any, length: int, apply: Apply) -> Any:
         """A tensor with a new first dimension, the same `length` times."""

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
-from irtool.ir.schema import Schema
-from irtool.ops.call import bind, overload
-from irtool.ops.tensor import Tensor, calling, choose
+from irtool.ops.tensor import Tensor, calling, choose_again
 
 
 class DispatchError(RunError):
@@ -181,30 +179,9 @@ def stand_in(value: Any) -> Any:
 _NUMBER, _ARRAY = np.zeros(()), np.zeros(1)
 
 
-_chosen: dict[Any, Schema] = {}
-
-
 def choose_overload(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """The overload that takes the operands, and one value per argument."""
-    key = (kind, *named, *map(_kind_of, args), *map(_kind_of, named.values()))
-    schema = _chosen.get(key)
-    if schema is None:
-        name, values = choose(kind, args, named, stand_in)
-        found = overload(name).schema
-        if len(values) == len(found.arguments) and all(a is b for a, b in zip(args, values, strict=False)) and None not in key[1:]:
-            _chosen[key] = found
-        return name, values
-    return schema.name, bind(schema, args, named)
-
-
-def _kind_of(value: Any) -> Any:
-    """What the choice of an overload depends on; None for what has more to it."""
-    if isinstance(value, Tensor):
-        return 0 if value.ndim == 0 else 1
-    return value.__class__ if value.__class__ in _SIMPLE else None
-
-
-_SIMPLE = frozenset((int, float, bool, str))
+    return choose_again(kind, args, named, stand_in)
 
 
 def elements_of(value: Any) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,7 @@ torch = Functions()
 """Named as formulas, being TorchScript, name it. PyTorch itself is never imported."""
 
 
+@cache
 def is_kind(kind: str) -> bool:
     """Is there an operator of this name?"""
     from irtool.ir.schema import schemas
@@ -227,8 +229,35 @@ def run_quickly(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any
                 pass        # shapes that do not broadcast: said below, in torch's words
     from irtool.ops.call import overload
 
-    name, values = choose(kind, args, named)
+    name, values = choose_again(kind, args, named)
     return wrapped(overload(name)([unwrapped(value) for value in values]))
+
+
+_chosen: dict[Any, Any] = {}
+_SIMPLE = frozenset((int, float, bool, str))
+
+
+def choose_again(kind: str, args: Sequence[Any], named: Mapping[str, Any],
+                 plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
+    """As `choose`, remembered by what the operands are."""
+    from irtool.ops.call import bind, overload
+
+    key = (kind, *named, *map(_kind_of, args), *map(_kind_of, named.values()))
+    schema = _chosen.get(key)
+    if schema is None:
+        name, values = choose(kind, args, named, plain)
+        found = overload(name).schema
+        if len(values) == len(found.arguments) and all(a is b for a, b in zip(args, values, strict=False)) and None not in key[1:]:
+            _chosen[key] = found
+        return name, values
+    return schema.name, bind(schema, args, named)
+
+
+def _kind_of(value: Any) -> Any:
+    """What the choice of an overload depends on; None for what has more to it."""
+    if isinstance(value, Tensor):
+        return 0 if value.ndim == 0 else 1
+    return value.__class__ if value.__class__ in _SIMPLE else None
 
 
 def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
