@@ -47,6 +47,9 @@ PLAN_OPTIONS = (
     Option("--no-autodiff-inlining", "both thresholds are 1", group=EXECUTION),
     Option("--no-optimize", "the graph as it stands, with the required passes only", group=EXECUTION),
     Option("--backend", "numpy or cupy", value="NAME", choices=("numpy", "cupy"), default="numpy", group=EXECUTION),
+    Option("--native", "groups of pointwise operators as loops in C: auto (large ones), all or none", value="WHICH",
+           choices=("auto", "all", "none"), default="auto", group=EXECUTION),
+    Option("--threads", "threads that share large groups (1)", value="N", convert=count, default=1, group=EXECUTION),
 )
 RUN_OPTIONS = (
     *PLAN_OPTIONS,
@@ -65,10 +68,9 @@ def options_of(arguments: Arguments, told: Callable[[str, Graph], None] | None =
     from irtool.execute.plans import Options
 
     by_groups = bool(arguments.autodiff_threshold or arguments.inline_threshold or arguments.no_autodiff_inlining)
-    if arguments.no_autodiff_inlining:
-        return Options(not arguments.no_optimize, arguments.backend, False, 1, 1, told)
-    return Options(not arguments.no_optimize, arguments.backend, not by_groups, arguments.autodiff_threshold or 2,
-                   arguments.inline_threshold or 5, told)
+    thresholds = (1, 1) if arguments.no_autodiff_inlining else (arguments.autodiff_threshold or 2, arguments.inline_threshold or 5)
+    native = {"auto": None, "all": True, "none": False}[arguments.native]
+    return Options(not arguments.no_optimize, arguments.backend, not by_groups, *thresholds, told, native, min(arguments.threads, 64))
 
 
 def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_default: bool) -> list[int]:
@@ -101,17 +103,22 @@ class Execution:
     """One graph, run as the flags say."""
 
     def __init__(self, graph: Graph, arguments: Arguments, console: Console) -> None:
-        from irtool.execute.executor import Executor
+        from irtool.execute.device_executor import new_executor
 
         self.graph = graph
         self.arguments = arguments
         self.console = console
-        self.executor: Executor = Executor(graph, options_of(arguments))
+        self.executor: Executor = new_executor(graph, options_of(arguments))
         self.times: list[float] = []
 
     def run(self, values: list[Any], cotangents: Cotangents | None) -> tuple[list[Any], dict[int, Any] | None]:
-        """The outputs, and gradients by position of an input; None where none were asked for. Raises Error."""
+        """The outputs, and gradients by position of an input; None where none were asked for. Raises Error.
+
+        Arrays come back from the device within the time that is measured.
+        """
         from time import perf_counter
+
+        from irtool.ops.arrays import hosted
 
         wanted = bool(self.arguments.backward or self.arguments.create_graph or cotangents is not None and cotangents.parts)
         wrt = requiring(self.graph, self.arguments, values, True) if wanted else []
@@ -121,7 +128,7 @@ class Execution:
             if wanted:
                 found = self.forward_and_back(values, wrt, cotangents)
             else:
-                found = self.executor(*values, seed=self.arguments.seed), None
+                found = hosted(self.executor(*values, seed=self.arguments.seed)), None
             self.times.append(perf_counter() - start)
         self.report()
         return found
@@ -132,17 +139,18 @@ class Execution:
 
         from irtool.cli.grad import leaves
         from irtool.execute.pairs import sole_scalar
+        from irtool.ops.arrays import hosted
 
         recorded = self.executor.record(values, wrt, seed=self.arguments.seed)
-        outputs = recorded.outputs
+        outputs = hosted(recorded.outputs)
         seeds = cotangents.fitted(outputs) if cotangents is not None and cotangents.parts else sole_scalar(outputs)
         if seeds is None:
             raise Error(f"no cotangents: {given.NEEDED}")
         listed = [each for i, output in enumerate(outputs) for each in leaves(seeds.get(i), output)]
         for _ in range((self.arguments.create_graph or 1) - 1):
             recorded = recorded.backward_recorded(listed)
-            listed = [None if each is None else np.ones_like(each) for gradient in recorded.outputs for each in leaves(gradient, gradient)]
-        return outputs, dict(zip(wrt, recorded.backward(listed), strict=True))
+            listed = [None if each is None else np.ones_like(each) for gradient in hosted(recorded.outputs) for each in leaves(gradient, gradient)]
+        return outputs, dict(zip(wrt, hosted(recorded.backward(listed)), strict=True))
 
     def report(self) -> None:
         """Times and counters."""

@@ -21,7 +21,7 @@ SHOWN = "What is shown"
 
 def run(arguments: Arguments, console: Console) -> int:
     """Make the plan, then show what was asked for."""
-    from irtool.execute.executor import Executor
+    from irtool.execute.device_executor import new_executor
     from irtool.ir.graph import Graph
 
     module = given.read_module(arguments, console)
@@ -29,7 +29,7 @@ def run(arguments: Arguments, console: Console) -> int:
     if not isinstance(target, Graph):
         raise UsageError("a plan is made of one graph: add --graph NAME")
     phases: list[tuple[str, str]] = []
-    executor = Executor(target, options_of(arguments, lambda name, graph: phases.append((name, str(graph))) if arguments.phases else None))
+    executor = new_executor(target, options_of(arguments, lambda name, graph: phases.append((name, str(graph))) if arguments.phases else None))
     values = values_of(target, arguments, console)
     wrt = flagged(target, arguments, values)
     plan = executor.plan_for(*values, wrt=wrt)
@@ -154,6 +154,8 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
             compiled.compile(values)
         if arguments.source:
             console.out(f"# {label}source\n{compiled.source or '# not compiled: the interpreter runs it' + chr(10)}")
+            for _, group in compiled.groups:
+                console.out(f"# group of {len(list(group.graph.block))} nodes: {'; '.join(group.chosen.values())}\n")
         if arguments.memory:
             console.out(f"# {label}memory\n{compiled.memory}\n")
 

@@ -39,6 +39,7 @@ def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
 
     wrong = [flag for flag in EXECUTED if getattr(arguments, flag.lstrip("-").replace("-", "_")) not in (None, False)]
     wrong += ["--repeat"] * (arguments.repeat > 1)
+    wrong += ["--backend cupy"] * (arguments.backend == "cupy")
     if wrong:
         raise UsageError(f"{wrong[0]} is for plans, not for the interpreter, which runs a graph that is watched")
     archive, literals = given.read_values(arguments, console)
@@ -177,9 +178,7 @@ COMMAND = Command(
         Option("--trace-memory", "bytes alive after each node, and the peak", group=WATCH),
     ],
     details="""
-  irtool run graph.ir inputs.npz -o out.npz
-  irtool run graph.ir --input x=2x3xf32=randn --seed 7 --check nan,inf
-  irtool run graph.ir inputs.npz --expect out.npz --rtol 1e-4
+  irtool run graph.ir --input x=2x3xf32=randn --seed 7 --check nan,inf --expect out.npz --rtol 1e-4
   irtool run loss.ir inputs.npz --backward --requires-grad w,b --repeat 100 --time --stats
   irtool opt --passes=differentiate graph.ir | irtool run - inputs.npz --cotangents vjps.npz
 """)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, allocated, meta_of
+from irtool.execute.codegen_layout import Meta, allocated, dummy, meta_of
 from irtool.execute.codegen_numbers import bounds_of, computed, selected
 from irtool.execute.codegen_program import (
     Branch,
@@ -435,6 +435,8 @@ class Lowering:
 
     def fused(self, node: Node, group: Fused, operands: list[Item], results: list[Item], into: Lowered) -> None:
         """A group that is run block by block, or by a native loop: the operators' own calls are dropped."""
+        known = [(meta_of_item(item), item) for item in operands]
+        group.way([item.value if isinstance(item, Known) else None if meta is None else dummy(meta) for meta, item in known])  # now
         self.program.groups.append((node, group))
         metas = [meta_of_item(item) for item in results]
         if len(metas) == 1 and metas[0] is not None:

@@ -118,7 +118,7 @@ class Executor:
             plan.together = together_of(self, plan) or False
         if not plan.together:
             return None
-        found = plan.together.run(values, cotangents, wrt)
+        found: list[Any] | None = plan.together.run(values, cotangents, wrt)
         if found is None:
             plan.together = False
             return None
@@ -215,7 +215,9 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
         raise RunError(f"compile: expected a Module or a Graph, got {type(graph).__name__}")
     if threads < 1:
         raise RunError(f"compile: threads={threads}; expected at least 1")
-    return Executor(graph, Options(optimize, backend, native=native, threads=threads))
+    from irtool.execute.device_executor import new_executor
+
+    return new_executor(graph, Options(optimize, backend, native=native, threads=threads))
 
 
 def opened(module: Module) -> Graph:

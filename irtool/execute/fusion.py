@@ -228,9 +228,9 @@ class Way:
         laid = [each.transpose(self.order) for each in outputs]
         extents, strides = _coalesced(self.shape, [x.strides for x in (*arrays, *laid)])
         found = self.loops.get((self._kinds(arrays, laid, strides), len(extents)))
-        if found is None or found.direct is None:      # type: ignore[attr-defined]
+        if found is None or found.direct is None:
             return None
-        function = found.direct                         # type: ignore[attr-defined]
+        function = found.direct
         function.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.py_object] * (len(arrays) + len(laid)))
         flat = [s for each in strides for s in each]
         return Quick(function, (ctypes.c_longlong * len(extents))(*extents), (ctypes.c_longlong * len(flat))(*flat), places, outputs)

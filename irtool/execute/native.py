@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,11 +58,27 @@ LOGIC = {"logical_and": "{0} && {1}", "logical_or": "{0} || {1}", "logical_xor":
 
 DATA = 2
 """Where an array object has the address of its elements, counted in pointers: behind a Python object's head (`reads_objects`)."""
-Loop = Callable[[Any, Any, Any], None]
-"""A compiled loop: extents, pointers (operands, then outputs), strides in bytes (per array, one per extent).
 
-`direct` of it, where there is one, takes extents, strides, and then the arrays themselves.
-"""
+
+class Loop:
+    """A compiled loop, called with extents, pointers (operands, then outputs), and strides in bytes (per array, one per extent).
+
+    `direct`, where there is one, takes extents, strides, and then the arrays themselves.
+    """
+
+    __slots__ = ("kernel", "direct")
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.kernel = library.kernel
+        self.kernel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        self.kernel.restype = None
+        self.direct: Any = None
+        if reads_objects():
+            self.direct = library.direct
+            self.direct.restype = None
+
+    def __call__(self, extents: Any, pointers: Any, strides: Any) -> None:
+        self.kernel(extents, pointers, strides)
 
 
 class Untranslatable(Exception):
@@ -243,18 +258,9 @@ def _compile(text: str, base: Path) -> Path | None:
 
 def _open(path: Path) -> Loop | None:
     try:
-        library = ctypes.CDLL(str(path), mode=os.RTLD_NOW)
-        function = library.kernel
+        return Loop(ctypes.CDLL(str(path), mode=os.RTLD_NOW))
     except (OSError, AttributeError):
         return None
-    function.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    function.restype = None
-    function.direct = None
-    if reads_objects():
-        function.direct = library.direct
-        function.direct.restype = None
-    found: Loop = function
-    return found
 
 
 @cache
