@@ -16,7 +16,7 @@ import pytest
 from irtool.cli.main import main
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "examples/README.md", "docs/api.md", "docs/architecture.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "examples/README.md", "docs/api.md", "docs/architecture.md", "docs/tour.md")
 CONSOLE = re.compile(r"(?ms)^```console\n(.*?)^```$")
 PYTHON = re.compile(r"(?ms)^```python\n(.*?)^```$")
 
