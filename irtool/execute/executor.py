@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
+from irtool.execute.codegen import Plan
 from irtool.execute.differentiable import detached, needs_gradient
+from irtool.execute.kept import WORTH_KEEPING, Shelf
+from irtool.execute.phases import has_custom_passes
 from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.recorded import Recorded
 from irtool.execute.together import is_simple, together_of
@@ -65,7 +68,7 @@ def last_executed_graph() -> Graph | None:
 class Executor:
     """Runs a graph through plans. See the module."""
 
-    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "_lock", "__weakref__")
+    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "shelf", "_lock", "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = clone_graph(graph)
@@ -76,6 +79,10 @@ class Executor:
         self.plans: dict[ArgumentSpec, ExecutionPlan] = {}
         self.fallback: ExecutionPlan | None = None
         self.writes = writes(self.graph)
+        self.shelf: Shelf | None = None
+        if self.options.optimize and self.options.backend == "numpy" and self.options.told is None and not self.writes \
+                and sum(1 for _ in self.graph.block) >= WORTH_KEEPING:
+            self.shelf = Shelf(self.graph, (self.options.native, self.options.threads))
         self._lock = Lock()
 
     # -- for users
@@ -156,10 +163,24 @@ class Executor:
 
     def execute(self, values: list[Any], seed: int | None = None) -> list[Any]:
         """Run on values that have been accepted; random numbers come from `seed`, or from the generator in use."""
+        shelf = self.shelf
+        if shelf is not None:
+            found = shelf.run(values) if not has_custom_passes() else None
+            if found is not None:
+                _last.graph = weakref.ref(self.graph)
+                for name in ("graph_executor_invocations", "execution_plan_cache_hit"):
+                    self.counters.count(name)
+                return found
         plan = self.get_plan(values, ())
         _last.graph = weakref.ref(plan.graph)
         if seed is None or not plan.is_random:
-            return plan.code(values)
+            if shelf is None or not isinstance(plan.code.plan, Plan):
+                return plan.code(values)
+            if shelf.is_known(values):
+                plan.code.plan.compile_after = 0
+            results = plan.code(values)
+            shelf.offer(values, plan.code.plan.latest)
+            return results
         with seeded(seed):
             return plan.code(values)
 

@@ -79,6 +79,11 @@ def clear_custom_passes() -> None:
     _custom_passes.clear()
 
 
+def has_custom_passes() -> bool:
+    """Are there any?"""
+    return bool(_custom_passes)
+
+
 class Phases:
     """The passes of one compilation. `told` hears of each."""
 

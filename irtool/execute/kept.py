@@ -1,0 +1,238 @@
+"""Compiled functions kept on disk, so that the next process need not make them again.
+
+What is kept is the code object of a plan's own function, its constants, and where its buffers lie: as plain data (`marshal`), in the
+user's own cache (`irtool.execute.disk_cache`, which checks a checksum, and whose folder nobody else may write to). The key holds the
+graph's text, dtypes, shapes and strides of the inputs, the options, and versions: of irtool's files, of NumPy and of Python. Nothing is
+kept of a function that holds what cannot be written down as data, nor of graphs that write or draw random numbers.
+"""
+from __future__ import annotations
+
+import importlib.util
+import marshal
+import os
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irtool.execute import disk_cache
+from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
+from irtool.execute.fusion import Bound, Fused
+from irtool.execute.memory import Buffer, Recycler, Workspace
+
+if TYPE_CHECKING:
+    from irtool.execute.codegen import Variant
+    from irtool.ir.graph import Graph
+
+WORTH_KEEPING = 100
+"""Nodes from which making a plan takes longer than reading one."""
+MAX_BYTES = 4 * 2**20
+FORM = 1
+
+
+class NotData(Exception):
+    """The function holds what cannot be written down."""
+
+
+class Kept:
+    """A function from the disk. Raises whatever it raises: then the graph is to be run as if nothing had been kept."""
+
+    __slots__ = ("function", "workspace")
+
+    def __init__(self, function: Callable[..., list[Any]], workspace: Workspace) -> None:
+        self.function = function
+        self.workspace = workspace
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """One run."""
+        work = self.workspace.borrow()
+        try:
+            with np.errstate(all="ignore"):
+                return self.function(*values, work)
+        finally:
+            self.workspace.give_back(work)
+
+
+class Shelf:
+    """What one executor has on disk, by what its inputs are. A function is kept when a graph runs often, or ran in a process before."""
+
+    __slots__ = ("graph", "options", "entries")
+    MAX_ENTRIES = 16
+
+    def __init__(self, graph: Graph, options: Sequence[Any]) -> None:
+        self.graph = graph
+        self.options = options
+        self.entries: dict[Any, Kept | str] = {}        # a string: the key, of what is not there yet; empty: never will be
+
+    def run(self, values: Sequence[Any]) -> list[Any] | None:
+        """The results by a kept function; None where there is none."""
+        facts = facts_of(values)
+        if facts is None:
+            return None
+        found = self.entries.get(facts)
+        if found is None:
+            if len(self.entries) >= self.MAX_ENTRIES:
+                return None
+            key = key_of(self.graph, facts, self.options)
+            found = self.entries[facts] = (read(key) or key) if key else ""
+        if isinstance(found, str):
+            return None
+        try:
+            return found(values)
+        except Exception:       # whatever it is, the graph raises it too, and says where
+            self.entries[facts] = ""
+            return None
+
+    def is_known(self, values: Sequence[Any]) -> bool:
+        """Did this graph run on such inputs in another process? From now on it did."""
+        key = self.entries.get(facts_of(values))
+        if not isinstance(key, str) or not key:
+            return False
+        if disk_cache.read(key, "seen") is not None:
+            return True
+        disk_cache.store(key, "seen", b"")
+        return False
+
+    def offer(self, values: Sequence[Any], variant: Variant | None) -> None:
+        """Keep the function that ran, if there is one by now."""
+        facts = facts_of(values)
+        key = self.entries.get(facts)
+        if isinstance(key, str) and key and variant is not None and (variant.function is not None or variant.is_interpreted):
+            self.entries[facts] = ""
+            keep(key, variant)
+
+
+class Layout:
+    """Where buffers lie, as `Workspace` asks."""
+
+    __slots__ = ("arena", "inside")
+
+    def __init__(self, arena: int, inside: list[Buffer]) -> None:
+        self.arena = arena
+        self.inside = inside
+
+
+def facts_of(values: Sequence[Any]) -> tuple[Any, ...] | None:
+    """What a function is made for; None where one of the values is no array."""
+    if all(type(each) is np.ndarray for each in values):
+        return tuple([(each.dtype.str, each.shape, each.strides) for each in values])
+    return None
+
+
+def key_of(graph: Graph, facts: tuple[Any, ...], options: Sequence[Any]) -> str:
+    """The key of a function; empty for a graph whose text does not say all."""
+    text = str(graph)
+    if "<Tensor" in text or disk_cache.folder() is None:
+        return ""
+    return disk_cache.key_of("plan", str(FORM), versions(), text, repr(facts), repr(options))
+
+
+@cache
+def versions() -> str:
+    """Of all that a plan depends on. irtool's own files by size and time, so that a changed one counts."""
+    root = Path(__file__).resolve().parent.parent
+    files = []
+    for folder in ("execute", "ir", "ops", "passes", "text", "script"):
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    found = entry.stat()
+                    files.append((entry.name, found.st_size, found.st_mtime_ns))
+    return f"{sorted(files)} {np.__version__} {importlib.util.MAGIC_NUMBER.hex()}"
+
+
+# -- keeping
+def keep(key: str, variant: Variant) -> bool:
+    """Write a function down, if it can be. Says whether it was."""
+    function, workspace, program = variant.function, variant.workspace, variant.program
+    if not isinstance(function, FunctionType) or workspace is None or program is None or program.writes or program.is_random:
+        return False
+    code = function.__code__
+    if function.__closure__ or function.__defaults__:
+        return False
+    try:
+        names = [(name, written(function.__globals__[name])) for name in code.co_names if name in function.__globals__]
+        defaults = [(name, written(each)) for name, each in (function.__kwdefaults__ or {}).items()]
+    except NotData:
+        return False
+    inside = [(buffer.number, buffer.offset, *facts_of_meta(buffer.meta)) for buffer in workspace.plan.inside]
+    data = marshal.dumps((FORM, code, names, defaults, workspace.plan.arena, inside))
+    return len(data) <= MAX_BYTES and disk_cache.store(key, "plan", data) is not None
+
+
+def facts_of_meta(meta: Meta) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """A Meta as plain data."""
+    return meta.dtype.str, tuple(meta.shape), tuple(meta.strides)
+
+
+def written(value: Any) -> tuple[Any, ...]:
+    """A value as plain data. Raises NotData."""
+    name = getattr(value, "__name__", "")
+    if isinstance(name, str) and name and getattr(np, name, None) is value:
+        return "numpy", name
+    if type(value) is np.ndarray and value.dtype.kind in "biufc" and value.strides == contiguous_strides(value.shape, value.itemsize):
+        return "array", value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, np.dtype) and value.kind in "biufc":
+        return "dtype", value.str
+    if isinstance(getattr(value, "__self__", None), Recycler):
+        return "take", *facts_of_meta(value.__self__.meta)
+    if type(value) in (int, float, bool, str, type(None)):
+        return "value", value
+    if type(value) is Bound and isinstance(value.make, partial):
+        group = value.group
+        return "group", str(group.graph), group.native, group.threads, *facts_of_meta(value.make.args[0])
+    raise NotData(type(value).__name__)
+
+
+# -- reading
+def read(key: str) -> Kept | None:
+    """The function under a key; None when there is none."""
+    data = disk_cache.read(key, "plan")
+    if data is None:
+        return None
+    try:
+        form, code, names, defaults, arena, inside = marshal.loads(data)
+        if form != FORM or not isinstance(code, CodeType):
+            return None
+        space = {name: again(each) for name, each in names}
+        space["__builtins__"] = {"range": range, "int": int, "slice": slice}
+        function = FunctionType(code, space, "plan")
+        function.__kwdefaults__ = {name: again(each) for name, each in defaults}
+        buffers = []
+        for number, offset, *facts in inside:
+            buffer = Buffer(number, meta_again(*facts), 0, 0, False)
+            buffer.offset = offset
+            buffers.append(buffer)
+    except (ValueError, TypeError, EOFError, KeyError, AttributeError):       # written by another form of this module
+        return None
+    layout: Any = Layout(arena, buffers)
+    return Kept(function, Workspace(layout))
+
+
+def meta_again(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Meta:
+    """A Meta from plain data."""
+    return Meta(np.dtype(dtype), shape, strides)
+
+
+def again(data: tuple[Any, ...]) -> Any:
+    """What was written down."""
+    kind, *rest = data
+    if kind == "numpy":
+        return getattr(np, rest[0])
+    if kind == "array":
+        return np.frombuffer(rest[2], np.dtype(rest[0])).reshape(rest[1]).copy()
+    if kind == "dtype":
+        return np.dtype(rest[0])
+    if kind == "take":
+        return Recycler(meta_again(*rest)).take
+    if kind == "group":
+        from irtool.text.parser import parse
+
+        return Bound(Fused(parse(rest[0]).graph(), rest[1], rest[2]), partial(allocated, meta_again(*rest[3:])))
+    return rest[0]
+
+
+__all__ = ["WORTH_KEEPING", "Kept", "Shelf", "facts_of", "keep", "key_of", "read"]

@@ -1,0 +1,147 @@
+"""Plans kept on disk: found again by another executor, made anew when damaged or when anything is different."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.execute import kept
+from irtool.execute.executor import Executor
+from irtool.execute.phases import clear_custom_passes, register_custom_pass
+from irtool.ir.errors import RunError
+
+
+def text_of(n: int = 150, extra: str = "") -> str:
+    lines = ["graph(%x : Tensor, %y : Tensor):", "  %one : int = prim::Constant[value=1]()", "  %v0 : Tensor = aten::mul(%x, %y)"]
+    forms = "mul(%v{}, %y)", "sub(%v{}, %y, %one)", "maximum(%v{}, %y)"
+    lines += [f"  %v{i + 1} : Tensor = aten::{forms[i % 3].format(i)}" for i in range(n)]
+    return "\n".join([*lines, extra, f"  return (%v{n})"]) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IRTOOL_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def arrays(*shape: int) -> list[np.ndarray]:
+    return [np.random.default_rng(i).standard_normal(shape) for i in range(2)]
+
+
+def shelved(executor: Executor) -> list[object]:
+    assert executor.shelf is not None
+    return [each for each in executor.shelf.entries.values() if isinstance(each, kept.Kept)]
+
+
+def warmed(text: str, values: list[np.ndarray]) -> list[np.ndarray]:
+    run = irtool.compile(irtool.parse(text))
+    assert not shelved(run)
+    for _ in range(2):
+        outputs = run(*values)
+    return outputs
+
+
+def test_the_next_executor_finds_the_function(folder: Path) -> None:
+    values = arrays(3, 4)
+    expected = warmed(text_of(), values)
+    run = irtool.compile(irtool.parse(text_of()))
+    for _ in range(2):
+        (found,) = run(*values)
+        assert found.tobytes() == expected[0].tobytes()
+    assert len(shelved(run)) == 1 and not run.plans
+    assert run.stats["graph_executor_invocations"] == 2
+    other = arrays(2, 5)
+    (found,) = run(*other)
+    assert found.tobytes() == irtool.run(irtool.parse(text_of()).graph(), other)[0].tobytes()
+    assert run.plans
+
+
+def test_a_result_is_not_written_over_while_somebody_holds_it(folder: Path) -> None:
+    values = arrays(100, 100)
+    warmed(text_of(), values)
+    run = irtool.compile(irtool.parse(text_of()))
+    first = run(*values)[0]
+    bits = first.tobytes()
+    run(*[each + 1 for each in values])
+    assert first.tobytes() == bits and shelved(run)
+
+
+def test_a_graph_that_ran_once_before_is_kept_the_second_time(folder: Path) -> None:
+    values = arrays(3)
+    for process in range(3):
+        run = irtool.compile(irtool.parse(text_of()))
+        run(*values)
+        assert bool(shelved(run)) == (process == 2)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+def test_a_damaged_entry_is_made_anew(folder: Path, damage: str) -> None:
+    values = arrays(3)
+    expected = warmed(text_of(), values)
+    (path,) = folder.glob("*.plan")
+    data = bytearray(path.read_bytes())
+    if damage == "flipped":
+        data[len(data) // 2] ^= 1
+    path.write_bytes({"cut": bytes(data[:-7]), "empty": b"", "flipped": bytes(data)}[damage])
+    run = irtool.compile(irtool.parse(text_of()))
+    assert run(*values)[0].tobytes() == expected[0].tobytes() and not shelved(run)
+
+
+def test_what_else_a_plan_depends_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = arrays(3)
+    warmed(text_of(), values)
+    for options in ({"optimize": False}, {"native": False}):
+        run = irtool.compile(irtool.parse(text_of()), **options)        # type: ignore[arg-type]
+        run(*values)
+        assert run.shelf is None or not shelved(run)
+    register_custom_pass(lambda graph: False)
+    try:
+        run = irtool.compile(irtool.parse(text_of()))
+        run(*values)
+        assert not shelved(run)
+    finally:
+        clear_custom_passes()
+    monkeypatch.setattr(kept, "versions", lambda: "another")
+    run = irtool.compile(irtool.parse(text_of()))
+    run(*values)
+    assert not shelved(run)
+
+
+@pytest.mark.parametrize("extra", ["  %z : Tensor = aten::relu_(%v3)", "  %z : Tensor = aten::dropout(%v3, %p, %t)", "  = ^Unknown()(%v3)"])
+def test_what_is_never_kept(folder: Path, extra: str) -> None:
+    constants = "  %p : float = prim::Constant[value=0.5]()\n  %t : bool = prim::Constant[value=1]()\n  %one"
+    text = text_of(extra=extra).replace("  %one", constants, 1)
+    if "%z" in extra:
+        text = text.replace("return (%v150)", "return (%z)")
+    run = irtool.compile(irtool.parse(text))
+    for _ in range(2):
+        try:
+            run(*arrays(3))
+        except (irtool.UnsupportedError, RunError):
+            break
+    assert not list(folder.glob("*.plan"))
+
+
+def test_errors_are_those_of_the_graph(folder: Path) -> None:
+    """What a kept function cannot do, the graph is asked for: it says where it fails."""
+    values = arrays(3)
+    warmed(text_of(), values)
+    run = irtool.compile(irtool.parse(text_of()))
+    run(*values)
+    (found,) = shelved(run)
+    assert isinstance(found, kept.Kept)
+
+    def fails(*_: object) -> list[object]:
+        raise ValueError
+
+    found.function = fails
+    assert run(*values)[0].tobytes() == irtool.run(irtool.parse(text_of()).graph(), values)[0].tobytes()
+
+
+def test_groups_are_kept_too(folder: Path) -> None:
+    values = [each.astype(np.float32) for each in arrays(600, 600)]
+    expected = warmed(text_of(), values)
+    run = irtool.compile(irtool.parse(text_of()))
+    assert run(*values)[0].tobytes() == expected[0].tobytes() and shelved(run)
