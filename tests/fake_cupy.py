@@ -48,13 +48,14 @@ class Flags:
 class ndarray:  # noqa: N801  CuPy's name
     """An array on a device that is not there."""
 
-    __slots__ = ("_inner", "__weakref__")
+    __slots__ = ("_inner", "_of", "__weakref__")
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
     __array_priority__ = 100
 
     def __init__(self, inner: Any) -> None:
         self._inner: Any = np.asarray(inner)
+        self._of = "a view"
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly.")
@@ -71,8 +72,8 @@ class ndarray:  # noqa: N801  CuPy's name
     flags = property(lambda self: Flags(self._inner.flags))
     T = property(lambda self: ndarray(self._inner.T))
     mT = property(lambda self: ndarray(self._inner.mT))  # noqa: N815
-    base = property(lambda self: None if self._inner.base is None else ndarray(self._inner.base))
-    data = property(lambda self: types.SimpleNamespace(ptr=self._inner.ctypes.data))
+    base = property(lambda self: None if self._inner.base is None or self._of == "memory" else ndarray(self._inner.base))
+    data = property(lambda self: types.SimpleNamespace(ptr=self._inner.ctypes.data, mem=owner(self._inner)))
     __cuda_array_interface__ = property(lambda self: {"shape": self.shape})
 
     @property
@@ -172,6 +173,13 @@ class ndarray:  # noqa: N801  CuPy's name
         raise TypeError("no pickles here")
 
 
+def owner(array: Any) -> Any:
+    """What holds the memory."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
+
+
 def raw(value: Any) -> Any:
     """What NumPy is to compute with. Raises TypeError for a NumPy array."""
     if isinstance(value, ndarray):
@@ -228,9 +236,31 @@ def indices(index: Any, shape: tuple[int, ...]) -> Any:
     return tuple(made)
 
 
+HOST = frozenset("""axis axis1 axis2 shape newshape dtype order k num n ndmin keepdims kind side mode ddof decimals full_matrices compute_uv
+axes pad_width minlength start stop step retstep endpoint UPLO indexing descending invert stable strides norm M N dims offset""".split())
+"""Parameters that are looked at on the host: arrays of a device have no `__index__`."""
+ARRAYS = frozenset("a x arr ar m array element test_elements condition ary keys indices".split())
+"""Parameters of functions that take nothing but arrays."""
+ANYTHING = HOST_WELCOME | {"shape", "ndim", "size", "result_type", "can_cast", "min_scalar_type", "isscalar", "may_share_memory"}
+
+EITHER = {("take", "indices"), ("where", "x"), ("where", "y")}
+"""Arrays or numbers."""
+
+
+def is_on_device(value: Any) -> bool:
+    return isinstance(value, ndarray) or isinstance(value, list | tuple) and any(map(is_on_device, value))
+
+
 def check(name: str, given: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Refuses arguments that CuPy's function does not have."""
+    """Refuses arguments that CuPy's function does not have, and arrays where numbers are wanted."""
     parameters = given.split() if isinstance(given, str) and given != "-" else []
+    by_position = len(parameters) if not any(each.startswith("*") for each in parameters) else [
+        each.startswith("*") for each in parameters].index(True)
+    for parameter, value in (*zip(parameters[:by_position], args, strict=False), *named.items()):
+        if is_on_device(value) and parameter in HOST:
+            raise TypeError(f"{name}: a CuPy array cannot be interpreted as an integer")
+        if parameter in ARRAYS and name not in ANYTHING and not isinstance(value, ndarray) and (name, parameter) not in EITHER:
+            raise TypeError(f"{name}: {parameter} is no CuPy array but {type(value).__name__}")
     if "**any" in parameters:
         return
     if not any(each.startswith("*") for each in parameters) and len(args) > len(parameters):
@@ -244,6 +274,8 @@ def check(name: str, given: Any, args: tuple[Any, ...], named: dict[str, Any]) -
 def method(name: str, parameters: str) -> Callable[..., Any]:
     """A method of arrays."""
     def call(self: ndarray, *args: Any, **named: Any) -> Any:
+        if name in ("reshape", "transpose") and is_on_device(args):
+            raise TypeError(f"{name}: a CuPy array cannot be interpreted as an integer")
         if name not in ("reshape", "transpose"):
             check(name, parameters, args, named)
         if name == "repeat" and isinstance(args[0], ndarray):
@@ -359,7 +391,10 @@ def function(name: str, own: Any, parameters: str) -> Callable[..., Any]:
                     raise
                 found = own(*[each + np.eye(each.shape[-1]) if i == 0 else each for i, each in enumerate(given)], **plain)
                 found = found * np.nan if isinstance(found, np.ndarray) else type(found)(*[each * np.nan for each in found])
-        return wrapped(found, operands((*args, *named.values())))
+        result = wrapped(found, operands((*args, *named.values())))
+        if name == "as_strided":
+            result._of = "memory"       # an array of its own, as far as CuPy knows
+        return result
     call.__name__ = name
     return call
 

@@ -78,6 +78,8 @@ def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
 
     if arguments.log_dispatch:
         raise UsageError(f"--log-dispatch is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
+    if arguments.backend != "numpy":
+        raise UsageError(f"--backend is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
     if arguments.save_intermediates:
         raise UsageError(f"--save-intermediates is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
     values, cotangents = given.read_with_cotangents(pair.f, arguments, console, pair.real_outputs)

@@ -29,7 +29,8 @@ C_TYPES = {"float32": "float", "float64": "double", "bool": "bool", "int64": "lo
            "int8": "signed char", "uint8": "unsigned char"}
 SPECIAL = {"isinf": "isinf({0})", "isfinite": "isfinite({0})", "signbit": "signbit({0})"}
 """Functions of floats that are called otherwise than in C."""
-BITS = {"bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}", "invert": "~{0}"}
+BITS = {"bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}", "invert": "~{0}",
+        "absolute": "{0} < 0 ? -{0} : {0}", "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : 0"}
 """Of whole numbers."""
 NOT_A_NUMBER = {"float32": "__int_as_float(0x7fc00000)", "float64": "__longlong_as_double(0x7ff8000000000000LL)"}
 INFINITY = {"float32": "__int_as_float(0x7f800000)", "float64": "__longlong_as_double(0x7ff0000000000000LL)"}

@@ -56,8 +56,9 @@ class DevicePlan:
         """What is known about memory."""
         return "in CuPy's pool"
 
-    def compile(self, spec: Sequence[Any]) -> None:
-        """Kernels are made when they are first run."""
+    def compile(self, inputs: Sequence[Any]) -> None:
+        """Run once, which makes the kernels for such inputs."""
+        self(inputs)
 
     def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
         """Run on arrays, which are moved to the device, and Python values; as `irtool.interpret.run`. Outputs stay on the device.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irtool.execute.tape import Function, Variable, Version, edge_of
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import code_of, current_namespace, here, is_array, namespace_of
+from irtool.ops.arrays import code_of, current_namespace, here, is_array, memory_of, namespace_of
 from irtool.script.reverse import Reverse
 
 if TYPE_CHECKING:
@@ -248,11 +248,10 @@ class Versions:
 
     def of(self, array: Any) -> Version:
         """The version shared by all arrays in one piece of memory."""
-        while is_array(array.base):
-            array = array.base
-        found = self.known.get(id(array))
+        memory = memory_of(array)
+        found = self.known.get(id(memory))
         if found is None:
-            found = self.known[id(array)] = (array, Version())      # holds the array, so that its id stays its own
+            found = self.known[id(memory)] = (memory, Version())      # holds it, so that its id stays its own
         return found[1]
 
 

@@ -96,6 +96,16 @@ def on_host(x: Any) -> Array:
     return found
 
 
+def hosted(value: Any) -> Any:
+    """A value whose arrays, in lists, tuples and dicts too, are NumPy arrays."""
+    if isinstance(value, list | tuple):
+        items = [hosted(each) for each in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {key: hosted(each) for key, each in value.items()}
+    return on_host(value) if is_array(value) else value
+
+
 def here(x: Any) -> Array:
     """An array of the namespace of this run: moved where it lies elsewhere, made of numbers where it is none."""
     namespace = _namespace.get()
@@ -103,6 +113,15 @@ def here(x: Any) -> Array:
         return on_host(x) if namespace is np else x
     made: Array = namespace.asarray(x)
     return made
+
+
+def memory_of(x: Any) -> Any:
+    """What holds the memory of an array: the array that all views of it come from; on a device, the piece of memory."""
+    if not isinstance(x, np.ndarray):
+        return x.data.mem
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x
 
 
 def share_memory(a: Any, b: Any) -> bool:

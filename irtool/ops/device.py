@@ -73,6 +73,10 @@ class CupyNamespace:
             as_strided=lambda x, shape, strides, writeable=True: tricks.as_strided(x, tuple(shape), tuple(strides)),
             sliding_window_view=tricks.sliding_window_view))
 
+    def unravel_index(self, index: Any, shape: Any) -> Any:
+        """As numpy.unravel_index; that of a Python number is known on the host."""
+        return (np if isinstance(index, int) else self.cupy).unravel_index(index, shape)
+
     def repeat(self, x: Any, repeats: Any, axis: int | None = None) -> Any:
         """As numpy.repeat; CuPy's wants to know the counts on the host."""
         return self.cupy.repeat(x, repeats.tolist() if hasattr(repeats, "tolist") else repeats, axis)

@@ -127,7 +127,7 @@ def symbolic(overload: Overload, args: list[Any]) -> Any:
                     values[place] = as_array(values[place], inside)
             dtype = {"compute": dtype, "bool": np.dtype(np.bool_)}.get(rule.result)
         result = overload.kernel(np, *values)
-    except (Error, TypeError, AttributeError, ValueError, IndexError) as error:
+    except (Error, TypeError, AttributeError, ValueError, LookupError, ArithmeticError, NotImplementedError) as error:
         raise NotPointwise from error
     results = result if isinstance(result, tuple) else (result,)
     if not all(isinstance(each, Symbol) for each in results):

@@ -57,7 +57,8 @@ def _quantile(xp, name, x, q, dim, keepdim, interpolation):
         weight = xp.full(ranks.shape, 0.5, x.dtype) if interpolation == "midpoint" else (ranks - below).astype(x.dtype)
         upper = xp.take_along_axis(rows, xp.ceil(ranks).astype(xp.int64), -1)
         result = xp.where(weight < 0.5, result + weight * (upper - result), upper - (upper - result) * (1 - weight))
-    own = kept if keepdim else () if dim is None else tuple(xp.delete(xp.asarray(shape, dtype=xp.int64), axis)) if x.ndim else ()
+    others = [shape[i] for i in range(len(shape)) if dim is not None and i != axis]
+    own = kept if keepdim else others
     result = result.T.reshape(q.size, *(int(size) for size in own))
     return result if q.ndim else result[0]
 

@@ -141,7 +141,7 @@ def _shares(value: Array, args: list[Any]) -> bool:
         elif isinstance(arg, list | tuple):
             if arg and is_array(arg[0]) and _shares(value, list(arg)):
                 return True
-        elif value is arg or is_array(arg) and value.base is not None and share_memory(value, arg):
+        elif value is arg or is_array(arg) and share_memory(value, arg):      # not every view of CuPy's knows what it is one of
             return True
     return False
 
@@ -173,7 +173,7 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
         raise RunError(f"{schema.kind} needs a tensor to write into, got {type(target).__name__}")
     if result is target:
         return target
-    if result.base is not None and share_memory(result, target):
+    if (result.base is not None or not isinstance(result, np.ndarray)) and share_memory(result, target):
         return _reshape_in_place(target, result, schema)
     if result.shape != target.shape:
         raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
