@@ -4,6 +4,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import fake_cupy
@@ -14,6 +15,7 @@ from side_by_side import difference
 
 import irtool
 from irtool import Error
+from irtool.cli.main import main
 from irtool.execute.device_executor import DeviceExecutor
 from irtool.execute.device_kernels import KernelGroup, literal, source
 from irtool.execute.device_plan import DevicePlan
@@ -304,3 +306,37 @@ def test_without_a_gpu_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_made", {})
     with pytest.raises(irtool.RunError, match="needs a GPU: cudaErrorNoDevice"):
         backend("cupy")
+
+
+# -- the command line
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """A graph and its inputs."""
+    (tmp_path / "m.ir").write_text(GROUP.replace("(%g, %e, %i)", "(%g, %i)"), encoding="utf-8")
+    x, y, n = group_inputs()
+    np.savez(tmp_path / "in.npz", x=x, y=y, n=n)
+    np.savez(tmp_path / "vjps.npz", vjp0=np.ones((3, 4), np.float32), vjp1=np.ones(4, np.float32))
+    return str(tmp_path / "m.ir"), str(tmp_path / "in.npz")
+
+
+@needs_compiler
+@pytest.mark.parametrize("words", [[], ["--requires-grad", "x,y"], ["--no-optimize"], ["--requires-grad", "x", "--create-graph", "2"]])
+def test_run_gives_the_same(files: tuple[str, str], words: list[str], tmp_path: Path) -> None:
+    if "--requires-grad" in words:
+        words = [*words, "--cotangents", str(tmp_path / "vjps.npz")]
+    out = str(tmp_path / "out.npz")
+    assert main(["run", *files, *words, "-o", out]) == 0
+    assert main(["run", *files, *words, "--backend", "cupy", "--expect", out]) == 0
+
+
+@needs_compiler
+def test_plan_shows_the_kernels(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", *files, "--backend", "cupy", "--source"]) == 0
+    assert "= tanhf(t" in capsys.readouterr().out
+
+
+def test_run_without_cupy_says_what_to_install(files: tuple[str, str], capsys: pytest.CaptureFixture[str],
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert main(["run", *files, "--backend", "cupy"]) == 1
+    assert "pip install 'irtool[cuda]'" in capsys.readouterr().err

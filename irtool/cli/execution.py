@@ -149,7 +149,8 @@ class Execution:
         listed = [each for i, output in enumerate(outputs) for each in leaves(seeds.get(i), output)]
         for _ in range((self.arguments.create_graph or 1) - 1):
             recorded = recorded.backward_recorded(listed)
-            listed = [None if each is None else np.ones_like(each) for gradient in hosted(recorded.outputs) for each in leaves(gradient, gradient)]
+            pieces = [each for gradient in hosted(recorded.outputs) for each in leaves(gradient, gradient)]
+            listed = [None if each is None else np.ones_like(each) for each in pieces]
         return outputs, dict(zip(wrt, hosted(recorded.backward(listed)), strict=True))
 
     def report(self) -> None:

@@ -29,7 +29,8 @@ def run(arguments: Arguments, console: Console) -> int:
     if not isinstance(target, Graph):
         raise UsageError("a plan is made of one graph: add --graph NAME")
     phases: list[tuple[str, str]] = []
-    executor = new_executor(target, options_of(arguments, lambda name, graph: phases.append((name, str(graph))) if arguments.phases else None))
+    options = options_of(arguments, lambda name, graph: phases.append((name, str(graph))) if arguments.phases else None)
+    executor = new_executor(target, options)
     values = values_of(target, arguments, console)
     wrt = flagged(target, arguments, values)
     plan = executor.plan_for(*values, wrt=wrt)
