@@ -21,7 +21,7 @@ import numpy as np
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
 from irtool.execute.codegen import Plan
 from irtool.execute.differentiable import detached, needs_gradient
-from irtool.execute.kept import WORTH_KEEPING, Shelf
+from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
 from irtool.execute.phases import has_custom_passes
 from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.recorded import Recorded
@@ -51,6 +51,17 @@ class Counters:
             self.counts[name] += 1
 
 
+    def found(self) -> None:
+        """One more run by a plan that was there."""
+        counts = self.counts
+        with self.lock:
+            counts["graph_executor_invocations"] += 1
+            counts["execution_plan_cache_hit"] += 1
+
+
+MAX_QUICK = 64
+
+
 class _Last(local):
     """Per thread: the graph that ran last."""
 
@@ -68,7 +79,7 @@ def last_executed_graph() -> Graph | None:
 class Executor:
     """Runs a graph through plans. See the module."""
 
-    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "shelf", "_lock", "__weakref__")
+    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "shelf", "_lock", "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = clone_graph(graph)
@@ -79,6 +90,7 @@ class Executor:
         self.plans: dict[ArgumentSpec, ExecutionPlan] = {}
         self.fallback: ExecutionPlan | None = None
         self.writes = writes(self.graph)
+        self.quick: dict[Any, Kept] = {}        # compiled functions by the arrays they were made for
         self.shelf: Shelf | None = None
         if self.options.optimize and self.options.backend == "numpy" and self.options.told is None and not self.writes \
                 and sum(1 for _ in self.graph.block) >= WORTH_KEEPING:
@@ -98,6 +110,10 @@ class Executor:
             from irtool.execute.tracing import run_on_tensors
 
             return run_on_tensors(self, inputs, seed)
+        if self.quick:
+            found = self.run_quick(inputs, arrays_key(inputs))
+            if found is not None:
+                return found if all([type(each) is np.ndarray for each in found]) else self.delivered(found)
         return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
@@ -163,26 +179,49 @@ class Executor:
 
     def execute(self, values: list[Any], seed: int | None = None) -> list[Any]:
         """Run on values that have been accepted; random numbers come from `seed`, or from the generator in use."""
-        shelf = self.shelf
-        if shelf is not None:
-            found = shelf.run(values) if not has_custom_passes() else None
+        key = arrays_key(values)
+        if self.quick or self.shelf is not None:
+            found = self.run_quick(values, key)
             if found is not None:
-                _last.graph = weakref.ref(self.graph)
-                for name in ("graph_executor_invocations", "execution_plan_cache_hit"):
-                    self.counters.count(name)
                 return found
         plan = self.get_plan(values, ())
         _last.graph = weakref.ref(plan.graph)
         if seed is None or not plan.is_random:
-            if shelf is None or not isinstance(plan.code.plan, Plan):
+            compiled = plan.code.plan
+            if key is None or not isinstance(compiled, Plan) or plan.is_random or plan.writes or self.writes:
                 return plan.code(values)
-            if shelf.is_known(values):
-                plan.code.plan.compile_after = 0
+            if self.shelf is not None and self.shelf.is_known(values):
+                compiled.compile_after = 0
             results = plan.code(values)
-            shelf.offer(values, plan.code.plan.latest)
+            variant = compiled.variants.get(key)
+            if variant is not None and variant.function is not None and variant.workspace is not None and len(self.quick) < MAX_QUICK:
+                self.quick[key] = Kept(variant.function, variant.workspace, plan.graph)
+                if self.shelf is not None:
+                    self.shelf.offer(values, variant)
             return results
         with seeded(seed):
             return plan.code(values)
+
+    def run_quick(self, values: Sequence[Any], key: Any) -> list[Any] | None:
+        """The results of a function that was made for such arrays, without asking which plan it belongs to; None where there is none."""
+        if key is None:
+            return None
+        known = self.quick.get(key)
+        if known is None:
+            known = self.shelf.find(values) if self.shelf is not None and not has_custom_passes() else None
+            if known is None:
+                return None
+            self.quick[key] = known
+        try:
+            results = known(values)
+        except Exception:       # the plan raises it too, and says where
+            self.quick.pop(key, None)
+            if self.shelf is not None:
+                self.shelf.forget(values)
+            return None
+        _last.graph = known.graph
+        self.counters.found()
+        return results
 
     def run_on_tape(self, values: Sequence[Any], records: bool) -> list[Any]:
         """Run on values that may be Variables; with `records`, what they need for gradients is remembered and outputs are Variables."""

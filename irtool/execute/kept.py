@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -38,13 +39,14 @@ class NotData(Exception):
 
 
 class Kept:
-    """A function from the disk. Raises whatever it raises: then the graph is to be run as if nothing had been kept."""
+    """A function with its memory. Raises whatever it raises: then the graph is to be run as if nothing had been kept."""
 
-    __slots__ = ("function", "workspace")
+    __slots__ = ("function", "workspace", "graph")
 
-    def __init__(self, function: Callable[..., list[Any]], workspace: Workspace) -> None:
+    def __init__(self, function: Callable[..., list[Any]], workspace: Workspace, graph: Graph | None = None) -> None:
         self.function = function
         self.workspace = workspace
+        self.graph = None if graph is None else ref(graph)      # what is run, where that is known
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """One run."""
@@ -67,8 +69,8 @@ class Shelf:
         self.options = options
         self.entries: dict[Any, Kept | str] = {}        # a string: the key, of what is not there yet; empty: never will be
 
-    def run(self, values: Sequence[Any]) -> list[Any] | None:
-        """The results by a kept function; None where there is none."""
+    def find(self, values: Sequence[Any]) -> Kept | None:
+        """The function for inputs such as these; None where there is none."""
         facts = facts_of(values)
         if facts is None:
             return None
@@ -78,13 +80,11 @@ class Shelf:
                 return None
             key = key_of(self.graph, facts, self.options)
             found = self.entries[facts] = (read(key) or key) if key else ""
-        if isinstance(found, str):
-            return None
-        try:
-            return found(values)
-        except Exception:       # whatever it is, the graph raises it too, and says where
-            self.entries[facts] = ""
-            return None
+        return None if isinstance(found, str) else found
+
+    def forget(self, values: Sequence[Any]) -> None:
+        """It is of no use."""
+        self.entries[facts_of(values)] = ""
 
     def is_known(self, values: Sequence[Any]) -> bool:
         """Did this graph run on such inputs in another process? From now on it did."""
@@ -113,6 +113,19 @@ class Layout:
     def __init__(self, arena: int, inside: list[Buffer]) -> None:
         self.arena = arena
         self.inside = inside
+
+
+def arrays_key(values: Sequence[Any]) -> Any:
+    """What a function is made for, to look it up in this process; None where one of the values is no array."""
+    found: list[Any] = []
+    for each in values:
+        if type(each) is np.ndarray:
+            found.append((each.dtype, each.shape, each.strides))
+        elif each is None:
+            found.append(None)
+        else:
+            return None
+    return tuple(found)
 
 
 def facts_of(values: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -235,4 +248,4 @@ def again(data: tuple[Any, ...]) -> Any:
     return rest[0]
 
 
-__all__ = ["WORTH_KEEPING", "Kept", "Shelf", "facts_of", "keep", "key_of", "read"]
+__all__ = ["WORTH_KEEPING", "Kept", "Shelf", "arrays_key", "facts_of", "keep", "key_of", "read"]

@@ -43,7 +43,7 @@ SCALAR_ONLY = frozenset(("fmod",))
 """Without a vector version."""
 ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "negative": "-{0}", "square": "{0} * {0}",
               "conjugate": "{0}", "positive": "{0}",
-              "maximum": "{0} >= {1} || {0} != {0} ? {0} : {1}", "minimum": "{0} <= {1} || {0} != {0} ? {0} : {1}"}
+              "maximum": "{1} != {1} ? {1} : {1} > {0} ? {1} : {0}", "minimum": "{1} != {1} ? {1} : {1} < {0} ? {1} : {0}"}
 """Of floats and whole numbers."""
 OF_FLOATS = {"divide": "{0} / {1}", "reciprocal": "1 / {0}", "fmax": "{0} >= {1} || {1} != {1} ? {0} : {1}",
              "fmin": "{0} <= {1} || {1} != {1} ? {0} : {1}", "isnan": "{0} != {0}", "isinf": "__builtin_isinf({0}) != 0",
