@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,6 +31,16 @@ from irtool.values import accept, copied, delivered
 
 Call = Callable[[Node, list[Any]], Sequence[Any]]
 """What runs one node without blocks: operands in, one value per result out."""
+
+
+class Control(Protocol):
+    """Asked about branches and loops before they are decided; None leaves them to the walk."""
+
+    def branch(self, walk: Walk, step: Step, condition: Any) -> list[Any] | None:
+        """The results of an If."""
+
+    def repeat(self, walk: Walk, step: Step, rounds: Rounds, condition: Any, carried: list[Any]) -> list[Any] | None:
+        """What a Loop carries at its end, from here on."""
 
 
 class Observer:
@@ -122,23 +132,28 @@ class Frame:
 class Walk:
     """One run of a graph: the values alive now, and a stack of blocks (no recursion)."""
 
-    __slots__ = ("env", "plans", "stack", "call", "observer", "closed")
+    __slots__ = ("env", "plans", "stack", "call", "observer", "closed", "control")
 
-    def __init__(self, call: Call, observer: Observer | None, closed: Container[Node] = ()) -> None:
+    def __init__(self, call: Call, observer: Observer | None, closed: Container[Node] = (), control: Control | None = None) -> None:
         self.env: dict[Value, Any] = {}
         self.plans: dict[Block, Plan] = {}
         self.stack: list[Frame] = []
         self.call = call
         self.observer = observer
         self.closed = closed
+        self.control = control
 
     def run(self, graph: Graph, inputs: list[Any]) -> list[Any]:
         """Give the graph's results. Empties `inputs`, so that they can be freed when they are no longer needed."""
         if graph.block not in self.plans:
             plan_block(graph.block, self.plans, self.closed)
+        return self.run_block(graph.block, inputs)
+
+    def run_block(self, block: Block, inputs: list[Any]) -> list[Any]:
+        """The same of a block that is planned."""
         taken = list(inputs)
         inputs.clear()
-        self.push(graph.block, taken, None, None)
+        self.push(block, taken, None, None)
         del taken
         while True:
             frame = self.stack[-1]
@@ -194,15 +209,17 @@ class Walk:
         self.stack.append(Frame(plan, step, leave, state))
 
 
-def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None = None, closed: Container[Node] = ()) -> list[Any]:
+def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None = None, closed: Container[Node] = (),
+         control: Control | None = None) -> list[Any]:
     """Run `graph` on values that `call` understands; gives one value per output.
 
     `inputs` is emptied. Every value is let go of at its last use. An exception of `call` comes out as an `irtool.Error` that names the
-    node's line. `call` also runs the nodes in `closed`, whatever they own. Raises RunError when the number of inputs differs.
+    node's line. `call` also runs the nodes in `closed`, whatever they own; `control` is asked about branches and loops before they are
+    decided. Raises RunError when the number of inputs differs.
     """
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
-    return Walk(call, observer, closed).run(graph, inputs)
+    return Walk(call, observer, closed, control).run(graph, inputs)
 
 
 # -- control flow
@@ -228,6 +245,12 @@ def _release_early(walk: Walk, step: Step) -> None:
 
 
 def _enter_if(walk: Walk, step: Step) -> None:
+    if walk.control is not None:
+        results = walk.control.branch(walk, step, walk.env[step.operands[0]])
+        if results is not None:
+            _release_early(walk, step)
+            walk.finish(step, results)
+            return
     taken = step.node.blocks[0 if walk.env[step.operands[0]] else 1]
     _release_early(walk, step)
     walk.push(taken, [], step, _leave_block)
@@ -258,6 +281,11 @@ def _enter_loop(walk: Walk, step: Step) -> None:
 
 
 def _next_round(walk: Walk, step: Step, rounds: Rounds, condition: Any, carried: list[Any]) -> None:
+    if walk.control is not None:
+        results = walk.control.repeat(walk, step, rounds, condition, carried)
+        if results is not None:
+            walk.finish(step, results)
+            return
     if (rounds.limit is None or rounds.done < rounds.limit) and condition:
         block = step.node.blocks[0]
         values = [rounds.done, *carried]

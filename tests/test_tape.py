@@ -22,8 +22,6 @@ from irtool.ops.tensor import Tensor, unwrapped, wrapped
 from irtool.testing.formulas import Trial
 from irtool.testing.gradcheck import drawn, flattened
 
-DECIDES = frozenset(f"aten::{name}" for name in "cumprod linalg_det det _linalg_det".split())
-"""Formulas that decide by elements."""
 STATISTICS = ("aten::native_layer_norm_backward", "aten::native_group_norm_backward")
 """Operators that are given statistics, which must belong to their operand."""
 LIMITS = "is not supported where|running statistics|without N"
@@ -90,8 +88,8 @@ def test_a_tape_gives_the_gradients_of_differentiate(name, call):
 @pytest.mark.parametrize(("name", "call"), list(samples()))
 def test_batched_gradients_are_looped_gradients(name, call):
     kind = name.partition(".")[0]
-    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)] or kind in DECIDES:
-        pytest.skip("no batching rule, or it writes, or it decides by elements")
+    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)]:
+        pytest.skip("no batching rule, or it writes")
     if facts_of(kind).is_random or "rrelu" in name:
         pytest.skip("other random numbers in each place")
     trial, inputs, cotangents = prepared(name, call)
@@ -181,8 +179,8 @@ def test_a_traced_gradient_is_the_gradient_and_nested_tapes_give_its_gradients(n
 def test_gradients_of_a_batch_are_looped_gradients(name, call):
     """The tape below the batch: each place has the gradients it has alone."""
     kind = name.partition(".")[0]
-    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)] or kind in DECIDES or draws(name):
-        pytest.skip("no batching rule, or it writes, or it decides by elements, or draws random numbers")
+    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name):
+        pytest.skip("no batching rule, or it writes, or draws random numbers")
     trial, inputs, cotangents = prepared(name, call)
     if any(isinstance(each, list) for each in trial.inputs) or name in ("prim::awaitable_nowait", "aten::as_strided_scatter"):
         pytest.skip("lists; a result that is no tensor; torch's gradient of a scatter is not the slope, and a batch has the slope")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irtool.dispatch.logger import Print, label, line
-from irtool.dispatch.stack import Boxed, DispatchError, Layer, current, map_tensors, pushed, tensors_in
-from irtool.ir.errors import RunError
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
 
@@ -61,6 +61,34 @@ class CustomEntry(Entry):
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
         """What the function's own backward makes of the gradients."""
         return self.saved(grads, apply)     # type: ignore[no-any-return]
+
+
+class BranchEntry(Entry):
+    """A branch that nobody could decide: `saved` is its condition and both functions. They are run again on the way back."""
+
+    __slots__ = ()
+
+    def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+        """A branch on the same condition, which gives gradients."""
+        tape = self.tape
+        layer: Layer = apply.__self__       # type: ignore[attr-defined]
+        condition, then, otherwise = self.saved
+        args = self.args if layer is tape else [tape.opened(arg) for arg in self.args]
+        count = len(args)
+        there = [place for place, each in enumerate(grads) if isinstance(each, Tensor)]
+        needed = [place for place, arg in enumerate(self.args) if tape.owns(arg)]
+
+        def gradients_of(function: Branch) -> Branch:
+            def run(*values: Any) -> list[Any]:
+                inner = Autograd(current())
+                given = [inner.variable(each) if place in needed else each for place, each in enumerate(values[:count])]
+                with pushed(inner):
+                    results = function(*given)
+                return inner.gradients([results[place] for place in there], values[count:], [given[place] for place in needed], "zeros")
+            return run
+        found = layer.branch(condition, gradients_of(then), gradients_of(otherwise), [*args, *[grads[place] for place in there]])
+        made = dict(zip(needed, found, strict=True))
+        return [made.get(place) for place in range(count)]
 
 
 class Autograd(Layer):
@@ -195,6 +223,23 @@ class Autograd(Layer):
         known = {id(each.value): each for each in tensors_in([*args, boxed]) if self.owns(each)}
         kept = map_tensors(lambda each: known.get(id(each), each), saved)       # what was saved of operands and results is on the tape
         return boxed, kept
+
+    def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
+        """Run below; noted with both functions. Raises UnsupportedError for tensors in lists."""
+        if not any(self.owns(value) for value in tensors_in(args)):
+            return self.below.branch(condition, then, otherwise, args)
+        if any(self.owns(value) for arg in args if isinstance(arg, list | tuple) for value in tensors_in(arg)):
+            raise UnsupportedError("the gradient of a branch that is batched or traced is not supported with lists of tensors")
+        results = self.below.branch(condition, then, otherwise, [self.opened(arg) for arg in args])
+        entry = BranchEntry(self, "prim::If", [map_tensors(self.snapshot, arg) for arg in args], [], (condition, then, otherwise))
+        return list(self.note(entry, tuple(results)))
+
+    def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
+        """Run below. Raises UnsupportedError where a gradient would go through it."""
+        if any(self.owns(value) for value in tensors_in(args)):
+            raise UnsupportedError("the gradient of a loop whose condition is batched or traced is not supported by a tape: differentiate "
+                                   "the graph instead")
+        return self.below.repeat(limit, condition, body, args, count)
 
     # -- back
     def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[Any], unused: str = "none") -> list[Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from irtool.dispatch.stack import Boxed, DispatchError, Layer, pushed, tensors_in
-from irtool.ops.tensor import run_quickly
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, pushed, tensors_in
+from irtool.ops.tensor import Tensor, run_quickly
 
 
 class Backend(Layer):
@@ -31,6 +31,22 @@ class Backend(Layer):
                 raise DispatchError(f"incompatible dispatcher trees: a tensor of {value.layer} is used where that layer is not"
                                     if value.layer.is_alive else f"value escaped its transform: {value.layer} is over")
         return self.rules.run(name, args)
+
+    def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
+        """Decide, and run one."""
+        with pushed(self):
+            return (then if condition.array else otherwise)(*args)
+
+    def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
+        """Run rounds."""
+        carried, done = args[:count], 0
+        with pushed(self):
+            while condition.array if isinstance(condition, Tensor) else condition:
+                if limit is not None and done >= limit:
+                    break
+                condition, *carried = body(*carried, *args[count:])
+                done += 1
+        return carried
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Just run it."""

@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from irtool.dispatch.stack import Boxed, DispatchError, Layer, map_tensors, pushed, tensors_in
+import numpy as np
+
+from irtool.dispatch.control import merged, truth
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
+from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError
 from irtool.ir.schema import Schema
@@ -23,6 +27,8 @@ RANDOMNESS = ("error", "same", "different")
 
 class Batched(Layer):
     """Hides a dimension of extent `length`. randomness: what random operators do: `error`, the `same` numbers for all, or `different`."""
+
+    hides_elements = True
 
     def __init__(self, inner: Layer, length: int, name: str = "", randomness: str = "error") -> None:
         super().__init__(inner, name)
@@ -109,11 +115,72 @@ class Batched(Layer):
         output, saved = self.below.custom_vjp(self.for_batches(forward), self.for_batches(backward), fronts)
         return self.boxed(output), self.boxed(saved)
 
+    # -- branches and loops
+    def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
+        """Where the condition is batched both are done, and of each place's results those that hold are taken."""
+        if not self.owns(condition):
+            found = self.below.branch(condition, self.batchwise(then, args), self.batchwise(otherwise, args), self.opened(args))
+            return [self.boxed(each) for each in found]
+        with pushed(self):
+            return self.either(condition, then(*args), otherwise(*args))
+
+    def either(self, condition: Any, first: list[Any], second: list[Any]) -> list[Any]:
+        """Of two lists of results the one or the other, place by place."""
+        def taken(a: Any, b: Any) -> Any:
+            return self.call("aten::where", (condition, a, b), {})
+
+        found = []
+        for a, b in zip(first, second, strict=True):
+            if isinstance(a, Tensor) is not isinstance(b, Tensor) and bool in (type(a), type(b)):
+                a, b = truth(a, self.apply), truth(b, self.apply)
+            found.append(merged(a, b, taken, "a branch"))
+        return found
+
+    def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
+        """Rounds go on while the condition holds anywhere; places where it does not keep what they have."""
+        def rounds(condition: Any, *args: Any) -> list[Any]:
+            layer = current()
+            assert isinstance(layer, Batched)
+            after, *found = body(*args)
+            found = layer.either(condition, found, list(args[:count]))
+            after = after if isinstance(after, Tensor) else Tensor(np.asarray(after))
+            return [layer.call("aten::logical_and", (condition, after), {}), *found]
+
+        def below(*values: Any) -> list[Any]:
+            found = inner(*values)
+            return [current().call("aten::any", (found[0],), {}), *found]
+
+        given = [self.boxed(self.whole(condition)), *[self.boxed(self.front(arg)) for arg in args[:count]], *args[count:]]
+        inner = self.batchwise(rounds, given)
+        opened = self.opened(given)
+        found = self.below.repeat(limit, self.below.call("aten::any", (opened[0],), {}), below, opened, count + 1)
+        return [self.boxed(each) for each in found[1:]]
+
+    def front(self, value: Any) -> Any:
+        """Tensors, in lists and tuples too, with the hidden dimension first."""
+        return map_tensors(self.whole, value)
+
+    def opened(self, args: list[Any]) -> list[Any]:
+        """Without this layer's boxes."""
+        return [map_tensors(lambda each: each.value if self.owns(each) else each, arg) for arg in args]
+
+    def batchwise(self, function: Branch, args: list[Any]) -> Branch:
+        """A function of such arguments as one of the layer below: what is batched in `args` is so in the function."""
+        leaves, _ = flatten(args)
+        dims = [each.data if self.owns(each) else None for each in leaves]
+
+        def run(*values: Any) -> list[Any]:
+            layer = Batched(current(), self.length, self.name, self.randomness)
+            given, shape = flatten(list(values))
+            boxed = [each if dim is None else layer.box(each, dim) for each, dim in zip(given, dims, strict=True)]
+            with pushed(layer):
+                found = function(*unflatten(shape, boxed))
+            return [layer.front(each) for each in found]
+        return run
+
     def for_batches(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function of single places as one of whole batches, on whatever layer is on top when it runs."""
         def new_fn(*args: Any) -> Any:
-            from irtool.dispatch.stack import current
-
             layer = Batched(current(), self.length, self.name, self.randomness)
             with pushed(layer):
                 result = function(*[layer.boxed(arg) for arg in args])

@@ -8,10 +8,9 @@ from typing import Any
 from irtool.dispatch import transforms
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.logger import Logger, fresh_labels
-from irtool.dispatch.recipes import caller
+from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import current, pushed
 from irtool.dispatch.trees import flatten
-from irtool.interpret import walk
 from irtool.ir.errors import PipelineError, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.types import TensorType
@@ -31,7 +30,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     Gives the graph's output, a tuple of them when there are several.
     """
     def function(*args: Any) -> Any:
-        results = walk(graph, list(args), caller(current().apply))
+        results = interpreted(graph, list(args), current().apply)
         return results[0] if len(results) == 1 else tuple(results)
     function.__name__ = graph.name or "graph"
     return function
@@ -64,7 +63,7 @@ def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], se
     layer = Logger(current(), "NumPy", write)
     values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
     with pushed(layer), seeded(seed):
-        found = walk(graph, values, caller(layer.apply))
+        found = interpreted(graph, values, layer.apply)
     return [delivered(unwrapped(each), declared.type) for each, declared in zip(found, graph.outputs, strict=True)]
 
 

@@ -20,6 +20,10 @@ class Hooks(Layer):
         self.before = before
         self.after = after
 
+    def again(self, inner: Layer) -> Layer:
+        """A layer with the same functions."""
+        return Hooks(inner, self.before, self.after, self.name)
+
     def apply(self, name: str, args: list[Any]) -> Any:
         """Show, forward, show."""
         if self.before is not None:

@@ -48,6 +48,10 @@ class Logger(Layer):
         super().__init__(inner, name)
         self.write = write
 
+    def again(self, inner: Layer) -> Layer:
+        """A layer that prints as this one does."""
+        return Logger(inner, self.name, self.write)
+
     def apply(self, name: str, args: list[Any]) -> Any:
         """Forward and print."""
         result = self.below.apply(name, args)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.dispatch.control import DECIDES, LOGIC, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.stack import map_tensors, tensors_in
 from irtool.interpret import walk
 from irtool.ir.effects import facts_of
@@ -57,7 +58,7 @@ class Recipe:
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and what is kept."""
         if self.whole is not None:
-            *results, saved = walk(self.whole, list(args), caller(apply))[0]
+            *results, saved = interpreted(self.whole, list(args), apply)[0]
             return (tuple(results) if len(results) > 1 else results[0]), saved
         result = apply(self.schema.name, args)
         if self.kept is None or self.is_later:
@@ -68,7 +69,7 @@ class Recipe:
         """What is kept besides operands and results, computed by `apply`."""
         if self.kept is None:
             return saved
-        return walk(self.kept, [*args, *results], caller(apply))
+        return interpreted(self.kept, [*args, *results], apply)
 
     def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply) -> Sequence[Any]:
         """One gradient per operand, None where there is none."""
@@ -83,7 +84,7 @@ class Recipe:
         given = [grad if turned else conjugated(grad, apply) for grad in grads[:self.count]]
         if all(each is None for each in given):
             return [None] * len(args)
-        (found,) = walk(self.formula.backward, [context, *given], caller(apply))
+        (found,) = interpreted(self.formula.backward, [context, *given], apply)
         if not isinstance(self.formula.backward.outputs[0].type, TupleType):
             found = (found,)
         return [self.fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(found, args, strict=True)]
@@ -137,10 +138,19 @@ def recipe_of(name: str) -> Recipe | None:
     return _recipes[name]
 
 
+def interpreted(graph: Graph, values: list[Any], apply: Apply) -> list[Any]:
+    """The outputs of a graph whose operations are done by `apply` of a layer."""
+    return walk(graph, values, caller(apply), control=Control(apply, caller))
+
+
 def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
     """What runs the nodes of a graph (`irtool.interpret.walk`) by doing its operations with `apply`."""
     def call(node: Node, values: list[Any]) -> Sequence[Any]:
         kind = node.kind
+        if kind in DECIDES and is_undecided(values[0]) and only_controls(node.output):
+            return (as_condition(values[0], apply),)
+        if kind in LOGIC and any(map(is_undecided, values)) and node.output.type.text == "bool":
+            return (logic(kind, values, apply),)
         if kind == "prim::AutogradAdd":
             a, b = values
             return (b if a is None else a if b is None else apply("aten::add.Tensor", [a, b, 1]),)
@@ -210,4 +220,4 @@ def _results(node: Node, result: Any) -> Sequence[Any]:
     return () if count == 0 else (result,)
 
 
-__all__ = ["Recipe", "caller", "conjugated", "recipe_of", "unwrapped"]
+__all__ = ["Recipe", "caller", "conjugated", "interpreted", "recipe_of", "unwrapped"]

@@ -16,6 +16,9 @@ import numpy as np
 from irtool.ir.errors import RunError
 from irtool.ops.tensor import Tensor, calling, choose_again
 
+Branch = Callable[..., list[Any]]
+"""A block as a function of the values it reads."""
+
 
 class DispatchError(RunError):
     """A tensor was used where its layer is not."""
@@ -62,6 +65,9 @@ class Boxed(Tensor):
 class Layer:
     """One layer. `apply` does an operation; the others have sensible defaults."""
 
+    hides_elements = False
+    """Is a tensor in its boxes one that nobody can decide by?"""
+
     def __init__(self, inner: Layer | None, name: str = "", rules: Any = None) -> None:
         self.inner = inner
         self.name = name or type(self).__name__
@@ -92,6 +98,25 @@ class Layer:
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Run `forward(*args)`, which gives (output, saved), on this layer, with `backward(grad, saved)` for its gradients."""
+        raise NotImplementedError
+
+    def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
+        """What one of two functions of `args` gives, chosen by a 0-d bool tensor that may be undecided. They run on this layer."""
+        return self.below.branch(condition, self.over(then), self.over(otherwise), args)
+
+    def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
+        """The first `count` of `args` after rounds of `body(*args)`, which gives (condition, those `count`), while the condition holds."""
+        return self.below.repeat(limit, condition, self.over(body), args, count)
+
+    def over(self, function: Branch) -> Branch:
+        """A function that runs on a layer such as this one, above whatever is on top then."""
+        def run(*args: Any) -> list[Any]:
+            with pushed(self.again(current())):
+                return function(*args)
+        return run
+
+    def again(self, inner: Layer) -> Layer:
+        """A layer such as this one above another."""
         raise NotImplementedError
 
     def shape(self, tensor: Boxed) -> list[int]:

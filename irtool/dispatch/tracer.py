@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from irtool.dispatch.stack import Boxed, DispatchError, Layer, current, elements_of, map_tensors, pushed, tensors_in
+from irtool.dispatch.control import merged, truth
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, map_tensors, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
 from irtool.ir.dialect import LATEST
-from irtool.ir.errors import Error, RunError
-from irtool.ir.graph import Graph, Value
+from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.schema import Argument
-from irtool.ir.types import ListType, OptionalType, TensorType, Type, tensor_type
+from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, tensor_type
 from irtool.ops.arrays import element_strides
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
@@ -36,6 +37,8 @@ class TraceWarning(UserWarning):
 
 class Tracer(Layer):
     """Records a graph. The values are computed on the layer below."""
+
+    hides_elements = True
 
     def __init__(self, inner: Layer, name: str = "") -> None:
         super().__init__(inner, name)
@@ -67,6 +70,73 @@ class Tracer(Layer):
         with pushed(self):
             output, saved = forward(*args)
         return output, saved
+
+    # -- branches and loops
+    def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
+        """An If of both functions' blocks; both run on this trace's values. Decided where the condition is none of the trace's."""
+        if not self.owns(condition):
+            with pushed(self):
+                return (then if elements_of(condition) else otherwise)(*args)
+        node = self.build.node("prim::If", (condition.data,))
+        found = [self.block_of(node, then, args), self.block_of(node, otherwise, args)]
+        taken = 0 if elements_of(condition) else 1
+        results = []
+        for a, b in zip(*found, strict=True):
+            results.append(merged(a, b, lambda a, b: self.joined(node, (a, b), taken), "a branch"))
+        return results
+
+    def block_of(self, node: Node, function: Branch, args: Sequence[Any], inputs: Sequence[tuple[Type, Tensor | None]] = ()) -> list[Any]:
+        """One more block of a node, with what a function does written into it. Gives the function's results."""
+        block = node.add_block()
+        outer, constants, numbers = self.build, dict(self.constants), dict(self.numbers)
+        self.build = Builder(self.graph)
+        self.build.at_end(block)
+        given = [block.add_input(self.graph.fresh_id(), type) for type, _ in inputs]
+        carried = [Boxed(self, value, own) for own, (_, value) in zip(given, inputs, strict=True) if value is not None]
+        with pushed(self):
+            results = function(*carried, *args)
+        block.set_outputs([self.operand(each) for each in tensors_in(results)])
+        self.build, self.constants, self.numbers = outer, constants, numbers
+        return results
+
+    def joined(self, node: Node, values: Sequence[Any], taken: int) -> Boxed:
+        """One more result of a node with blocks, of a type that all of `values` have; `values[taken]` is what it is in this trace."""
+        opened = [each.value if self.owns(each) else each for each in values]
+        types = {type_of(each).text: type_of(each) for each in opened}
+        output = node.add_output(self.graph.fresh_id(), next(iter(types.values())) if len(types) == 1 else tensor_type())
+        return Boxed(self, opened[taken], output)
+
+    def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
+        """A Loop of the function's block. Raises UnsupportedError for what is carried and is no tensor but changes."""
+        moving = [place for place in range(count) if isinstance(args[place], Tensor)]
+
+        def opened(value: Any) -> Any:
+            return map_tensors(lambda each: each.value if self.owns(each) else each, value)
+
+        final = self.below.repeat(limit, opened(condition), body, [opened(arg) for arg in args], count)
+        first = self.operand(2**63 - 1 if limit is None else limit)
+        decided = condition.data if self.owns(condition) else self.operand(bool(elements_of(condition)))
+        node = self.build.node("prim::Loop", (first, decided, *[self.operand(args[place]) for place in moving]))
+
+        def round(*values: Any) -> list[Any]:
+            given = list(args)
+            for place, value in zip(moving, values, strict=False):
+                given[place] = value
+            after, *found = body(*given)
+            for place in range(count):
+                if place not in moving and found[place] != args[place]:
+                    raise UnsupportedError(f"a traced loop carries {type(args[place]).__name__}, which is no tensor, and changes it")
+            return [truth(after, self.apply), *[found[place] for place in moving]]
+
+        types: list[tuple[Type, Tensor | None]] = [(INT, None)]
+        for place in moving:
+            own, end = type_of(opened(args[place])), type_of(final[place])
+            types.append((own if own.text == end.text else tensor_type(), opened(args[place])))
+        self.block_of(node, lambda *values: round(*values), (), types)
+        results = list(args[:count])
+        for place in moving:
+            results[place] = self.joined(node, (opened(args[place]), final[place]), 1)
+        return results
 
     def record(self, name: str, args: list[Any], result: Any) -> Any:
         """A node, and its results in boxes."""

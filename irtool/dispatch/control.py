@@ -1,0 +1,142 @@
+"""Branches and loops whose conditions are tensors that a layer cannot look at: batched ones, and traced ones.
+
+A graph under layers decides by concrete values where it can. Where the condition is batched or traced, the layers are asked
+(`Layer.branch`, `Layer.repeat`): a batch does both branches and takes of each what holds, a trace writes an If or a Loop down. Branches
+are functions of the values they read, run on whatever layer stands on top when they run.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.dispatch.stack import Boxed, Layer, current
+from irtool.interpret import Rounds, Step, Walk
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Block, Node, Value
+from irtool.ops.tensor import Tensor
+
+Apply = Callable[..., Any]
+LOGIC = {"aten::__not__": "aten::logical_not", "aten::__and__": "aten::logical_and", "aten::__or__": "aten::logical_or"}
+"""Operators on bools, and those that do the same on tensors."""
+DECIDES = ("aten::Bool", "aten::is_nonzero")
+
+
+def is_undecided(value: Any) -> bool:
+    """Is it a tensor in a box of a layer that hides its elements?"""
+    while isinstance(value, Boxed):
+        if value.layer.hides_elements:
+            return True
+        value = value.value
+    return False
+
+
+def only_controls(value: Value) -> bool:
+    """Is a bool only decided by: in branches, loops, and bools of bools?"""
+    for user, _ in value.uses:
+        is_result = user.kind == "prim::Return" and user.owner_block.owning_node is not None
+        if not (user.kind in IF_KINDS or user.kind in LOOP_KINDS or is_result or user.kind in LOGIC and only_controls(user.output)):
+            return False
+    return True
+
+
+def as_condition(value: Any, apply: Apply) -> Any:
+    """A tensor of one element as a 0-d bool tensor."""
+    if value.ndim:
+        value = apply("aten::reshape", [value, []])
+    return value if value.dtype == 11 else apply("aten::ne.Scalar", [value, 0])
+
+
+def logic(kind: str, values: Sequence[Any], apply: Apply) -> Any:
+    """An operator on bools, of which some are undecided: a 0-d bool tensor."""
+    return apply(LOGIC[kind], [truth(value, apply) for value in values])
+
+
+def truth(value: Any, apply: Apply) -> Any:
+    """A bool as a 0-d tensor; a tensor as it is."""
+    return value if isinstance(value, Tensor) else apply("aten::scalar_tensor", [bool(value), 11, None, None, None])
+
+
+def reads(node: Node) -> list[Value]:
+    """Outer values that a node's blocks read, in order."""
+    found: dict[Value, None] = {}
+    own: set[Block] = set()
+    stack = list(node.blocks)
+    while stack:
+        block = stack.pop()
+        own.add(block)
+        for inner in [*block, block.return_node]:
+            found.update(dict.fromkeys(inner.inputs))
+            stack += inner.blocks
+    return [value for value in found if value.node.owner not in own]
+
+
+def refuse_effects(node: Node) -> None:
+    """Raise UnsupportedError when the blocks of a node do more than compute."""
+    for block in node.blocks:
+        for inner in block.walk():
+            if node_may_write(inner) or facts_of(inner.kind).is_random or inner.kind in ("prim::RaiseException", "prim::Print"):
+                raise UnsupportedError(f"{node.kind} whose condition is batched or traced is not supported with {inner.kind} in it")
+
+
+class Control:
+    """What a walk asks when it comes to a branch or a loop: does the layers' part, or says that there is none."""
+
+    def __init__(self, apply: Apply, caller: Callable[[Apply], Any]) -> None:
+        self.layer: Layer = apply.__self__       # type: ignore[attr-defined]
+        self.caller = caller
+
+    def branch(self, walk: Walk, step: Step, condition: Any) -> list[Any] | None:
+        """The results of an If whose condition is undecided; None for any other."""
+        if not is_undecided(condition):
+            return None
+        refuse_effects(step.node)
+        read = reads(step.node)
+        bools = [value.index for value in step.node.outputs if value.type.text == "bool" and only_controls(value)]
+        then, otherwise = (self.function(walk, block, read, bools=bools) for block in step.node.blocks)
+        return self.layer.branch(condition, then, otherwise, [walk.env[value] for value in read])
+
+    def repeat(self, walk: Walk, step: Step, rounds: Rounds, condition: Any, carried: list[Any]) -> list[Any] | None:
+        """The values that a Loop carries at its end, whose condition is undecided; None for any other."""
+        if not is_undecided(condition):
+            return None
+        refuse_effects(step.node)
+        (block,) = step.node.blocks
+        if block.inputs[0].has_uses:
+            raise UnsupportedError(f"{step.node.kind} whose condition is batched or traced is not supported where its counter is used")
+        read = reads(step.node)
+        count = len(carried)
+        body = self.function(walk, block, read, count)
+        args = [*carried, *[walk.env[value] for value in read]]
+        limit = None if rounds.limit is None or rounds.limit >= 2**63 - 1 else rounds.limit - rounds.done
+        return self.layer.repeat(limit, condition, body, args, count)
+
+    def function(self, walk: Walk, block: Block, read: list[Value], count: int = 0, bools: Sequence[int] = ()) -> Callable[..., list[Any]]:
+        """A block as a function of what it carries and reads. bools: those of its results that become tensors, as others are."""
+        def run(*args: Any) -> list[Any]:
+            apply = current().apply
+            inner = Walk(self.caller(apply), None, control=Control(apply, self.caller))
+            inner.plans = walk.plans
+            inner.env.update(zip(read, args[count:], strict=True))
+            results: list[Any] = inner.run_block(block, [0, *args[:count]] if block.inputs else [])
+            return [truth(result, apply) if place in bools else result for place, result in enumerate(results)]
+        return run
+
+
+def merged(a: Any, b: Any, tensors: Callable[[Any, Any], Any], what: str) -> Any:
+    """Two results made one: tensors by a function, everything else must be the same. Raises UnsupportedError."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return tensors(a, b)
+    if isinstance(a, list | tuple) and type(a) is type(b) and len(a) == len(b):
+        return type(a)([merged(one, other, tensors, what) for one, other in zip(a, b, strict=True)])
+    if type(a) is type(b) and not isinstance(a, Tensor) and a == b:
+        return a
+    raise UnsupportedError(f"{what} whose condition is batched or traced gives {said(a)} one way and {said(b)} the other")
+
+
+def said(value: Any) -> str:
+    """A value in a message."""
+    return "a tensor" if isinstance(value, Tensor) else repr(value)[:40]
+
+
+__all__ = ["Control", "DECIDES", "LOGIC", "as_condition", "is_undecided", "logic", "merged", "only_controls", "truth"]
