@@ -78,6 +78,8 @@ def programs(name: str, model: Callable[..., Any], loss: Callable[..., Any], wei
     PROGRAMS[f"{name}: jacrev"] = model, lambda t, f: t.jacrev(f, of), [*weights, *first]
     PROGRAMS[f"{name}: jacfwd"] = model, lambda t, f: t.jacfwd(f, len(weights)), [*weights, *first]
     PROGRAMS[f"{name}: hessian"] = loss, lambda t, f: t.hessian(f, of), [*weights, *first]
+    PROGRAMS[f"{name}: jacobians of two"] = model, lambda t, f: t.jacrev(f, (of, len(weights))), [*weights, *first]
+    PROGRAMS[f"{name}: hessians of two"] = loss, lambda t, f: t.hessian(f, (len(weights), of)), [*weights, *first]
     PROGRAMS[f"{name}: per-sample gradients"] = loss, lambda t, f: t.vmap(t.grad(f, places), dims), [*weights, *batch]
     PROGRAMS[f"{name}: per-sample hessians of the input"] = \
         loss, lambda t, f: t.vmap(t.hessian(f, len(weights)), dims), [*weights, *batch]

@@ -27,6 +27,8 @@ MAX_DEPTH = 32
 def function_of(graph: Graph) -> Callable[..., Any]:
     """A graph as a function of tensors: its operations go to the layer on top, whatever that is; control flow runs by concrete values.
 
+    Where a layer hides them (batched and traced conditions) branches and loops are the layers' business too (`irtool.dispatch.control`).
+
     Gives the graph's output, a tuple of them when there are several.
     """
     def function(*args: Any) -> Any:

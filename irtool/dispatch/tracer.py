@@ -1,8 +1,9 @@
 """A layer that writes down what goes through it, as a graph, and does it too.
 
 Each operation on its tensors becomes a node; so does one that makes a tensor from nothing. Sizes and numbers that a function asks its
-tensors for are those of the trace: they become constants, as in torch.jit.trace. A branch on the elements of a tensor is decided by this
-trace's elements, and warned about. Types are complete: dtype, sizes, strides, device.
+tensors for are those of the trace: they become constants, as in torch.jit.trace. A branch of a Python function on the elements of a tensor
+is decided by this trace's elements, and warned about; branches and loops of a graph stay If and Loop. Types are complete: dtype, sizes,
+strides, device.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.schema import Argument
-from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, tensor_type
+from irtool.ir.types import BOOL, INT, ListType, OptionalType, TensorType, Type, tensor_type
 from irtool.ops.arrays import element_strides
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
@@ -77,7 +78,7 @@ class Tracer(Layer):
         if not self.owns(condition):
             with pushed(self):
                 return (then if elements_of(condition) else otherwise)(*args)
-        node = self.build.node("prim::If", (condition.data,))
+        node = self.build.node("prim::If", (self.decided(condition),))
         found = [self.block_of(node, then, args), self.block_of(node, otherwise, args)]
         taken = 0 if elements_of(condition) else 1
         results = []
@@ -95,9 +96,15 @@ class Tracer(Layer):
         carried = [Boxed(self, value, own) for own, (_, value) in zip(given, inputs, strict=True) if value is not None]
         with pushed(self):
             results = function(*carried, *args)
-        block.set_outputs([self.operand(each) for each in tensors_in(results)])
+        tensors = list(tensors_in(results))
+        first = [self.decided(tensors.pop(0))] if inputs else []        # a loop's block says whether to go on
+        block.set_outputs([*first, *[self.operand(each) for each in tensors]])
         self.build, self.constants, self.numbers = outer, constants, numbers
         return results
+
+    def decided(self, condition: Any) -> Value:
+        """A condition as a bool of the graph."""
+        return self.build.node("aten::Bool", (self.operand(condition),), output_types=[BOOL]).output
 
     def joined(self, node: Node, values: Sequence[Any], taken: int) -> Boxed:
         """One more result of a node with blocks, of a type that all of `values` have; `values[taken]` is what it is in this trace."""
@@ -115,8 +122,7 @@ class Tracer(Layer):
 
         final = self.below.repeat(limit, opened(condition), body, [opened(arg) for arg in args], count)
         first = self.operand(2**63 - 1 if limit is None else limit)
-        decided = condition.data if self.owns(condition) else self.operand(bool(elements_of(condition)))
-        node = self.build.node("prim::Loop", (first, decided, *[self.operand(args[place]) for place in moving]))
+        node = self.build.node("prim::Loop", (first, self.decided(condition), *[self.operand(args[place]) for place in moving]))
 
         def round(*values: Any) -> list[Any]:
             given = list(args)

@@ -244,16 +244,12 @@ def unhidden(layer: Batched, value: Any, dim: Any) -> Any:
 
 
 # -- Jacobians
-def jacrev(function: Function, argnums: int = 0) -> Function:
-    """The Jacobian, of shape outputs + inputs, row by row by reverse differentiation: as torch.func.jacrev."""
+def jacrev(function: Function, argnums: int | tuple[int, ...] = 0) -> Function:
+    """The Jacobian, of shape outputs + inputs, row by row by reverse differentiation: as torch.func.jacrev. A tuple gives a tuple."""
     @wraps(function)
     def transformed(*args: Any) -> Any:
-        args = tuple([tensors(arg) for arg in args])
-
-        def of_one(value: Any) -> Any:
-            return function(*[value if place == argnums % len(args) else arg for place, arg in enumerate(args)])
-
-        outputs, back = vjp(of_one, args[argnums])
+        of_some, chosen = restricted(function, args, argnums, "jacrev")
+        outputs, back = vjp(of_some, *chosen)
         leaves, shape = flatten(outputs)
         rows = []
         for place, leaf in enumerate(leaves):
@@ -261,7 +257,8 @@ def jacrev(function: Function, argnums: int = 0) -> Function:
             basis = unit_rows(leaf, size)
 
             def row(seed: Any, place: int = place) -> Any:
-                return back(unflatten(shape, [seed if i == place else do("aten::zeros_like", each) for i, each in enumerate(leaves)]))
+                found = back(unflatten(shape, [seed if i == place else do("aten::zeros_like", each) for i, each in enumerate(leaves)]))
+                return found if isinstance(argnums, int) or len(chosen) > 1 else (found,)
 
             jacobian, inner = flatten(vmap(row)(basis))
             rows.append(unflatten(inner, [do("aten::reshape", each, [*leaf.shape, *each.shape[1:]]) for each in jacobian]))
@@ -269,27 +266,50 @@ def jacrev(function: Function, argnums: int = 0) -> Function:
     return transformed
 
 
-def jacfwd(function: Function, argnums: int = 0) -> Function:
-    """The Jacobian, of shape outputs + inputs, column by column by forward differentiation: as torch.func.jacfwd."""
+def jacfwd(function: Function, argnums: int | tuple[int, ...] = 0) -> Function:
+    """The Jacobian, of shape outputs + inputs, column by column by forward differentiation: as torch.func.jacfwd. A tuple gives a tuple."""
     @wraps(function)
     def transformed(*args: Any) -> Any:
-        args = tuple([tensors(arg) for arg in args])
-        given = args[argnums]
-        if not isinstance(given, Tensor):
-            raise RunError("jacfwd: the argument must be one tensor")
+        of_some, chosen = restricted(function, args, argnums, "jacfwd")
+        found = []
+        for place, given in enumerate(chosen):
+            if not isinstance(given, Tensor):
+                raise RunError("jacfwd: each argument must be one tensor")
 
-        def of_one(value: Any) -> Any:
-            return function(*[value if place == argnums % len(args) else arg for place, arg in enumerate(args)])
+            def of_one(value: Any, place: int = place) -> Any:
+                return of_some(*chosen[:place], value, *chosen[place + 1:])
 
-        size = int(np.prod(given.shape, dtype=np.int64))
-        columns = vmap(lambda tangent: jvp(of_one, (given,), (tangent,))[1], out_dims=-1)(unit_rows(given, size))
-        leaves, shape = flatten(columns)
-        return unflatten(shape, [do("aten::reshape", each, [*each.shape[:-1], *given.shape]) for each in leaves])
+            def column(tangent: Any, given: Any = given, of_one: Function = of_one) -> Any:
+                return jvp(of_one, (given,), (tangent,))[1]
+
+            size = int(np.prod(given.shape, dtype=np.int64))
+            leaves, shape = flatten(vmap(column, out_dims=-1)(unit_rows(given, size)))
+            found.append([do("aten::reshape", each, [*each.shape[:-1], *given.shape]) for each in leaves])
+        if isinstance(argnums, int):
+            return unflatten(shape, found[0])
+        return unflatten(shape, [tuple(each) for each in zip(*found, strict=True)])
     return transformed
 
 
-def hessian(function: Function, argnums: int = 0) -> Function:
-    """Second derivatives, of shape outputs + inputs + inputs: forward over reverse, as torch.func.hessian."""
+def restricted(function: Function, args: Sequence[Any], argnums: int | tuple[int, ...], what: str) -> tuple[Function, list[Any]]:
+    """A function of some of its arguments, the others fixed, and those arguments. Raises RunError for one that is not there."""
+    given = [tensors(arg) for arg in args]
+    wanted = (argnums,) if isinstance(argnums, int) else argnums
+    for place in wanted:
+        if not -len(given) <= place < len(given):
+            raise RunError(f"{what}: argnums names argument {place}, the function is called with {len(given)}")
+    places = [place % len(given) for place in wanted]
+
+    def of_some(*values: Any) -> Any:
+        filled = list(given)
+        for place, value in zip(places, values, strict=True):
+            filled[place] = value
+        return function(*filled)
+    return of_some, [given[place] for place in places]
+
+
+def hessian(function: Function, argnums: int | tuple[int, ...] = 0) -> Function:
+    """Second derivatives, outputs + inputs + inputs: forward over reverse, as torch.func.hessian. A tuple gives tuples in a tuple."""
     return jacfwd(jacrev(function, argnums), argnums)
 
 
