@@ -19,6 +19,7 @@ import numpy as np
 
 from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
+from irtool.execute.codegen_loops import hoist_products
 from irtool.execute.codegen_lower import Lowering, NotLowered, Observed, lower
 from irtool.execute.codegen_numbers import ROOM
 from irtool.execute.codegen_program import Known, Program
@@ -107,6 +108,7 @@ class Variant:
             without = needless_copies(program) if thorough else ()
             if without:
                 program = lower(self.graph, self.facts, self.observed, self.fusion, without)
+            hoist_products(program)
             if thorough:
                 join_siblings(program)
             return program, MemoryPlan(program)

@@ -13,7 +13,7 @@ import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ class Bound:
             out = self.make()
         quick = self.quick
         if quick is not None:
-            quick.function(quick.extents, quick.strides, *[operands[i] for i in quick.places], out)
+            quick.call(*operands if quick.in_order else [operands[i] for i in quick.places], out)
             return out
         self.group.into(*operands, out=out)
         way = self.group.way(operands)
@@ -136,8 +136,8 @@ class BoundToMany:
         """The results."""
         quick = self.quick
         if quick is not None:
-            outputs = [np.empty(shape, dtype) for shape, dtype in quick.outputs]
-            quick.function(quick.extents, quick.strides, *[operands[i] for i in quick.places], *outputs)
+            outputs = [make() for make in quick.outputs]
+            quick.call(*operands if quick.in_order else [operands[i] for i in quick.places], *outputs)
             return outputs
         found = self.group(operands)
         way = self.group.way(operands)
@@ -149,15 +149,15 @@ class BoundToMany:
 class Quick:
     """A native loop with all it takes but the arrays."""
 
-    __slots__ = ("function", "extents", "strides", "places", "outputs", "kept")
+    __slots__ = ("call", "places", "in_order", "outputs", "kept")
 
-    def __init__(self, function: Callable[..., None], extents: Any, strides: Any, places: list[int], outputs: list[Any]) -> None:
+    def __init__(self, function: Callable[..., None], extents: Any, strides: Any, places: list[int], count: int,
+                 outputs: list[Any]) -> None:
         self.kept = (extents, strides)
-        self.extents = ctypes.c_void_p(ctypes.addressof(extents))
-        self.strides = ctypes.c_void_p(ctypes.addressof(strides))
-        self.function = function
+        self.call = partial(function, *[ctypes.c_void_p(ctypes.addressof(each)) for each in self.kept])
         self.places = places
-        self.outputs = [(each.shape, each.dtype) for each in outputs]
+        self.in_order = places == list(range(count))
+        self.outputs = [partial(np.empty, each.shape, each.dtype) for each in outputs]
 
 
 class Way:
@@ -233,7 +233,8 @@ class Way:
         function = found.direct
         function.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.py_object] * (len(arrays) + len(laid)))
         flat = [s for each in strides for s in each]
-        return Quick(function, (ctypes.c_longlong * len(extents))(*extents), (ctypes.c_longlong * len(flat))(*flat), places, outputs)
+        return Quick(function, (ctypes.c_longlong * len(extents))(*extents), (ctypes.c_longlong * len(flat))(*flat), places,
+                     len(operands), outputs)
 
     @staticmethod
     def _kinds(arrays: Sequence[Array], outputs: Sequence[Array], strides: list[tuple[int, ...]]) -> str:
