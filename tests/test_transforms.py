@@ -1,7 +1,9 @@
 """grad, vmap and what they make together, on functions of arrays."""
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -324,3 +326,17 @@ def test_jit_of_transformations():
             close(found, wanted, 1e-10)
     executor = next(iter(fast.made.values()))[0]
     assert executor.stats["execution_plan_cache_miss"] == 1
+
+
+def test_nothing_keeps_results_alive():
+    """A cycle of references would keep arrays until the next collection: memory that a plan could use again."""
+    fast = irtool.jit(lambda x: (x * 2, {"y": x + 1}))
+    gc.collect()
+    gc.disable()
+    try:
+        result = fast(X)
+        kept = weakref.ref(result[1]["y"].array)
+        del result
+        assert kept() is None
+    finally:
+        gc.enable()

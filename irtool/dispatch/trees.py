@@ -17,32 +17,34 @@ LEAF = Leaf()
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """The values in a tree, in order (dicts by insertion), and its shape."""
     leaves: list[Any] = []
+    return leaves, _taken(tree, leaves)
 
-    def walk(node: Any) -> Any:
-        if isinstance(node, tuple) and hasattr(node, "_fields"):
-            return type(node)(*[walk(each) for each in node])
-        if isinstance(node, list | tuple):
-            return type(node)([walk(each) for each in node])
-        if isinstance(node, dict):
-            return {key: walk(each) for key, each in node.items()}
-        leaves.append(node)
-        return LEAF
-    return leaves, walk(tree)
+
+def _taken(node: Any, leaves: list[Any]) -> Any:
+    """The shape of a tree, whose values go to `leaves`. (No closure that names itself: it would keep arrays until the next collection.)"""
+    if isinstance(node, tuple) and hasattr(node, "_fields"):
+        return type(node)(*[_taken(each, leaves) for each in node])
+    if isinstance(node, list | tuple):
+        return type(node)([_taken(each, leaves) for each in node])
+    if isinstance(node, dict):
+        return {key: _taken(each, leaves) for key, each in node.items()}
+    leaves.append(node)
+    return LEAF
 
 
 def unflatten(shape: Any, leaves: list[Any]) -> Any:
     """A tree of a shape with these values."""
-    given = iter(leaves)
+    return _built(shape, iter(leaves))
 
-    def build(node: Any) -> Any:
-        if node is LEAF:
-            return next(given)
-        if isinstance(node, tuple) and hasattr(node, "_fields"):
-            return type(node)(*[build(each) for each in node])
-        if isinstance(node, list | tuple):
-            return type(node)([build(each) for each in node])
-        return {key: build(each) for key, each in node.items()}
-    return build(shape)
+
+def _built(node: Any, given: Iterator[Any]) -> Any:
+    if node is LEAF:
+        return next(given)
+    if isinstance(node, tuple) and hasattr(node, "_fields"):
+        return type(node)(*[_built(each, given) for each in node])
+    if isinstance(node, list | tuple):
+        return type(node)([_built(each, given) for each in node])
+    return {key: _built(each, given) for key, each in node.items()}
 
 
 def spread(prefix: Any, tree: Any, what: str) -> list[Any]:
