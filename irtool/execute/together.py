@@ -14,7 +14,7 @@ import numpy as np
 from irtool.execute.plans import ExecutionPlan, outline
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_node, inline_graph, replace_node
-from irtool.ir.types import TENSOR, TensorType, spell
+from irtool.ir.types import TENSOR, TensorType, Type, spell
 from irtool.script.reverse import Reverse
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def is_simple(values: Sequence[Any], wrt: Sequence[int]) -> bool:
 
 def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
     """f and df of a plan as one; None for a plan that is more than a node with a gradient, or that deals in lists."""
-    if plan.writes or plan.is_random:
+    if plan.is_random:          # what differentiation makes may write, into lists of its own
         return None
     outputs = outline(plan.graph, plan.differentiables)
     if not outputs or len(set(map(id, outputs))) != len(outputs):
@@ -91,7 +91,8 @@ def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
         return None
     if len({node.inputs[index] for index in pair.output_vjps}) != len(pair.output_vjps):
         return None
-    if not all(isinstance(value.type, TensorType) for value in pair.df.inputs[:len(pair.input_vjps)]):
+    if not all(isinstance(value.type, TensorType) for value, index in zip(pair.df.inputs, pair.input_vjps, strict=False)
+               if index < pair.real_outputs):
         return None
     from irtool.execute.executor import Executor  # which imports this
 
@@ -118,13 +119,14 @@ def joined(pair: Reverse) -> Graph:
     for node in f.block:
         clone_node(node, mapping, graph.block, graph)
     results = [mapping[value] for value in f.outputs]
-    undefined = None
+    undefined: dict[Type, Value] = {}       # gradients of what is only kept for df; of lists, too
     for value in vjps:
         if value not in mapping:
-            if undefined is None:
+            type = spell(TENSOR, f.dialect) if isinstance(value.type, TensorType) else value.type
+            if type not in undefined:
                 node = graph.block.append(Node(f.dialect.undefined_kind, (), {}))
-                undefined = node.add_output(graph.fresh_id(), spell(TENSOR, f.dialect))
-            mapping[value] = undefined
+                undefined[type] = node.add_output(graph.fresh_id(), type)
+            mapping[value] = undefined[type]
     captures = [*[operands[index] for index in pair.captured_inputs], *[results[index] for index in pair.captured_outputs]]
     mapping.update(zip(df.inputs[len(vjps):], captures, strict=True))
     for node in df.block:

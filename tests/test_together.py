@@ -1,0 +1,161 @@
+"""Gradients asked for together with their run: one plan of f and df gives what the tape gives, call after call."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.execute.executor import Executor
+from irtool.execute.plans import Options
+from irtool.ir.errors import RunError
+
+CHAIN = """graph(%x : Tensor, %w : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %1 : Tensor = aten::mul(%x, %w)
+  %2 : Tensor = aten::tanh(%1)
+  %3 : Tensor = aten::sub(%2, %w, %one)
+  %4 : Tensor = aten::mul(%3, %3)
+  %5 : Tensor = aten::sum(%4, %none)
+  return (%5)
+"""
+TWO = """graph(%x : Tensor, %w : Tensor, %u : Tensor):
+  %1 : Tensor = aten::mul(%x, %w)
+  %2 : Tensor = aten::exp(%x)
+  return (%1, %2)
+"""
+LAYERS = """graph(%x : Tensor, %w : Tensor, %b : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %1 : Tensor = aten::mm(%x, %w)
+  %2 : Tensor = aten::add(%1, %b, %one)
+  %3 : Tensor = aten::relu(%2)
+  %4 : Tensor = aten::mul(%3, %3)
+  return (%4)
+"""
+LOOP = """graph(%x : Tensor, %w : Tensor, %h : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %true : bool = prim::Constant[value=1]()
+  %n : int = aten::size(%x, %zero)
+  %out : Tensor = prim::Loop(%n, %true, %h)
+    block0(%t : int, %c : Tensor):
+      %1 : Tensor = aten::select(%x, %zero, %t)
+      %2 : Tensor = aten::mm(%1, %w)
+      %3 : Tensor = aten::add(%2, %c, %one)
+      %4 : Tensor = aten::tanh(%3)
+      -> (%true, %4)
+  return (%out)
+"""
+
+
+def arrays(*shapes: tuple[int, ...], dtype: Any = np.float64) -> list[Any]:
+    return [np.random.default_rng([5, i]).standard_normal(shape).astype(dtype) for i, shape in enumerate(shapes)]
+
+
+def seeds(graph: str, values: list[Any]) -> list[Any]:
+    return [np.random.default_rng(9).standard_normal(np.shape(each)).astype(each.dtype)
+            for each in irtool.run(irtool.parse(graph).graph(), values)]
+
+
+CASES = {
+    "chain": (CHAIN, [(4, 5), (4, 5)]), "broadcast": (CHAIN, [(4, 5), (5,)]), "scalars": (CHAIN, [(), ()]),
+    "empty": (CHAIN, [(0, 3), (3,)]),
+    "layers": (LAYERS, [(6, 4), (4, 3), (3,)]), "loop": (LOOP, [(7, 2, 3), (3, 3), (2, 3)]), "large": (CHAIN, [(400, 300), (300,)]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("options", [{}, {"native": False, "threads": 3}], ids=["auto", "threads"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_plan_gives_what_the_tape_gives(name: str, options: dict[str, Any], dtype: Any) -> None:
+    text, shapes = CASES[name]
+    values = arrays(*shapes, dtype=dtype)
+    given, wrt = seeds(text, values), list(range(len(values)))
+    tape = Executor(irtool.parse(text).graph(), Options(**options)).record(values, wrt).backward(given)
+    run = Executor(irtool.parse(text).graph(), Options(**options))
+    for _ in range(4):
+        found = run.vjp(values, given, wrt)
+        for one, other in zip(found, tape, strict=True):
+            assert one.dtype == other.dtype and one.shape == other.shape
+            if name == "loop":      # a product before the loop may round otherwise
+                np.testing.assert_allclose(one, other, rtol=1e-5 if dtype == np.float32 else 1e-12)
+            else:
+                assert one.tobytes() == other.tobytes()
+    (plan,) = run.plans.values()
+    assert plan.together
+    assert run.stats["graph_executor_invocations"] == 8 and run.stats["execution_plan_cache_miss"] == 2
+
+
+def test_shapes_may_change_from_call_to_call() -> None:
+    run = irtool.compile(irtool.parse(CHAIN))
+    for shapes in (((2, 3), (2, 3)), ((2, 3), (2, 3)), ((2, 3), (1, 3)), ((5, 1), (1, 4)), ((2, 3), (2, 3))) * 2:
+        values = arrays(*shapes)
+        expected = irtool.vjp(irtool.parse(CHAIN).graph(), values, [np.ones(())], [0, 1])
+        for one, other in zip(run.vjp(values, [np.ones(())], [0, 1]), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_gradients_that_cannot_be_or_are_not_there() -> None:
+    """None for an input that nothing reaches; zeros where no cotangent came; each as often as it is asked for."""
+    values = arrays((3,), (3,), (2,))
+    run = irtool.compile(irtool.parse(TWO))
+    ones = np.ones(3)
+    for _ in range(3):
+        x, w, u, again = run.vjp(values, [None, ones], [0, 1, 2, 0])
+        np.testing.assert_array_equal(x, np.exp(values[0]))
+        np.testing.assert_array_equal(w, np.zeros(3))
+        assert u is None
+        np.testing.assert_array_equal(again, x)
+        x, w, u = run.vjp(values, [ones, None], [0, 1, 2])
+        np.testing.assert_array_equal(x, values[1])
+        np.testing.assert_array_equal(w, values[0])
+
+
+def test_a_cotangent_of_another_kind_goes_over_the_tape() -> None:
+    values = arrays((3,), (3,))
+    run = irtool.compile(irtool.parse(CHAIN))
+    expected = run.vjp(values, [np.ones(())], [0, 1])
+    for cotangent in (1.0, np.float32(1), np.ones((), np.float32), np.ones((), np.int64)):
+        for one, other in zip(run.vjp(values, [cotangent], [0, 1]), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+    for _ in range(2):
+        with pytest.raises(RunError, match="shape"):
+            run.vjp(values, [np.ones(3)], [0, 1])
+        with pytest.raises(RunError, match="cotangents"):
+            run.vjp(values, [np.ones(()), np.ones(())], [0, 1])
+        with pytest.raises(RunError, match="wrt"):
+            run.vjp(values, [np.ones(())], [2])
+
+
+def test_gradients_are_nobody_elses_memory() -> None:
+    values = arrays((200, 200), (200, 200))
+    run = irtool.compile(irtool.parse(CHAIN))
+    kept = [run.vjp(values, [np.ones(())], [0, 1]) for _ in range(4)]
+    bits = [[each.tobytes() for each in found] for found in kept]
+    run.vjp([each + 1 for each in values], [np.ones(())], [0, 1])
+    assert bits == [[each.tobytes() for each in found] for found in kept] and len(set(map(tuple, bits))) == 1
+
+
+def test_a_product_of_every_row_is_made_before_the_loop() -> None:
+    values = arrays((7, 2, 3), (3, 3), (2, 3))
+    run = irtool.compile(irtool.parse(LOOP))
+    for _ in range(3):
+        np.testing.assert_allclose(run(*values)[0], irtool.run(irtool.parse(LOOP).graph(), values)[0], rtol=1e-12)
+    (plan,) = run.plans.values()
+    source = plan.code.plan.source
+    assert source.index("dot(") < source.index("for ")
+    short = [values[0][:2], *values[1:]]
+    np.testing.assert_allclose(run(*short)[0], irtool.run(irtool.parse(LOOP).graph(), short)[0], rtol=1e-12)
+
+
+def test_small_graphs_are_not_fused_large_ones_are() -> None:
+    for extent, native, expected in ((10, None, 0), (10, True, 1), (1_000, None, 1)):
+        values = arrays((extent, 100), (extent, 100), dtype=np.float32)
+        run = irtool.compile(irtool.parse(CHAIN), native=native)
+        for _ in range(2):
+            run(*values)
+        (plan,) = run.plans.values()
+        compiled = plan.code.plan
+        assert (len(compiled.groups) >= 1) == bool(expected)
