@@ -107,11 +107,11 @@ def symbolic(overload: Overload, args: list[Any]) -> Any:
     if overload.mode != "plain":
         raise NotPointwise
     values = list(args)
-    for place, converter, argument in overload.converters:
-        if values[place] is not None and not isinstance(values[place], Symbol):
-            values[place] = converter(values[place], argument)
     rule = overload.promote
     try:
+        for place, converter, argument in overload.converters:
+            if values[place] is not None and not isinstance(values[place], Symbol):
+                values[place] = converter(values[place], argument)
         if rule is not None and not isinstance(rule, Rule):
             rule = rule(values)
         dtype = None
