@@ -9,12 +9,12 @@ import pytest
 
 import irtool
 from irtool.dispatch import Autograd, Batched, current
+from irtool.dispatch.batched import draws as draws_numbers
 from irtool.dispatch.batching import find
 from irtool.dispatch.graphs import function_of
 from irtool.dispatch.stack import pushed
 from irtool.dispatch.tracer import TraceWarning, trace
 from irtool.execute.gradients import Differentiated
-from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ops import OPS
 from irtool.ops.arrays import seeded
@@ -87,10 +87,9 @@ def test_a_tape_gives_the_gradients_of_differentiate(name, call):
 
 @pytest.mark.parametrize(("name", "call"), list(samples()))
 def test_batched_gradients_are_looped_gradients(name, call):
-    kind = name.partition(".")[0]
     if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)]:
         pytest.skip("no batching rule, or it writes")
-    if facts_of(kind).is_random or "rrelu" in name:
+    if draws(name, call):
         pytest.skip("other random numbers in each place")
     trial, inputs, cotangents = prepared(name, call)
     if any(isinstance(trial.inputs[place], list) for place in trial.wrt):
@@ -136,14 +135,14 @@ def arrays_of(trial, places):
     return [trial.inputs[i] if j is None else trial.inputs[i][j] for i, j in places]
 
 
-def draws(name):
-    return facts_of(name.partition(".")[0]).is_random or "rrelu" in name or "dropout" in name
+def draws(name, call):
+    return draws_numbers(name, call.arguments(OPS[name].schemas[OPS[name].names.index(name)])) or "rrelu" in name
 
 
 @pytest.mark.parametrize(("name", "call"), list(samples()))
 def test_a_traced_gradient_is_the_gradient_and_nested_tapes_give_its_gradients(name, call):
     """The tape under a tracer makes a graph; `differentiate` of that graph is what a tape on top of the tape gives."""
-    if "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name):
+    if "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name, call):
         pytest.skip("writes into its operands, or draws random numbers")
     if name == "prim::awaitable_nowait":
         pytest.skip("its result is no tensor")
@@ -179,7 +178,7 @@ def test_a_traced_gradient_is_the_gradient_and_nested_tapes_give_its_gradients(n
 def test_gradients_of_a_batch_are_looped_gradients(name, call):
     """The tape below the batch: each place has the gradients it has alone."""
     kind = name.partition(".")[0]
-    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name):
+    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name, call):
         pytest.skip("no batching rule, or it writes, or draws random numbers")
     trial, inputs, cotangents = prepared(name, call)
     if any(isinstance(each, list) for each in trial.inputs) or name in ("prim::awaitable_nowait", "aten::as_strided_scatter"):

@@ -10,7 +10,7 @@ import pytest
 
 import irtool
 from irtool import torch
-from irtool.dispatch import Autograd, Hooks, current, jacfwd, jacrev, vjp, vmap
+from irtool.dispatch import Autograd, Hooks, Logger, current, jacfwd, jacrev, vjp, vmap
 from irtool.dispatch.autograd import register_hook
 from irtool.dispatch.graphs import function_of, transformed
 from irtool.dispatch.tracer import TraceWarning, trace
@@ -139,6 +139,15 @@ def test_custom_vjp_shows_under_every_transformation():
     close(irtool.grad(lambda x: irtool.grad(lambda x: square(x).sum())(x).sum())(x), np.full(4, 32.0))
     close(vmap(irtool.grad(lambda x: square(x).sum()))(X), 32 * X)
     close(irtool.grad(lambda x: vmap(lambda x: square(x).sum())(x).sum())(X), 32 * X)
+
+
+def test_custom_vjp_under_a_trace_and_hooks():
+    square = irtool.custom_vjp(lambda x: (x * x, x), lambda g, x: [g * x * 32])
+    graph = trace(vmap(irtool.grad(lambda x: square(x).sum())), [X])
+    close(irtool.run(graph, [X + 1])[0], 32 * (X + 1))
+    close(irtool.run(trace(lambda x: square(x), [X]), [X])[0], X * X)
+    with Hooks(current()), Logger(current(), "log", lambda line: None):
+        close(irtool.grad(lambda x: square(x).sum())(X[0]), 32 * X[0])
 
 
 def test_hooks_see_and_replace_gradients():

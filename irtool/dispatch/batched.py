@@ -25,6 +25,17 @@ _simple: dict[Any, bool] = {}
 RANDOMNESS = ("error", "same", "different")
 
 
+def draws(name: str, args: Sequence[Any]) -> bool:
+    """Does an operator draw random numbers, with these arguments? Dropout does in training alone, and with a chance."""
+    if not facts_of(name.partition(".")[0]).is_random:
+        return False
+    given = dict(zip([argument.name for argument in overload(name).schema.arguments], args, strict=False))
+    if given.get("train") is False or given.get("training") is False:
+        return False
+    return not any(given.get(key) == 0 for key in ("dropout", "dropout_p") if isinstance(given.get(key), int | float)) \
+        and not ("dropout" in name and isinstance(given.get("p"), int | float) and given["p"] == 0)
+
+
 class Batched(Layer):
     """Hides a dimension of extent `length`. randomness: what random operators do: `error`, the `same` numbers for all, or `different`."""
 
@@ -84,7 +95,7 @@ class Batched(Layer):
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a rule."""
         is_batched = any(each.layer is self for each in tensors_in(args) if isinstance(each, Boxed))
-        if not self.must_differ(name) and not is_batched:
+        if not self.must_differ(name, args) and not is_batched:
             return self.below.apply(name, args)
         rules = self.rules
         plain = rules.without_write(name)
@@ -92,9 +103,9 @@ class Batched(Layer):
             return self.write_into(args[0], self.apply(plain, args), name)
         return rules.batch(name)(Batch(self, name), *args)
 
-    def must_differ(self, name: str) -> bool:
+    def must_differ(self, name: str, args: Sequence[Any]) -> bool:
         """Does a random operator draw other numbers for each place? Raises RunError where that was not said."""
-        if not facts_of(name.partition(".")[0]).is_random:
+        if not draws(name, args):
             return False
         if self.randomness == "error":
             raise RunError(f"{name.partition('.')[0]} draws random numbers inside vmap: say randomness='same' or 'different'")
@@ -251,4 +262,4 @@ class Batch:
         return self.layer.call(kind, args, named)
 
 
-__all__ = ["Batch", "Batched"]
+__all__ = ["Batch", "Batched", "draws"]

@@ -17,8 +17,7 @@ from irtool.ops.tensor import Tensor
          linalg_matrix_rank.atol_rtol_float linalg_matrix_rank.atol_rtol_tensor linalg_matrix_rank.tol_tensor linalg_matrix_power
          matrix_power
          linalg_matrix_exp matrix_exp linalg_vander linalg_cholesky cholesky linalg_cholesky_ex cholesky_inverse
-         linalg_cond linalg_cond.p_str scaled_dot_product_attention _scaled_dot_product_attention_math
-         _scaled_dot_product_flash_attention_for_cpu ormqr""")
+         linalg_cond linalg_cond.p_str ormqr""")
 def matrices(batch: Batch, *args: Any) -> Any:
     """The last dimensions count, whatever stands in front."""
     given = [batch.whole(each) if isinstance(each, Tensor) else each for each in args]
@@ -27,6 +26,13 @@ def matrices(batch: Batch, *args: Any) -> Any:
     if isinstance(result, tuple):       # linalg_qr without Q gives an empty one
         return tuple([each if each.shape == [0] else batch.box(each) for each in result])
     return batch.box(result)
+
+
+@rule("scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu")
+def attention(batch: Batch, *args: Any) -> Any:
+    """Queries, keys, values and mask with as many dimensions in front."""
+    rank = max(each.ndim for each in args if isinstance(each, Tensor))
+    return batch.box(batch.same(*[lined_up(batch, each, rank - each.ndim) if isinstance(each, Tensor) else each for each in args]))
 
 
 @rule("linalg_solve linalg_solve_ex _linalg_solve_ex linalg_solve_triangular triangular_solve cholesky_solve linalg_lu_solve lu_solve "

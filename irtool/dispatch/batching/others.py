@@ -92,19 +92,6 @@ def rows_apart(batch: Batch, x: Any, dim: int) -> Any:
     return batch.box(split, dim)
 
 
-@rule("lstm.input gru.input rnn_tanh.input rnn_relu.input")
-def through_time(batch: Batch, x: Any, hx: Any, params: Any, *rest: Any) -> Any:
-    """More rows for the same weights."""
-    if batch.has(params):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the weights are batched: vmap a loop over its cells")
-    if x.ndim != 3:
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported without a dimension for rows")
-    dim = 0 if rest[-1] else 1
-    states = [time_and_rows(batch, each, 1) for each in (hx if isinstance(hx, list | tuple) else [hx])]
-    found = batch.same(time_and_rows(batch, x, dim), states if isinstance(hx, list | tuple) else states[0], params, *rest)
-    return (rows_apart(batch, found[0], dim), *[rows_apart(batch, each, 1) for each in found[1:]])
-
-
 def gates(batch: Batch, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
     """What comes from the input, and from the state."""
     return batch.again("aten::linear", x, w_ih, b_ih), batch.again("aten::linear", h, w_hh, b_hh)
@@ -138,9 +125,11 @@ def rnn_cell(batch: Batch, x: Any, hx: Any, *weights: Any) -> Any:
 
 @rule("_thnn_fused_lstm_cell")
 def fused_lstm_cell(batch: Batch, a: Any, b: Any, cx: Any, input_bias: Any, hidden_bias: Any) -> Any:
-    """More rows, where there is one dimension of them; biases must be the same for all."""
+    """More rows, where there is one dimension of them. Biases that are batched are added before."""
     if batch.has([input_bias, hidden_bias]):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where biases are batched")
+        for bias in (input_bias, hidden_bias):
+            a = a if bias is None else batch.again("aten::add", a, bias)
+        input_bias = hidden_bias = None
     given = [batch.do("aten::flatten", batch.whole(each), 0, 1) for each in (a, b, cx)]
     found = batch.same(*given, input_bias, hidden_bias)
     return tuple([batch.box(batch.do("aten::unflatten", each, 0, [batch.length, -1])) for each in found])

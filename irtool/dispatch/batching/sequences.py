@@ -7,6 +7,7 @@ from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import rule, wrapped_dim
 from irtool.dispatch.batching.losses import MEAN, NONE, SUM
 from irtool.dispatch.batching.others import rows_apart, time_and_rows
+from irtool.dispatch.stack import elements_of
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.tensor import Tensor
 
@@ -100,10 +101,35 @@ def segment_reduce(batch: Batch, data: Any, reduce: str, lengths: Any, indices: 
     return batch.box(found, found.ndim - 1)
 
 
+# ---- layers through time
+
+@rule("lstm.input gru.input rnn_tanh.input rnn_relu.input")
+def through_time(batch: Batch, x: Any, hx: Any, params: Any, *rest: Any) -> Any:
+    """More rows for the same weights; step by step where weights are batched."""
+    *options, batch_first = rest
+    if x.ndim != 3:
+        states = [batch.again("aten::unsqueeze", each, 1) for each in (hx if isinstance(hx, list | tuple) else [hx])]
+        found = batch.again(batch.kind, batch.again("aten::unsqueeze", x, 1), states if isinstance(hx, list | tuple) else states[0],
+                            list(params), *options, False)
+        return tuple([batch.again("aten::squeeze", each, 1) for each in found])
+    dim = 0 if batch_first else 1
+    if batch.has(params):
+        first = batch.again("aten::transpose", x, 0, 1) if batch_first else x
+        rows = batch.again("aten::flatten", first, 0, 1)
+        found = stepwise(batch, rows, [first.shape[1]] * first.shape[0], hx, params, *options)
+        output = batch.again("aten::reshape", found[0], [*first.shape[:2], found[0].shape[-1]])
+        return (batch.again("aten::transpose", output, 0, 1) if batch_first else output, *found[1:])
+    states = [time_and_rows(batch, each, 1) for each in (hx if isinstance(hx, list | tuple) else [hx])]
+    found = batch.same(time_and_rows(batch, x, dim), states if isinstance(hx, list | tuple) else states[0], params, *rest)
+    return (rows_apart(batch, found[0], dim), *[rows_apart(batch, each, 1) for each in found[1:]])
+
+
 @rule("lstm.data gru.data rnn_tanh.data rnn_relu.data")
 def packed_layers(batch: Batch, data: Any, sizes: Any, hx: Any, params: Any, *rest: Any) -> Any:
-    """Each row becomes as many rows as there are places."""
-    refuse_batched(batch, [sizes, list(params)], "batch sizes or weights")
+    """Each row becomes as many rows as there are places; step by step where weights are batched."""
+    refuse_batched(batch, sizes, "batch sizes")
+    if batch.has(list(params)):
+        return stepwise(batch, data, elements_of(sizes).tolist(), hx, params, *rest)
 
     def beside(x: Any, dim: int) -> Any:
         moved = batch.do("aten::movedim", batch.whole(x), 0, dim + 1)
@@ -117,6 +143,71 @@ def packed_layers(batch: Batch, data: Any, sizes: Any, hx: Any, params: Any, *re
     found = batch.same(beside(data, 0), batch.do("aten::mul", sizes, batch.length), states if is_list else states[0], params, *rest)
     return (apart(found[0], 0), *[apart(each, 1) for each in found[1:]])
 
+
+def stepwise(batch: Batch, rows: Any, sizes: list[int], hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float,
+             train: bool, bidirectional: bool) -> Any:
+    """Layers of cells over rows of all times, `sizes[t]` of them at time t: (rows, last states...)."""
+    directions = 2 if bidirectional else 1
+    count = 4 if has_biases else 2
+    if len(params) != count * num_layers * directions or dropout and train:
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported where weights are batched with projections or dropout")
+    initial = list(hx) if isinstance(hx, list | tuple) else [hx]
+    finals: list[list[Any]] = []
+    for layer in range(num_layers):
+        sides = []
+        for direction in range(directions):
+            place = layer * directions + direction
+            weights = [*params[place * count:(place + 1) * count], *[None] * (4 - count)]
+            states = [batch.again("aten::select", each, 0, place) for each in initial]
+            run = forwards if direction == 0 else backwards
+            outputs, last = run(batch, rows, sizes, states, weights)
+            sides.append(batch.again("aten::cat", outputs, 0))
+            finals.append(last)
+        rows = sides[0] if directions == 1 else batch.again("aten::cat", sides, -1)
+    return (rows, *[batch.again("aten::stack", list(each), 0) for each in zip(*finals, strict=True)])
+
+
+def cell(batch: Batch, x: Any, states: list[Any], weights: list[Any]) -> list[Any]:
+    """One step: the new states."""
+    found = batch.again(f"{batch.kind}_cell", x, states if len(states) > 1 else states[0], *weights)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def part(batch: Batch, x: Any, start: int, length: int) -> Any:
+    """Some rows."""
+    return batch.again("aten::narrow", x, 0, start, length)
+
+
+def forwards(batch: Batch, rows: Any, sizes: list[int], states: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Outputs by time, and last states: rows that have ended wait for the others."""
+    outputs: list[Any] = []
+    ended: list[list[Any]] = [[] for _ in states]
+    start = 0
+    for size in sizes:
+        for waiting, each in zip(ended, states, strict=True):
+            if each.shape[0] > size:
+                waiting.insert(0, part(batch, each, size, each.shape[0] - size))
+        states = cell(batch, part(batch, rows, start, size), [part(batch, each, 0, size) for each in states], weights)
+        outputs.append(states[0])
+        start += size
+    return outputs, [batch.again("aten::cat", [each, *waiting], 0) for each, waiting in zip(states, ended, strict=True)]
+
+
+def backwards(batch: Batch, rows: Any, sizes: list[int], states: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The same from the end: rows join when they begin."""
+    outputs: list[Any] = []
+    start = sum(sizes)
+    now = [part(batch, each, 0, 0) for each in states]
+    for size in reversed(sizes):
+        start -= size
+        now = [batch.again("aten::cat", [each, part(batch, first, each.shape[0], size - each.shape[0])], 0)
+               for each, first in zip(now, states, strict=True)]
+        now = cell(batch, part(batch, rows, start, size), now, weights)
+        outputs.insert(0, now[0])
+    return outputs, now
+
+
+# ---- joined and padded
 
 def padded(batch: Batch, x: Any, dim: int, before: int, after: int, value: float = 0.0) -> Any:
     """A tensor with places more in front of and behind a dimension."""
