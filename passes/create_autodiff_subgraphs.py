@@ -257,6 +257,7 @@ class _Copy:
         graph, mapping = self.graph, self.mapping
         copy = Node(node.kind, (), node.attributes)
         copy.tail = node.tail
+        copy.line = node.line
         for old in node.outputs:
             mapping[old] = copy.add_output(graph.fresh_id(), old.type)
         for value in reads_of(node):

@@ -52,6 +52,8 @@ def fuse_block(graph: Graph, block: Block, threshold: int) -> bool:
         if group.size >= threshold:
             made = wrap(graph, group.nodes(), group.operands(), group.results())
             made.kind = KIND
+            if made.subgraph is not None:
+                made.subgraph.source = graph.source     # where errors are
             changed = True
     for node in block:
         for nested in node.blocks:

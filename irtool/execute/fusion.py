@@ -213,7 +213,11 @@ class Way:
             for register, output in zip(self.written, outputs, strict=True):
                 registers[register] = output if self.back is None else output.transpose(self.back)
         count = len(operands)
-        return [registers[register].copy() if register < count else registers[register] for register in self.results]
+        found = []
+        for place, register in enumerate(self.results):
+            value = registers[register]     # operands, and what is there already, are given once more in memory of their own
+            found.append(value.copy() if register < count else value.copy("K") if register in self.results[:place] else value)
+        return found
 
     def quick(self, operands: Sequence[Any], outputs: list[Array]) -> Quick | None:
         """The native loop for arrays that lie as these do; None where Python has to do more than call it."""
@@ -249,7 +253,7 @@ class Way:
             return
         self.is_native = False
         if self.size <= BLOCK and len(extents) == 1:
-            self.block(*operands, *outputs, *self.scratch(self.shape))
+            self.block(*arrays, *outputs, *self.scratch(self.shape))
             return
         views = [np.lib.stride_tricks.as_strided(x, extents, s) for x, s in zip((*arrays, *outputs), strides, strict=True)]
         places = list(_places(extents))
