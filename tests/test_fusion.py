@@ -291,3 +291,28 @@ def test_a_group_computes_in_the_dtype_of_its_operands():
                          "  %2 : Double(*) = aten::neg(%1)\n  return (%2)\n").graph()
     inputs = [np.linspace(0, 1, 11)]
     assert_same_bits(Fused(graph)(inputs), run(graph, inputs))
+
+
+def parsed(text: str) -> irtool.Graph:
+    return irtool.parse(text).graph()
+
+
+def test_small_arrays_that_lie_otherwise_and_results_that_are_equal() -> None:
+    """What blocks may get wrong: another layout in one block, one step that gives two results, no step of the largest shape."""
+    twice = parsed("graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::exp(%1)\n  %3 : Tensor = aten::exp(%1)\n"
+                     "  return (%2, %3)\n")
+    for x in (np.arange(9.0).reshape(3, 3), np.arange(9.0).reshape(3, 3).T, np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)):
+        first, second = Fused(twice, native=False)([x])
+        assert (first == np.exp(-x)).all() and (second == first).all()
+        assert not np.shares_memory(first, second) and first.strides == second.strides
+        out = np.empty_like(x)
+        chain = parsed("graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::exp(%1)\n  return (%2)\n")
+        Fused(chain, native=False).into(x, out=out)
+        assert (out == np.exp(-x)).all()
+        over = x.copy("K")
+        Fused(chain, native=False).into(over, out=over)
+        assert (over == out).all()
+    apart = parsed("graph(%x : Tensor, %y : Tensor, %z : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::neg(%y)\n"
+                     "  return (%1, %2)\n")
+    found = Fused(apart, native=False)([np.ones((1, 3)), np.ones((3, 1)), np.ones((3, 3))])
+    assert [each.shape for each in found] == [(1, 3), (3, 1)]

@@ -446,7 +446,7 @@ def _block_function(body: Body) -> Callable[..., None]:
             lines.append(f"{function}({', '.join(operands)}, out={place})")
     arguments = [f"i{i}" for i in range(count)] + [f"o{i}" for i in range(len(body.program.outputs))]
     arguments += [f"s{i}" for i in range(len(body.scratch))]
-    text = f"def block({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines)
+    text = f"def block({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines or ["pass"])
     exec(compile(text, "<fused block>", "exec"), names)     # noqa: S102  made of our own names
     found: Callable[..., None] = names["block"]
     return found
