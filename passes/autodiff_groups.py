@@ -12,8 +12,11 @@ from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.effects import STATISTICS, facts_of, node_may_write
 from irtool.ir.graph import Block, Node, Value
 
-REACH = 4096
-"""A producer farther away from its consumer is left where it is: looking at what is between would make long graphs slow."""
+REACH, NEAR = 4096, 32
+"""A producer farther away from its consumer is left where it is: looking at what is between would make long graphs slow. The second is
+for graphs in which that has been done often."""
+PATIENCE = 200_000, 8
+"""How many items may be looked at over the whole block, with so many more per node, before only what is near is moved."""
 VIEWS = frozenset(f"aten::{name}" for name in "view view_as reshape transpose expand expand_as".split())
 """Never in a group: as its results they would be differentiated wrongly."""
 
@@ -85,6 +88,7 @@ class Grouping:
                 continue
             if fits(node):
                 self.fitting.add(item)
+        self.patience = PATIENCE[0] + PATIENCE[1] * len(self.item_of)
         self.writes = any(item.writers for item in self.item_of.values())
         if self.writes and aliases is None:
             graph = block.graph
@@ -143,24 +147,27 @@ class Grouping:
         """Merge one thing that the group reads, if any can be."""
         producers = {self.item_of[value.node] for value in group.reads if value.node in self.item_of}
         for producer in sorted(producers & self.fitting, key=lambda item: -item.place):
+            if self.patience <= 0 and producer.size > NEAR:
+                continue
             if self.bring(producer, group):
-                for node in list(producer.nodes_reversed):
-                    self.take(node, group)
+                self.absorb(producer, group)
                 self.unlink(producer)
                 groups.pop(producer, None)
                 return True
         return False
 
-    def take(self, node: Node, group: Item) -> None:
-        """Put a node at the front of a group."""
-        self.item_of[node] = group
-        group.nodes_reversed.append(node)
-        group.writers += [each for each in tree(node) if node_may_write(each)] if self.writes else []
-        for value in reads_of(node):
+    def absorb(self, producer: Item, group: Item) -> None:
+        """Put what a producer consists of at the front of a group: what is said of it as a whole need not be found out again."""
+        self.patience -= producer.size + len(producer.reads) + sum(value.use_count for value in producer.gives)
+        group.reads = {value: None for value in group.reads if self.item_of.get(value.node) is not producer}
+        for node in producer.nodes_reversed:
+            self.item_of[node] = group
+        group.nodes_reversed += producer.nodes_reversed
+        group.writers += producer.writers
+        for value in producer.reads:
             if value.node.kind not in CONSTANT_KINDS:
                 group.reads.setdefault(value)
-        for value in node.outputs:
-            group.reads.pop(value, None)
+        for value in producer.gives:
             if any(self.reader(use.user) is not group for use in value.uses):
                 group.gives[value] = None
 
@@ -211,10 +218,11 @@ class Grouping:
         """
         made = dict(producer.gives)
         moving, behind = [producer], []
-        item, steps = producer.next, 0
+        item, steps, most = producer.next, 0, REACH if self.patience > 0 else NEAR
         while item is not consumer:
             steps += 1
-            if steps > REACH or item is self.end or item.has_effects:
+            self.patience -= 1
+            if steps > most or item is self.end or item.has_effects:
                 return False
             if not made.keys().isdisjoint(item.reads) or self.writes and self.conflict(item, moving):
                 behind.append(item)
