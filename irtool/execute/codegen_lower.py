@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, allocated, dummy, meta_of
+from irtool.execute.codegen_layout import Meta, dummy, meta_of
 from irtool.execute.codegen_numbers import bounds_of, computed, selected
 from irtool.execute.codegen_program import (
     Branch,
@@ -441,7 +440,7 @@ class Lowering:
         metas = [meta_of_item(item) for item in results]
         if len(metas) == 1 and metas[0] is not None:
             out = self.env[node.outputs[0]] = self.variable(metas[0])
-            into.instructions.append(Call(Bound(group, partial(allocated, metas[0])), tuple(operands), {}, out, "ufunc", node))
+            into.instructions.append(Call(Bound(group, metas[0]), tuple(operands), {}, out, "ufunc", node))
             return
         outs = [self.variable(meta) for meta in metas]
         visit = Visit(BoundToMany(group), operands, outs, node, False, False)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute import native
+from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
 from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, program
@@ -100,12 +101,14 @@ class Fused:
 class Bound:
     """A group whose operands and result have the same dtypes, shapes and strides in every call: what is looked up, is looked up once."""
 
-    __slots__ = ("group", "make", "quick")
+    __slots__ = ("group", "meta", "make", "quick")
     __name__ = "group"      # in the source of plans
 
-    def __init__(self, group: Fused, make: Callable[[], Array]) -> None:
+    def __init__(self, group: Fused, meta: Meta) -> None:
         self.group = group
-        self.make = make        # a new array for the result
+        self.meta = meta        # of the result
+        plain = meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize)
+        self.make: Callable[[], Array] = partial(np.empty, meta.shape, meta.dtype) if plain else partial(allocated, meta)
         self.quick: Quick | None = None
 
     def __call__(self, *operands: Any, out: Array | None = None) -> Array:

@@ -11,7 +11,7 @@ import importlib.util
 import marshal
 import os
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from weakref import ref
 import numpy as np
 
 from irtool.execute import disk_cache
-from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
+from irtool.execute.codegen_layout import Meta, contiguous_strides
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.memory import Buffer, Recycler, Workspace
 
@@ -194,9 +194,9 @@ def written(value: Any) -> tuple[Any, ...]:
         return "take", *facts_of_meta(value.__self__.meta)
     if type(value) in (int, float, bool, str, type(None)):
         return "value", value
-    if type(value) is Bound and isinstance(value.make, partial):
+    if type(value) is Bound:
         group = value.group
-        return "group", str(group.graph), group.native, group.threads, *facts_of_meta(value.make.args[0])
+        return "group", str(group.graph), group.native, group.threads, *facts_of_meta(value.meta)
     raise NotData(type(value).__name__)
 
 
@@ -244,7 +244,7 @@ def again(data: tuple[Any, ...]) -> Any:
     if kind == "group":
         from irtool.text.parser import parse
 
-        return Bound(Fused(parse(rest[0]).graph(), rest[1], rest[2]), partial(allocated, meta_again(*rest[3:])))
+        return Bound(Fused(parse(rest[0]).graph(), rest[1], rest[2]), meta_again(*rest[3:]))
     return rest[0]
 
 
