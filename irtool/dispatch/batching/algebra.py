@@ -1,6 +1,7 @@
 """Linear algebra and transforms of signals: matrices take any dimensions in front."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from irtool.dispatch.batched import Batch
@@ -84,9 +85,7 @@ def vander(batch: Batch, x: Any, N: Any, increasing: bool) -> Any:
 @rule("linalg_tensorinv")
 def tensorinv(batch: Batch, self: Any, ind: int) -> Any:
     """As the inverse of a matrix."""
-    rows = 1
-    for extent in self.shape[:ind]:
-        rows *= extent
+    rows = math.prod(self.shape[:ind])
     found = batch.again("aten::linalg_inv", batch.again("aten::reshape", self, [rows, -1]))
     return batch.again("aten::reshape", found, [*self.shape[ind:], *self.shape[:ind]])
 

@@ -1,6 +1,7 @@
 """Operators along dimensions: reductions, softmax, scans, sorts. Their dimensions move up by one; all of them means all visible ones."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from irtool.dispatch.batched import Batch
@@ -63,10 +64,7 @@ def flat(batch: Batch, self: Any) -> Any:
 
 
 def _size(self: Any) -> int:
-    size = 1
-    for extent in self.shape:
-        size *= extent
-    return size
+    return math.prod(self.shape)
 
 
 @rule("sum mean prod")

@@ -1,6 +1,7 @@
 """Losses: of elements, then their mean or sum of what shows; distances between rows."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from irtool.dispatch.batched import Batch
@@ -35,9 +36,7 @@ def elementwise_loss_backward(batch: Batch, grad: Any, self: Any, *args: Any) ->
     values = [grad, self, *args]
     reduction = values[place]
     if reduction == MEAN:
-        count = 1
-        for extent in self.shape:
-            count *= extent
+        count = math.prod(self.shape)
         values[0] = batch.again("aten::div", grad, float(max(count, 1)))
     if reduction != NONE:
         values[0] = batch.again("aten::expand", values[0], list(self.shape))

@@ -1,6 +1,7 @@
 """Views and other shapes of the same numbers, questions about tensors, and tensors made like others."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,7 @@ def count(batch: Batch, self: Any) -> Any:
         return self.ndim
     if batch.kind == "aten::len":
         return self.shape[0]
-    total = 1
-    for extent in self.shape:
-        total *= extent
-    return total
+    return math.prod(self.shape)
 
 
 @rule("is_same_size")
@@ -103,9 +101,7 @@ def reshape(batch: Batch, self: Any, shape: Any, *rest: Any) -> Any:
         known = 1
         for extent in shape:
             known *= extent if extent != -1 else 1
-        total = 1
-        for extent in self.shape:
-            total *= extent
+        total = math.prod(self.shape)
         if known and total % known == 0:
             shape[shape.index(-1)] = total // known
     return batch.box(batch.do("aten::reshape", x, [batch.length, *shape]))
