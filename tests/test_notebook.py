@@ -216,3 +216,33 @@ def test_mixing_trees_is_an_error():
     one, two = Batched(base, 2), Batched(base, 2)
     with pytest.raises(irtool.Error, match="incompatible dispatcher trees"):
         do(one, "add", one.box(Tensor(np.ones((2, 3)))), two.box(Tensor(np.ones((2, 3)))))
+
+
+# -- the same numbers with the library's own stanzas
+def simple_of(a, b):
+    return (a + b) * b
+
+
+def test_the_numbers_with_the_library():
+    import irtool
+
+    def loss(a, b):
+        return simple_of(a, b).sum()
+
+    def second(a, b):
+        da, db = irtool.grad(loss, (0, 1))(a, b)
+        return (da * da + db * db).sum()
+
+    def batched(a, b):
+        da, db = irtool.vmap(irtool.grad(loss, (0, 1)))(a, b)
+        return (da * da + db * db).sum()
+
+    da, db = irtool.grad(loss, (0, 1))(A, B)
+    close(da, B)
+    close(db, [1.1111, 2.0364, 1.0687, 1.9249])
+    dda, ddb = irtool.grad(second, (0, 1))(A, B)
+    close(dda, [2.2222, 4.0728, 2.1373, 3.8498])
+    close(ddb, [5.0593, 9.4137, 5.2548, 9.4926])
+    dva, dvb = irtool.grad(batched, (0, 1))(VA, VB)
+    close(dva, DVA)
+    close(dvb, DVB)
