@@ -54,7 +54,14 @@ def _may_be(value: Any, type: Type) -> bool:
     return key not in ("int", "float", "bool") or not (value is None or isinstance(value, list | tuple | dict))
 
 
+PLAIN = frozenset(map(np.dtype, "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()))
+"""Native dtypes that tensors have."""
+
+
 def _accept_array(value: Any, type: Type, name: str) -> Any:
+    if value.__class__ is np.ndarray and value.dtype in PLAIN and value.flags.c_contiguous and isinstance(type, TensorType) \
+            and current_namespace() is np:
+        return value        # as nearly all are
     if value.dtype.name == "bfloat16":
         value = value.astype(np.float32)
     if value.dtype.name not in DTYPE_NAMES:
