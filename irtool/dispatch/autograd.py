@@ -189,10 +189,6 @@ class Autograd(Layer):
         """The tensor as it is now: an operator that writes gives its handle another value."""
         return Boxed(self, value.value, value.data) if self.owns(value) else value
 
-    def opened(self, value: Any) -> Any:
-        """Without this layer's boxes."""
-        return map_tensors(lambda each: each.value if self.owns(each) else each, value)
-
     def write_into(self, target: Any, result: Any) -> Any:
         """A tensor that was written into has a new value from now on. Raises DispatchError when it is no variable of the layer."""
         if not self.owns(target):

@@ -171,10 +171,6 @@ class Batched(Layer):
         """Tensors, in lists and tuples too, with the hidden dimension first."""
         return map_tensors(self.whole, value)
 
-    def opened(self, args: list[Any]) -> list[Any]:
-        """Without this layer's boxes."""
-        return [map_tensors(lambda each: each.value if self.owns(each) else each, arg) for arg in args]
-
     def batchwise(self, function: Branch, args: list[Any]) -> Branch:
         """A function of such arguments as one of the layer below: what is batched in `args` is so in the function."""
         leaves, _ = flatten(args)

@@ -22,7 +22,7 @@ from irtool.ir.schema import Schema, schema_of
 from irtool.ir.types import TensorType, TupleType
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import call_node, overload, plan_for
-from irtool.ops.tensor import Tensor, unwrapped, wrapped
+from irtool.ops.tensor import Tensor, wrapped
 from irtool.script.gradients import Formula, formula_of
 from irtool.script.inlining import MUTATORS
 
@@ -220,4 +220,4 @@ def _results(node: Node, result: Any) -> Sequence[Any]:
     return () if count == 0 else (result,)
 
 
-__all__ = ["Recipe", "caller", "conjugated", "interpreted", "recipe_of", "unwrapped"]
+__all__ = ["Recipe", "caller", "conjugated", "interpreted", "recipe_of"]

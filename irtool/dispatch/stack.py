@@ -127,6 +127,10 @@ class Layer:
         """Is it a tensor in one of the layer's boxes?"""
         return isinstance(value, Boxed) and value.layer is self
 
+    def opened(self, value: Any) -> Any:
+        """A value without this layer's boxes, through lists and tuples."""
+        return map_tensors(lambda each: each.value if self.owns(each) else each, value)
+
     def contains(self, layer: Layer) -> bool:
         """Is a layer this one, or below it?"""
         found: Layer | None = self

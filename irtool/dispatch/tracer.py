@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.control import merged, truth
-from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, map_tensors, pushed, tensors_in
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
 from irtool.ir.dialect import LATEST
-from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.schema import Argument
@@ -56,7 +56,7 @@ class Tracer(Layer):
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation, and write it down if it is about the trace's tensors."""
         is_own = any(self.owns(each) for each in tensors_in(args))
-        opened = [map_tensors(lambda each: each.value if self.owns(each) else each, arg) for arg in args]
+        opened = self.opened(args)
         result = self.below.apply(name, opened)
         kind = name.partition(".")[0]
         if is_own and kind in DECIDING:
@@ -108,7 +108,7 @@ class Tracer(Layer):
 
     def joined(self, node: Node, values: Sequence[Any], taken: int) -> Boxed:
         """One more result of a node with blocks, of a type that all of `values` have; `values[taken]` is what it is in this trace."""
-        opened = [each.value if self.owns(each) else each for each in values]
+        opened = self.opened(list(values))
         types = {type_of(each).text: type_of(each) for each in opened}
         output = node.add_output(self.graph.fresh_id(), next(iter(types.values())) if len(types) == 1 else tensor_type())
         return Boxed(self, opened[taken], output)
@@ -116,11 +116,8 @@ class Tracer(Layer):
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
         """A Loop of the function's block. Raises UnsupportedError for what is carried and is no tensor but changes."""
         moving = [place for place in range(count) if isinstance(args[place], Tensor)]
-
-        def opened(value: Any) -> Any:
-            return map_tensors(lambda each: each.value if self.owns(each) else each, value)
-
-        final = self.below.repeat(limit, opened(condition), body, [opened(arg) for arg in args], count)
+        opened = self.opened(args)
+        final = self.below.repeat(limit, self.opened(condition), body, opened, count)
         first = self.operand(2**63 - 1 if limit is None else limit)
         node = self.build.node("prim::Loop", (first, self.decided(condition), *[self.operand(args[place]) for place in moving]))
 
@@ -136,12 +133,12 @@ class Tracer(Layer):
 
         types: list[tuple[Type, Tensor | None]] = [(INT, None)]
         for place in moving:
-            own, end = type_of(opened(args[place])), type_of(final[place])
-            types.append((own if own.text == end.text else tensor_type(), opened(args[place])))
-        self.block_of(node, lambda *values: round(*values), (), types)
+            own, end = type_of(opened[place]), type_of(final[place])
+            types.append((own if own.text == end.text else tensor_type(), opened[place]))
+        self.block_of(node, round, (), types)
         results = list(args[:count])
         for place in moving:
-            results[place] = self.joined(node, (opened(args[place]), final[place]), 1)
+            results[place] = self.joined(node, (opened[place], final[place]), 1)
         return results
 
     def record(self, name: str, args: list[Any], result: Any) -> Any:
@@ -258,4 +255,4 @@ def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, name
     return layer.finish(results), made
 
 
-__all__ = ["Error", "TraceWarning", "Tracer", "record", "trace"]
+__all__ = ["TraceWarning", "Tracer", "record", "trace"]

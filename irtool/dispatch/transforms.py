@@ -17,7 +17,7 @@ import numpy as np
 
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import Batched
-from irtool.dispatch.stack import DispatchError, Layer, current, pushed
+from irtool.dispatch.stack import current, pushed
 from irtool.dispatch.trees import flatten, spread, unflatten
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
@@ -319,4 +319,4 @@ def unit_rows(tensor: Any, size: int) -> Any:
     return do("aten::reshape", eye, [size, *tensor.shape])
 
 
-__all__ = ["DispatchError", "Layer", "custom_vjp", "grad", "hessian", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = ["custom_vjp", "grad", "hessian", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]

@@ -7,7 +7,6 @@ from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import rule
 from irtool.dispatch.batching.images import folded, into_channels, into_rows, out_of_channels, unfolded
 from irtool.ir.errors import RunError
-from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor, call
 
 VECTORS = frozenset(("weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var", "save_var_transform"))
@@ -174,6 +173,3 @@ def weight_norm(batch: Batch, v: Any, g: Any, dim: int) -> Any:
     norm = batch.again("aten::norm_except_dim", v, 2, dim)
     found = batch.again("aten::mul", v, batch.again("aten::div", g, norm))
     return found if batch.kind == "aten::_weight_norm" else (found, norm)
-
-
-__all__ = ["overload"]

@@ -8,7 +8,6 @@ import numpy as np
 
 from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import rule, shifted
-from irtool.dispatch.batching.pointwise import aligned, pointwise
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import xp
 from irtool.ops.call import overload
@@ -417,6 +416,3 @@ def is_all_true(batch: Batch, self: Any) -> Any:
 def is_any_true(batch: Batch, self: Any) -> Any:
     """Of what shows."""
     return batch.again("aten::any", self)
-
-
-__all__ = ["aligned", "pointwise"]
