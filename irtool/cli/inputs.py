@@ -85,13 +85,13 @@ def read_module(arguments: Arguments, console: Console) -> Module:
     return module
 
 
-def load_python(path: str, console: Console) -> None:
-    """Execute a Python file of the user's, which registers Python ops. Raises UsageError, or Error with the line that raised."""
+def load_python(path: str, console: Console, name: str = "irtool_load") -> dict[str, Any]:
+    """Execute a Python file of the user's; what it defines. `name`: its __name__. Raises UsageError, or Error with the line that raised."""
     import runpy
 
     console.read(path)
     try:
-        runpy.run_path(path, run_name="irtool_load")
+        return runpy.run_path(path, run_name=name)
     except (Exception, SystemExit) as error:
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None
         trace = error.__traceback__

@@ -42,16 +42,11 @@ def run(arguments: Arguments, console: Console) -> int:
 def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list[str]]:
     """`model.py:loss`: the function, its file having been executed, and the names of its parameters. Raises Error."""
     import inspect
-    import runpy
 
     path, colon, name = word.rpartition(":")
     if not colon or not name.isidentifier():
         raise UsageError(f"expected FILE.py:FUNCTION, not '{word}'")
-    console.read(path)
-    try:
-        found = runpy.run_path(path, run_name="irtool_trace")
-    except (Exception, SystemExit) as error:
-        raise Error(f"{path}: {type(error).__name__}: {error}") from error
+    found = given.load_python(path, console, "irtool_trace")
     function = found.get(name)
     if not callable(function):
         from irtool.ir.errors import did_you_mean
