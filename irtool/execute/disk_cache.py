@@ -45,6 +45,17 @@ def folder() -> Path | None:
 
 def load(key: str, suffix: str) -> Path | None:
     """Where a sound entry lies; None when there is none. A damaged one is removed."""
+    found = _sound(key, suffix)
+    return None if found is None else found[0]
+
+
+def read(key: str, suffix: str) -> bytes | None:
+    """The bytes of an entry, the very ones that were checked; None when there is none."""
+    found = _sound(key, suffix)
+    return None if found is None else found[1]
+
+
+def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
     base = folder()
     if base is None:
         return None
@@ -57,18 +68,7 @@ def load(key: str, suffix: str) -> Path | None:
         os.utime(path)
     except OSError:
         return None
-    return path
-
-
-def read(key: str, suffix: str) -> bytes | None:
-    """The bytes of an entry; None when there is none."""
-    path = load(key, suffix)
-    if path is None:
-        return None
-    try:
-        return path.read_bytes()[:-DIGEST]
-    except OSError:
-        return None
+    return path, data[:-DIGEST]
 
 
 def store(key: str, suffix: str, data: bytes) -> Path | None:
