@@ -13,7 +13,7 @@ from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
 from irtool.passes.erase_shapes import without_shapes
-from irtool.passes.shape_facts import NAMES, Facts, dimensioned, is_complete, with_dtype, with_sizes
+from irtool.passes.shape_facts import NAMES, Facts, dimensioned, is_complete, with_dims, with_dtype, with_sizes
 from irtool.passes.shape_rules import BY_TYPES, COMPLETE, EXPANDED, RULES
 
 NUMBERS = frozenset(f"aten::{name}" for name in "Bool Int Float ScalarImplicit FloatImplicit IntImplicit ComplexImplicit Complex".split())
@@ -239,7 +239,10 @@ class Sweep:
         if sizes is not None:
             self.set(node.output, with_sizes(operands[0], sizes))
         else:
-            self.set(node.output, with_dtype(dimensioned(operands[0]), operands[0].dtype if len(dtypes) == 1 else None))
+            ranks = {type.rank for type in operands}    # an empty vector may stand beside tensors of any rank
+            others = [rank for rank in ranks if rank not in (1, None)]
+            known = with_dims(operands[0], others[0] if others else None if None in ranks else 1)
+            self.set(node.output, with_dtype(dimensioned(known), operands[0].dtype if len(dtypes) == 1 else None))
 
     def literal(self, node: Node) -> None:
         """`aten::tensor` of numbers, or of lists of them."""

@@ -60,3 +60,18 @@ def test_a_gradient_that_is_not_there_is_none_to_the_formula(way: str) -> None:
         (s,) = run(a)
         (found,) = run.vjp([a], [np.ones_like(s)], [0])
         np.testing.assert_allclose(found, irtool.vjp(graph, [a], [np.ones_like(s)], [0])[0], atol=1e-12)
+
+
+def test_an_empty_vector_beside_matrices_takes_no_part() -> None:
+    """The rank of what is joined is not that of the first tensor, which torch lets be an empty vector."""
+    graph = irtool.parse("""graph(%a : Tensor, %b : Tensor):
+  %1 : int = prim::Constant[value=1]()
+  %2 : Tensor[] = prim::ListConstruct(%a, %b)
+  %3 : Tensor = aten::cat(%2, %1)
+  return (%3)
+""").graph()
+    run = Executor(graph, WAYS["whole"])
+    a, b = np.zeros(0), np.arange(6.0).reshape(2, 3)
+    for _ in range(2):
+        none, gradient = run.vjp([a, b], [b + 1], [0, 1])
+        assert none.shape == (0,) and np.array_equal(gradient, b + 1)
