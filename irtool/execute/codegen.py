@@ -30,6 +30,7 @@ from irtool.execute.fusion import Fused
 from irtool.execute.memory import MemoryPlan, MemoryReport, Workspace
 from irtool.execute.slots import SlotProgram
 from irtool.interpret import all_nodes, located, run
+from irtool.ir.collector import Paused
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node
@@ -119,17 +120,18 @@ class Variant:
 
     def prepare_slots(self, observe: bool) -> None:
         """Make the slot program."""
-        try:
-            program, memory = self.lowered(thorough=False)
-        except NotLowered:
-            self.is_interpreted = True
-            return
-        self.slots = SlotProgram(program, memory, observe)
+        with Paused():
+            try:
+                program, memory = self.lowered(thorough=False)
+            except NotLowered:
+                self.is_interpreted = True
+                return
+            self.slots = SlotProgram(program, memory, observe)
         self.program, self.memory, self.workspace = program, memory.report, Workspace(memory)
 
     def compile(self) -> None:
         """Make the function."""
-        with self.lock:
+        with self.lock, Paused():
             if self.function is not None or self.is_interpreted:
                 return
             try:

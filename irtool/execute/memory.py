@@ -7,6 +7,7 @@ plan (in an output, in a list that grows, around a loop) is made for each run, a
 from __future__ import annotations
 
 import sys
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -288,8 +289,7 @@ def place_all(buffers: list[Buffer]) -> int:
             offset = other.offset + other.size
         buffer.offset = offset
         total = max(total, offset + buffer.size)
-        placed.append(buffer)
-        placed.sort(key=lambda each: each.offset)
+        insort(placed, buffer, key=lambda each: each.offset)
     return total
 
 

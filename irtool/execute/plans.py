@@ -23,6 +23,7 @@ from irtool.execute.recording import Recording, Step, alone, functional
 from irtool.interpret import all_nodes
 from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
+from irtool.ir.collector import Paused
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
@@ -112,11 +113,13 @@ class ExecutionPlan:
             found = self._steps.get(key)
             if found is None:
                 with using(np):     # what passes compute, they compute on the host
-                    found = self._steps[key] = self._make_step(functional(node) if without_its_write else node, flags)
+                    found = self._steps[key] = self._make_step(node, functional(node) if without_its_write else node, flags)
             return found
 
-    def _make_step(self, node: Node, flags: tuple[bool, ...]) -> Step:
-        graph, positions = alone(node, self.graph.dialect)
+    def _make_step(self, node: Node, run: Node, flags: tuple[bool, ...]) -> Step:
+        """`run`, with the operands of `node`."""
+        graph, positions = alone(run, self.graph.dialect)
+        positions = [node.inputs.index(run.inputs[i]) for i in positions]
         pair = differentiate_graph(graph, [flags[i] and holds_tensors(node.inputs[i].type) for i in positions], True)
         made = differentiable(self._owner, pair, None)
 
@@ -188,18 +191,19 @@ def fallback_plan(owner: Executor) -> ExecutionPlan:
 
 def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:
     """The plan for a spec. `values` are the inputs it is first made for: where several dtypes meet, a run with them says which."""
-    options = owner.options
-    phases = Phases(options.told)
-    graph = phases.specialized(owner.graph, spec)
-    phases.differentiable(graph)
-    if not spec.requires_gradient:
-        if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may want gradients of its own
-            phases.without_gradients(graph)
-        return ExecutionPlan(owner, graph, spec)
-    without_writes(graph)
-    graph = phases.told_again(in_versions(graph))       # what is overwritten may be needed for gradients
-    plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
-    return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
+    with Paused():
+        options = owner.options
+        phases = Phases(options.told)
+        graph = phases.specialized(owner.graph, spec)
+        phases.differentiable(graph)
+        if not spec.requires_gradient:
+            if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may want gradients of its own
+                phases.without_gradients(graph)
+            return ExecutionPlan(owner, graph, spec)
+        without_writes(graph)
+        graph = phases.told_again(in_versions(graph))       # what is overwritten may be needed for gradients
+        plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
+        return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
 
 
 def differentiable(owner: Executor, pair: Reverse, phases: Phases | None) -> Differentiable:

@@ -27,7 +27,7 @@ def _in_block(block: Block) -> bool:
         for inner in node.blocks:
             changed = _in_block(inner) or changed
         turn[node], last[number] = (number, 0), node
-        if not is_sum(node) or not any(len(value.uses) == 1 and value.node in turn for value in node.inputs[:2]):
+        if not is_sum(node) or not any(value.use_count == 1 and value.node in turn for value in node.inputs[:2]):
             continue
         place = max(turn[value.node] for value in node.inputs if value.node in turn)[0]
         if place < number - 1:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irtool.execute.plans import ExecutionPlan, outline
+from irtool.ir.collector import Paused
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_node, inline_graph, replace_node
 from irtool.ir.types import TENSOR, TensorType, Type, spell
@@ -98,7 +99,9 @@ def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
 
     own = [index for index in pair.input_vjps if index < pair.real_outputs]
     slots = {node.outputs[index]: slot for slot, index in enumerate(own)}
-    return Together(Executor(joined(pair), owner.options), [places[value] for value in node.inputs],
+    with Paused():
+        executor = Executor(joined(pair), owner.options)
+    return Together(executor, [places[value] for value in node.inputs],
                     [slots.get(value) if isinstance(value, Value) else None for value in outputs],
                     {places[node.inputs[index]]: place for place, index in enumerate(pair.output_vjps)}, len(own))
 

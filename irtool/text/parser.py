@@ -5,11 +5,11 @@ everything else through `Reader.statement`, which also finds every mistake, repo
 """
 from __future__ import annotations
 
-import gc
 from collections import deque
 from collections.abc import Mapping
 
 from irtool.ir.attribute import Attribute
+from irtool.ir.collector import Paused, hand_over
 from irtool.ir.dialect import DIALECTS, Dialect
 from irtool.ir.errors import Error, ParseError
 from irtool.ir.graph import Graph
@@ -38,18 +38,11 @@ def parse(text: str, filename: str | PathLike[str] | None = None) -> Module:
     """
     if not isinstance(text, str):
         raise Error(f"parse: expected text (str), got {type(text).__name__}{': decode it first' if isinstance(text, bytes) else ''}")
-    enabled = gc.isenabled()
-    gc.disable()        # nothing made here is garbage: collections would only walk the growing graph, again and again
-    try:
-        return GraphFile(text, str(filename or "<string>")).read()
-    finally:
-        if gc.get_freeze_count() == 0:
-            # Hand the new objects to the oldest generation. Otherwise the next allocation anywhere would walk all of them.
-            # Nothing stays frozen; a host that froze objects itself is left alone.
-            gc.freeze()
-            gc.unfreeze()
-        if enabled:
-            gc.enable()
+    with Paused():          # nothing made here is garbage
+        try:
+            return GraphFile(text, str(filename or "<string>")).read()
+        finally:
+            hand_over()
 
 
 class Tails(dict[str, str]):

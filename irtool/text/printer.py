@@ -5,10 +5,10 @@ record and for the dialects of 2017, asks for every part whether the text it cam
 """
 from __future__ import annotations
 
-import gc
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from irtool.ir.collector import Paused
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.text.layout import Layout
 
@@ -45,9 +45,7 @@ class Text(list[str]):
 
 def module_text(module: Module) -> str:
     """The text of a whole file. A parsed module that was not edited gives back what was read, byte for byte."""
-    enabled = gc.isenabled()
-    gc.disable()        # a million strings are made here and no cycle; a collection in between would walk the whole graph
-    try:
+    with Paused():      # a million strings are made here and no cycle
         out = Text()
         after_graph = False
         for item in module.items:
@@ -60,9 +58,6 @@ def module_text(module: Module) -> str:
                 out.append(item)
             after_graph = isinstance(item, Graph)
         return out.whole()
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def name_line(graph: Graph) -> str:
@@ -78,15 +73,10 @@ def name_line(graph: Graph) -> str:
 
 def graph_text(graph: Graph) -> str:
     """A graph and, after it, its `with` sections; without the line that names it."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with Paused():
         out = Text()
         _print_graph(graph, "", out)
         return out.whole()
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def node_text(node: Node) -> str:
