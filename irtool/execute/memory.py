@@ -277,19 +277,19 @@ def place_all(buffers: list[Buffer]) -> int:
     """
     if len(buffers) > MAX_PLACED:
         return place_by_size(buffers)
-    placed: list[Buffer] = []
+    placed: list[tuple[int, int, int, int]] = []        # from and to, first and last position, of each; in order
     total = 0
     for buffer in sorted(buffers, key=lambda each: (-each.size, each.start)):
-        offset = 0
-        for other in placed:        # in order of offset
-            if other.start > buffer.end or other.end < buffer.start or other.offset + other.size <= offset:
+        size, start, end, offset = buffer.size, buffer.start, buffer.end, 0
+        for low, high, first, last in placed:
+            if first > end or last < start or high <= offset:
                 continue
-            if other.offset >= offset + buffer.size:
+            if low >= offset + size:
                 break
-            offset = other.offset + other.size
+            offset = high
         buffer.offset = offset
-        total = max(total, offset + buffer.size)
-        insort(placed, buffer, key=lambda each: each.offset)
+        total = max(total, offset + size)
+        insort(placed, (offset, offset + size, start, end))
     return total
 
 
