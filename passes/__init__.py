@@ -118,6 +118,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("inline-autodiff-subgraphs"),
     Pass("fuse"),                       # execution
     Pass("vmap"),                       # transformations
+    Pass("lower-custom-vjp"),
     Pass("differentiate"),
     Pass("specialize-undef"),
     Pass("lower-grad-of"),

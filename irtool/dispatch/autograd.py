@@ -204,8 +204,12 @@ class Autograd(Layer):
         taken = [map_tensors(self.snapshot, arg) for arg in args]
 
         def propagate(grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-            with pushed(self):
-                found = backward(grads if len(grads) > 1 else grads[0], kept)
+            layer: Layer = apply.__self__       # type: ignore[attr-defined]
+            is_above = layer is not self and layer is not self.below        # a batch of cotangents, which this layer knows nothing of
+            if len(grads) > 1:
+                grads = [zeros_of(each) if one is None and self.owns(each) else one for one, each in zip(grads, entry.results, strict=True)]
+            with pushed(layer if is_above else self):
+                found = backward(grads if len(grads) > 1 else grads[0], self.opened(kept) if is_above else kept)
             found = list(found) if isinstance(found, list | tuple) else [found]
             if len(found) != len(args):
                 raise RunError(f"the backward of a custom_vjp gave {len(found)} gradients for {len(args)} arguments")

@@ -19,6 +19,7 @@ from irtool.ir.schema import Schema
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
 
+NOTHING: Mapping[int, Any] = {}
 NUMBERS = frozenset((int, float, bool))
 _simple: dict[Any, bool] = {}
 """What was found out about calls, by operator and what its operands are."""
@@ -124,7 +125,9 @@ class Batched(Layer):
             return self.below.custom_vjp(forward, backward, args)
         fronts = [map_tensors(self.whole, arg) for arg in args]
         output, saved = self.below.custom_vjp(self.for_batches(forward), self.for_batches(backward), fronts)
-        return self.boxed(output), self.boxed(saved)
+        boxed = self.boxed(output)
+        known = zip(tensors_in([fronts, output]), tensors_in([list(args), boxed]), strict=True)
+        return boxed, self.boxed(saved, {id(below): own for below, own in known})
 
     # -- branches and loops
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
@@ -194,9 +197,9 @@ class Batched(Layer):
             return map_tensors(layer.whole, result)
         return new_fn
 
-    def boxed(self, value: Any) -> Any:
-        """Tensors, in lists and tuples too, whose first dimension is the hidden one."""
-        return map_tensors(self.box, value)
+    def boxed(self, value: Any, known: Mapping[int, Any] = NOTHING) -> Any:
+        """Tensors, in lists and tuples too, whose first dimension is the hidden one. known: boxes that some have, by the tensor's id."""
+        return map_tensors(lambda each: known[id(each)] if id(each) in known else self.box(each), value)
 
     def whole(self, value: Any) -> Any:
         """A tensor as the layer below sees it, with the hidden dimension first; expanded when it had none."""

@@ -115,7 +115,7 @@ class Control:
         """A block as a function of what it carries and reads. bools: those of its results that become tensors, as others are."""
         def run(*args: Any) -> list[Any]:
             apply = current().apply
-            inner = Walk(self.caller(apply), None, control=Control(apply, self.caller))
+            inner = Walk(self.caller(apply), None, walk.closed, Control(apply, self.caller))
             inner.plans = walk.plans
             inner.env.update(zip(read, args[count:], strict=True))
             results: list[Any] = inner.run_block(block, [0, *args[:count]] if block.inputs else [])

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.control import DECIDES, LOGIC, Control, as_condition, is_undecided, logic, only_controls
+from irtool.dispatch.custom import WHOLE, run_custom
 from irtool.dispatch.stack import map_tensors, tensors_in
 from irtool.interpret import walk
+from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
@@ -140,7 +142,7 @@ def recipe_of(name: str) -> Recipe | None:
 
 def interpreted(graph: Graph, values: list[Any], apply: Apply) -> list[Any]:
     """The outputs of a graph whose operations are done by `apply` of a layer."""
-    return walk(graph, values, caller(apply), control=Control(apply, caller))
+    return walk(graph, values, caller(apply), closed=WHOLE, control=Control(apply, caller))
 
 
 def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
@@ -165,6 +167,8 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
                     return _results(node, plan.overload.op.kernel(np, *plan.arguments(values)))
                 return call_node(node, values)
             return _results(node, apply(plan.overload.schema.name, list(plan.arguments(values))))
+        if kind == CUSTOM_VJP:
+            return run_custom(node, values, apply.__self__)     # type: ignore[attr-defined]
         if kind in OTHERS:
             return (OTHERS[kind](apply, values),)
         if kind in PLAIN or not any(True for _ in tensors_in(values)):

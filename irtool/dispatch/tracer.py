@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.control import merged, truth
+from irtool.dispatch.custom import record_custom
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -67,7 +68,9 @@ class Tracer(Layer):
         return self.record(name, args, result)
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """What the function does is written down; its gradient only where the trace itself takes it."""
+        """A node that holds both (`irtool.ir.custom`), so that the graph can be differentiated as the function says."""
+        if any(self.owns(each) for each in flatten(list(args))[0]):
+            return record_custom(self, forward, backward, args)
         with pushed(self):
             output, saved = forward(*args)
         return output, saved

@@ -27,6 +27,9 @@ Steps = tuple[tuple[str, str], ...]
 STRUCTURE: Steps = (
     ("lower-tuples", "tuples hide the values that the later passes want to see"),
 )
+OPENED: Steps = (
+    ("lower-custom-vjp", "nobody asks for gradients of one's own any more, and the other passes see into what has them"),
+)
 REQUIRED: Steps = (
     ("lower-grad-of", "a region of gradients that could not be decided asks when it runs; nothing runs a GradOf"),
     ("remove-expands", "operators broadcast themselves"),
@@ -55,7 +58,7 @@ DIFFERENTIABLE: Steps = (
     ("cse", "what became equal"),
     ("check-inplace", "a Python operator that writes cannot be run"),
 )
-WITHOUT_GRADIENTS: Steps = (
+WITHOUT_GRADIENTS: Steps = OPENED + (
     ("decompose-ops", "the parts of a fused product go into other groups"),
     ("batch-mm", "many small products as one"),
     ("dce", "nothing dead is run"),
@@ -79,9 +82,9 @@ def clear_custom_passes() -> None:
     _custom_passes.clear()
 
 
-def has_custom_passes() -> bool:
-    """Are there any?"""
-    return bool(_custom_passes)
+def custom_passes() -> tuple[Custom, ...]:
+    """Those that are registered, in order."""
+    return tuple(_custom_passes)
 
 
 class Phases:
@@ -123,7 +126,7 @@ class Phases:
         copy = self.copy(graph)
         there = specialize_inputs(copy, spec)
         self.tell("specialize-types", copy)
-        self.run(copy, STRUCTURE)
+        self.run(copy, STRUCTURE if spec.requires_gradient else STRUCTURE + OPENED)
         self.required(copy, there)
         if self.run(copy, PROPAGATE):
             self.run(copy, AGAIN)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, has_side_effects, node_may_write, updates_statistics
 from irtool.ir.memory_classes import ANYTHING, classes_meet, contained_classes, is_mutable, memory_class
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
@@ -483,4 +484,5 @@ _RULES = {
     **{f"prim::{name}": Aliases._analyze_subgraph for name in (
         "FusionGroup", "DifferentiableGraph", "GraphExecutor", "TensorExprGroup", "TensorExprDynamicGroup", "CudaFusionGroup",
         "oneDNNFusionGroup", "FunctionalGraph", "FallbackGraph", "StaticSubgraph")},
+    CUSTOM_VJP: Aliases._analyze_subgraph,
 }

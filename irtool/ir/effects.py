@@ -62,6 +62,7 @@ prim::awaitable_wait prim::awaitable_nowait prim::NamedTupleConstruct prim::Call
 prim::IgnoredPythonOp prim::Enter prim::Exit
 prim::FusionGroup prim::DifferentiableGraph prim::GraphExecutor prim::TensorExprGroup prim::TensorExprDynamicGroup
 prim::CudaFusionGroup prim::oneDNNFusionGroup prim::FunctionalGraph prim::FallbackGraph prim::StaticSubgraph
+irtool::custom_vjp
 """.split())
 """Kinds with a rule of their own in `alias.py`."""
 

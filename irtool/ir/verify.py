@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from irtool.ir import types
 from irtool.ir.attribute import Opaque
+from irtool.ir.custom import BACKWARD, CUSTOM_VJP, custom_parts
 from irtool.ir.effects import IF_KINDS, SPECIAL_PRIMS, is_known_prim
 from irtool.ir.errors import VerifyError, nearest
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
@@ -270,6 +271,8 @@ def _check_subgraphs(graph: Graph) -> Iterator[Found]:
             called = name == "Subgraph" and node.kind not in ("prim::PythonOp", "prim::Closure") and not node.kind.startswith("^")
             if len(inner.inputs) != len(node.inputs) and called:
                 yield node, f"the graph of {_show(node)} takes {len(inner.inputs)} values, it is given {len(node.inputs)}"
+            elif name == BACKWARD and node.kind == CUSTOM_VJP and custom_parts(node) is None:
+                yield node, f"the graphs of {_show(node)} do not take and give what it takes and gives"
             for diagnostic in violations(inner):
                 yield node, f"in the graph of {_show(node)}: {diagnostic.message}"
 

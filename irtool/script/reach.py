@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from irtool.ir import types
+from irtool.ir.custom import CUSTOM_VJP, results_of_custom
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.pair import DEFINED, OF
@@ -50,6 +51,8 @@ def reach(block: Iterable[Node], found: set[Value], trust_types: bool) -> None:
             reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
         elif node.kind in LOOP_KINDS:
             reached = _reach_rounds(node, found, trust_types)
+        elif node.kind == CUSTOM_VJP:
+            reached = results_of_custom(node) if not found.isdisjoint(node.inputs) else ()
         elif not found.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, found)):
             reached = [*node.outputs, *changed_lists(node)]
         for value in reached:

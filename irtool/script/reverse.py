@@ -13,6 +13,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.dtypes import dtype_code
+from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -31,6 +32,7 @@ from irtool.script.reach import CHOICE_KINDS, FLOATING, all_there, holds_tensors
 from irtool.script.recompute import choose_captures
 from irtool.script.reverse_branches import reverse_choice
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
+from irtool.script.reverse_custom import read_saved, reverse_custom
 from irtool.script.reverse_loops import reverse_loop
 from irtool.script.saving import context_of, take_apart
 from irtool.script.writes import is_rewritable, live_nodes, without_writes, writes_for_good
@@ -214,6 +216,8 @@ class Differentiator(Captures):
             elif changed:
                 undo(self, node)
             elif node.kind in STRUCTURE:
+            elif node.kind == CUSTOM_VJP:
+                reverse_custom(self, node)
                 self.hand_on(node)
             elif node.kind in LISTS and is_list(node.inputs[0]):
                 hand_on_list(self, node)

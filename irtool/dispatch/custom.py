@@ -1,0 +1,162 @@
+"""Functions with a gradient of their own in graphs: a trace writes a node that holds both, a layer runs it as it runs the function.
+
+See `irtool.ir.custom` for the node.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irtool.dispatch.stack import Boxed, Layer, current, pushed
+from irtool.dispatch.trees import flatten, unflatten
+from irtool.ir.builder import Builder
+from irtool.ir.custom import CUSTOM_VJP, custom_attributes, custom_parts
+from irtool.ir.dialect import LATEST
+from irtool.ir.errors import RunError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ops.tensor import Tensor
+
+if TYPE_CHECKING:
+    from irtool.dispatch.tracer import Tracer
+
+
+class Part:
+    """A graph of its own inside of a trace: while it is written, the trace's operations go into it."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.graph = Graph(LATEST)
+
+    def write(self, function: Callable[..., list[Any]], given: Sequence[tuple[Tensor, Any]]) -> list[Any]:
+        """Write down what a function of tensors does, whose types are given; gives its results, which become the graph's."""
+        tracer = self.tracer
+        outer = tracer.graph, tracer.build, tracer.constants, tracer.numbers
+        tracer.graph, tracer.build, tracer.constants, tracer.numbers = self.graph, Builder(self.graph), {}, {}
+        try:
+            boxes = [Boxed(tracer, value, self.graph.block.add_input(self.graph.fresh_id(), type)) for value, type in given]
+            with pushed(tracer):
+                results = function(*boxes)
+            self.graph.block.set_outputs([tracer.operand(each) for each in results])
+        finally:
+            tracer.graph, tracer.build, tracer.constants, tracer.numbers = outer
+        return results
+
+    def take_in(self) -> list[Value]:
+        """Values of graphs around it that it reads become inputs of its own; gives them."""
+        graph = self.graph
+        readers = [*graph.walk(), *[block.return_node for block in graph.walk_blocks()]]
+        found = dict.fromkeys(value for node in readers for value in node.inputs if value.node.graph is not graph)
+        for outer in found:
+            own = graph.block.add_input(graph.fresh_id(), outer.type)
+            for node in readers:
+                node.replace_input_with(outer, own)
+        return list(found)
+
+    def give(self, values: Sequence[Value]) -> None:
+        """More results: values of graphs around it, which become inputs if they are not yet."""
+        self.graph.block.set_outputs([*self.graph.outputs, *values])
+
+
+def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
+    """Write the node for a function of a trace's tensors; gives (output, saved) as the function does. Raises RunError.
+
+    Other values of the trace that the two functions read become operands, without a gradient.
+    """
+    from irtool.dispatch.tracer import type_of
+
+    leaves, shape = flatten(list(args))
+    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+    operands = [tracer.operand(leaves[place]) for place in places]
+    ahead = Part(tracer)
+    found: dict[str, Any] = {}
+
+    def run_forward(*boxes: Any) -> list[Any]:
+        given = list(leaves)
+        for place, box in zip(places, boxes, strict=True):
+            given[place] = box
+        output, saved = forward(*unflatten(shape, given))
+        outputs, found["output"] = flatten(output)
+        kept, found["saved"] = flatten(saved)
+        wrong = next((each for each in outputs if not isinstance(each, Tensor)), None)
+        if wrong is not None or not outputs:
+            raise RunError(f"the function of a custom_vjp must give tensors, it gave {type(wrong).__name__}")
+        known = {tracer.operand(each) for each in (*boxes, *outputs)}
+        kept = [each if not tracer.owns(each) or each.data in known else tracer.apply("aten::detach", [each]) for each in kept]
+        found["outputs"], found["kept"] = outputs, kept
+        return [*outputs, *[each for each in kept if isinstance(each, Tensor)]]
+
+    results = ahead.write(run_forward, [(tracer.opened(leaves[place]), type_of(leaves[place])) for place in places])
+    outputs, kept = found["outputs"], found["kept"]
+    count = len(outputs)
+
+    def run_backward(*boxes: Any) -> list[Any]:
+        saved = iter(boxes[count:])
+        given = unflatten(found["saved"], [next(saved) if isinstance(each, Tensor) else each for each in kept])
+        return spread_gradients(backward(list(boxes[:count]) if count > 1 else boxes[0], given), args)
+
+    opened = [tracer.opened(each) for each in results]
+    seeds = [tracer.below.apply("aten::ones_like", [each, None, None, None, None, None]) for each in opened[:count]]
+    back = Part(tracer)
+    back.write(run_backward, [(each, type_of(each)) for each in (*seeds, *opened[count:])])
+
+    for value in (also := back.take_in()):
+        ahead.give([value])
+    more = ahead.take_in()
+    back.graph.block.set_outputs([*back.graph.outputs, *[Builder(back.graph).constant(None) for _ in more]])
+    made = [tracer.opened(each) for each in results]
+    node = tracer.build.node(CUSTOM_VJP, [*operands, *more], custom_attributes(ahead.graph, back.graph, count),
+                             [type_of(each) for each in made] + [value.type for value in also])
+    boxed = [Boxed(tracer, value, own) for value, own in zip(made, node.outputs, strict=False)]
+    known = {own: leaves[place] for own, place in zip(ahead.graph.inputs, places, strict=False)}
+    for value, box in zip(ahead.graph.outputs, boxed, strict=False):
+        known.setdefault(value, box)        # what is saved of operands and results is those
+    saved = iter(ahead.graph.outputs[count:])
+    kept = [known[next(saved)] if isinstance(each, Tensor) else each for each in kept]
+    return unflatten(found["output"], boxed[:count]), unflatten(found["saved"], kept)
+
+
+def spread_gradients(found: Any, args: Sequence[Any]) -> list[Any]:
+    """One gradient, or None, for each tensor in the arguments of a function, of what its backward gave. Raises RunError."""
+    grads = list(found) if isinstance(found, list | tuple) else [found]
+    if len(grads) != len(args):
+        raise RunError(f"the backward of a custom_vjp gave {len(grads)} gradients for {len(args)} arguments")
+    out: list[Any] = []
+    for grad, arg in zip(grads, args, strict=True):
+        leaves = flatten(arg)[0]
+        given = [None] * len(leaves) if grad is None else flatten(grad)[0]
+        if len(given) != len(leaves):
+            raise RunError(f"the backward of a custom_vjp gave {len(given)} gradients for an argument of {len(leaves)} tensors")
+        out += [one for one, leaf in zip(given, leaves, strict=True) if isinstance(leaf, Tensor)]
+    return out
+
+
+def run_custom(node: Node, values: Sequence[Any], layer: Layer) -> list[Any]:
+    """The results of a node on a layer, with its own gradient. Raises RunError for a node that does not fit together."""
+    from irtool.dispatch.recipes import interpreted
+
+    parts = custom_parts(node)
+    if parts is None:
+        raise RunError(f"{CUSTOM_VJP}: its graphs do not take and give what it takes and gives")
+    ahead, back, count = parts
+
+    def forward(*args: Any) -> tuple[Any, Any]:
+        found = interpreted(ahead, list(args), current().apply)
+        return tuple(found[:count]), tuple(found[count:])
+
+    def backward(grads: Any, saved: Any) -> list[Any]:
+        return interpreted(back, [*(grads if count > 1 else [grads]), *saved], current().apply)
+
+    output, saved = layer.custom_vjp(forward, backward, values)
+    return [*output, *saved]
+
+
+class Whole:
+    """The nodes that a walk of a graph under layers runs as a whole, though they own a graph."""
+
+    def __contains__(self, node: object) -> bool:
+        return isinstance(node, Node) and node.kind == CUSTOM_VJP
+
+
+WHOLE = Whole()
+
+__all__ = ["WHOLE", "record_custom", "run_custom"]

@@ -1,0 +1,33 @@
+"""Functions with gradients of their own opened, where nobody will ask for those."""
+from __future__ import annotations
+
+from irtool.ir.custom import CUSTOM_VJP, custom_parts
+from irtool.ir.graph import Graph
+from irtool.ir.rewrite import inline_graph, replace_node
+
+
+def lower_custom_vjp(graph: Graph) -> bool:
+    """Put what functions with a gradient of their own do in their place; the gradient is the derived one from then on.
+
+    before:
+        graph(%x : Tensor):
+          %1 : Tensor, %2 : Tensor = irtool::custom_vjp_0[outputs=1, backward=<Graph>](%x)
+          return (%1)
+        with irtool::custom_vjp_0 = graph(%x : Tensor):
+          %1 : Tensor = aten::exp(%x)
+          return (%1, %1)
+        with irtool::custom_vjp_0.backward = graph(%g : Tensor, %y : Tensor):
+          %2 : Tensor = aten::mul(%g, %y)
+          return (%2)
+
+    after:
+        graph(%x : Tensor):
+          %3 : Tensor = aten::exp(%x)
+          return (%3)
+    """
+    changed = False
+    while found := [(node, parts) for node in graph.walk() if node.kind == CUSTOM_VJP and (parts := custom_parts(node)) is not None]:
+        for node, (forward, _, _) in found:
+            replace_node(node, inline_graph(forward, node, node.inputs))
+        changed = True      # there may be others in them
+    return changed
