@@ -11,9 +11,10 @@ from functools import partial
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
+from irtool.ir.collector import Paused
 from irtool.ir.constants import constant, is_constant
-from irtool.ir.dtypes import dtype_code
 from irtool.ir.custom import CUSTOM_VJP
+from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -31,8 +32,8 @@ from irtool.script.pieces import filled
 from irtool.script.reach import CHOICE_KINDS, FLOATING, all_there, holds_tensors, requiring
 from irtool.script.recompute import choose_captures
 from irtool.script.reverse_branches import reverse_choice
-from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_custom import read_saved, reverse_custom
+from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
 from irtool.script.saving import context_of, take_apart
 from irtool.script.writes import is_rewritable, live_nodes, without_writes, writes_for_good
@@ -71,12 +72,14 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
     least: elementwise results are computed again in df where that keeps fewer bytes in between.
     Raises UnsupportedError, at its line, for an operator without a gradient.
     """
-    writers = [node for node in graph.walk() if is_rewritable(node)]
-    if writers:
-        needs = requiring(graph, flags, trust_types)
-        inputs = set(graph.inputs)
-        without_writes(graph, [node for node in writers if node.output in needs or node.inputs[0] not in inputs])
-    return Differentiator(graph, flags, modern, trust_types, dtypes or {}).run(least)
+    with Paused():
+        writers = [node for node in graph.walk() if is_rewritable(node)]
+        if writers:
+            needs = requiring(graph, flags, trust_types)
+            inputs = set(graph.inputs)
+            without_writes(graph, [node for node in writers if node.output in needs or node.inputs[0] not in inputs])
+        read_saved(graph)
+        return Differentiator(graph, flags, modern, trust_types, dtypes or {}).run(least)
 
 
 class Differentiator(Captures):
@@ -213,11 +216,11 @@ class Differentiator(Captures):
                 reverse_loop(self, node)
             elif node.blocks:
                 raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+            elif node.kind == CUSTOM_VJP:
+                reverse_custom(self, node)
             elif changed:
                 undo(self, node)
             elif node.kind in STRUCTURE:
-            elif node.kind == CUSTOM_VJP:
-                reverse_custom(self, node)
                 self.hand_on(node)
             elif node.kind in LISTS and is_list(node.inputs[0]):
                 hand_on_list(self, node)
