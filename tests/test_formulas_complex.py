@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.execute.pairs import Forward
+from irtool.ir.pair import pairs
+from irtool.script import compile_source
 
 FUNCTIONS = {
     "abs": lambda t, z: t.abs(z), "sgn": lambda t, z: t.sgn(z), "angle": lambda t, z: t.angle(z),
@@ -76,3 +79,37 @@ def test_real_operand_gets_a_real_gradient_on_its_way() -> None:
     found = irtool.vjp(irtool.parse(text), [x, z], [np.array([1 + 1j, 1 - 1j])], [0, 1])
     assert_close(found[0], np.array([3.0, 0.0]))
     assert_close(found[1], np.array([2 + 2j, 0j]))
+
+
+REAL_OF_COMPLEX = """
+torch.linalg.norm(z)
+torch.linalg.norm(z, 2)
+torch.linalg.norm(z, "nuc")
+torch.linalg.matrix_norm(z)
+torch.linalg.matrix_norm(z, 1)
+torch.linalg.vector_norm(z, 3.)
+torch.linalg.svdvals(z)[0]
+torch.linalg.eigvalsh(z + z.mH)[2]
+torch.dist(z, z.mT)
+torch.pairwise_distance(z, z.mT)
+torch.fft_irfft(z, 3)
+torch.fft_irfft2(z, [3, 3])
+z.abs()
+z.angle()
+z.std()
+torch.view_as_real(z).select(-1, 1)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("real", REAL_OF_COMPLEX)
+def test_a_pair_without_types_takes_the_real_part_of_what_comes_back_to_a_real_result(real: str) -> None:
+    """What is real is multiplied by something complex: nothing but the formula of what made it can know that its gradient is real."""
+    source = f"def f(z: Tensor, w: Tensor) -> Tensor:\n    return ({real}) * w\n"
+    graph = compile_source(source).graph()
+    rng = np.random.default_rng(3)
+    z, w = (rng.standard_normal((3, 3)) + 1j * rng.standard_normal((3, 3)) for _ in range(2))
+    cotangent = irtool.run(graph, [z, w])[0] * (1 - 2j)
+    (pair,) = pairs(irtool.PassManager("differentiate,lower-grad-of").run(compile_source(source)))
+    found, _ = Forward(pair, [z, w]).backward({0: cotangent})
+    for mine, its in zip([found[0], found[1]], irtool.vjp(graph, [z, w], [cotangent], [0, 1]), strict=True):
+        assert_close(mine, its)

@@ -156,7 +156,7 @@ def eigh_back(grad_values: Tensor | None, grad_vectors: Tensor | None, values: T
     """Gradient of the eigenvalues and eigenvectors of a Hermitian matrix."""
     core = torch.zeros_like(vectors)
     if grad_values is not None:
-        core = core + torch.diag_embed(grad_values)
+        core = core + torch.diag_embed(torch.real(grad_values))
     if grad_vectors is not None:
         gaps = values.unsqueeze(-2) - values.unsqueeze(-1) + torch.diag_embed(torch.full_like(values, float("inf")))
         part = (vectors.mH @ grad_vectors) / gaps
@@ -189,7 +189,7 @@ def eigvalsh_gradient(self: Tensor, UPLO: str):
     values, vectors = torch.linalg_eigh(self, UPLO)
 
     def backward(grad: Tensor):
-        return (vectors * grad.unsqueeze(-2)) @ vectors.mH, None
+        return (vectors * torch.real(grad).unsqueeze(-2)) @ vectors.mH, None
 
     return values, backward
 
@@ -232,7 +232,7 @@ def svd_back(grad_u: Tensor | None, grad_s: Tensor | None, grad_vh: Tensor | Non
     rows, columns = u.size(-2), vh.size(-1)
     core = torch.zeros_like(vh.narrow(-1, 0, extent))
     if grad_s is not None:
-        core = core + torch.diag_embed(grad_s)
+        core = core + torch.diag_embed(torch.real(grad_s))
     squares = s * s
     ones = torch.diag_embed(torch.ones_like(s))
     gaps = squares.unsqueeze(-2) - squares.unsqueeze(-1) + ones
@@ -297,7 +297,7 @@ def svdvals_gradient(A: Tensor, driver: str | None):
     u, s, vh = torch.linalg_svd(A, False, driver=driver)
 
     def backward(grad: Tensor):
-        return (u * grad.unsqueeze(-2)) @ vh, None
+        return (u * torch.real(grad).unsqueeze(-2)) @ vh, None
 
     return s, backward
 

@@ -270,7 +270,7 @@ def view_copy_gradient(self: Tensor, size: list[int]):
 @table.gradient("view_as_real_copy")
 def view_as_real_copy_gradient(self: Tensor):
     def backward(grad: Tensor):
-        return torch.view_as_complex(grad.contiguous()).conj()
+        return torch.view_as_complex(torch.real(grad).contiguous()).conj()
 
     return torch.view_as_real_copy(self), backward
 

@@ -29,7 +29,8 @@ def pairwise_distance_gradient(x1: Tensor, x2: Tensor, p: float, eps: float, kee
 
     def backward(grad: Tensor):
         difference = x1 - x2 + eps
-        slope = norm_slope(difference, result if keepdim else result.unsqueeze(-1), p) * (grad if keepdim else grad.unsqueeze(-1))
+        real = torch.real(grad)
+        slope = norm_slope(difference, result if keepdim else result.unsqueeze(-1), p) * (real if keepdim else real.unsqueeze(-1))
         return slope.sum_to_size(x1.size()), (-slope).sum_to_size(x2.size()), None, None, None
 
     return result, backward
@@ -41,7 +42,7 @@ def dist_gradient(self: Tensor, other: Tensor, p: number):
 
     def backward(grad: Tensor):
         difference = self - other
-        slope = grad * norm_slope(difference.flatten(), result.unsqueeze(0), float(p)).reshape(difference.size())
+        slope = torch.real(grad) * norm_slope(difference.flatten(), result.unsqueeze(0), float(p)).reshape(difference.size())
         return slope.sum_to_size(self.size()), (-slope).sum_to_size(other.size()), None
 
     return result, backward

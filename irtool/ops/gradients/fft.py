@@ -55,7 +55,7 @@ def real_back(grad: Tensor, sizes: list[int], dims: list[int], whole: int, norm:
 
 def half_back(grad: Tensor, sizes: list[int], dims: list[int], norm: str) -> Tensor:
     """Gradient of irfftn for a tensor of `sizes`."""
-    spectrum = torch.fft_rfftn(grad, None, dims, norm)
+    spectrum = torch.fft_rfftn(torch.real(grad), None, dims, norm)
     return fitted(both_halves(spectrum, dims[-1], grad.size(dims[-1])), sizes)
 
 

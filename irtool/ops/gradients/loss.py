@@ -285,7 +285,7 @@ def triplet_margin_loss_gradient(anchor: Tensor, positive: Tensor, negative: Ten
         other = torch.linalg_vector_norm(between, p, [-1], True)
         farthest = torch.minimum(far, other) if swap else far
         excess = near - farthest + margin
-        share = each(grad, excess.numel(), reduction)
+        share = each(torch.real(grad), excess.numel(), reduction)
         if reduction == 0:
             share = share.unsqueeze(-1)
         slope = share * (excess >= 0)

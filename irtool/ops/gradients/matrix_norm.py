@@ -44,7 +44,8 @@ def matrices(self: Tensor, dim: list[int]) -> Tensor:
 
 def put_back(slope: Tensor, grad: Tensor, dim: list[int], keepdim: bool) -> Tensor:
     """Slopes of matrices times the gradient of their norms, dimensions where they were."""
-    each = grad.movedim(dim, [-2, -1]) if keepdim else grad.unsqueeze(-1).unsqueeze(-1)
+    real = torch.real(grad)
+    each = real.movedim(dim, [-2, -1]) if keepdim else real.unsqueeze(-1).unsqueeze(-1)
     return (slope * each).movedim([-2, -1], dim)
 
 
@@ -102,12 +103,12 @@ def norm_gradient(self: Tensor, ord: number | None, dim: list[int] | None, keepd
         order = 2.0 if ord is None else float(ord)
         if of_matrices:
             return put_back(norm_slope_of_matrices(matrices(self, pair), order), grad, pair, keepdim), None, None, None, None
-        each = grad
+        each = torch.real(grad)
         if not keepdim and dim is not None and self.dim() > 0:
             shape = self.size()
             for place in dim:
                 shape[place] = 1
-            each = grad.reshape(shape)
+            each = each.reshape(shape)
         return each * vector_slope(self, order, dim), None, None, None, None
 
     return result, backward

@@ -365,7 +365,7 @@ def as_strided_gradient(self: Tensor, size: list[int], stride: list[int], storag
 @table.gradient("view_as_real")
 def view_as_real_gradient(self: Tensor):
     def backward(grad: Tensor):
-        return torch.view_as_complex(grad.contiguous()).conj()
+        return torch.view_as_complex(torch.real(grad).contiguous()).conj()
 
     return torch.view_as_real(self), backward
 

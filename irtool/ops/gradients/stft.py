@@ -109,9 +109,10 @@ def istft_gradient(self: Tensor, n_fft: int, hop_length: int | None, win_length:
         whole = n_fft + hop * (count - 1)
         start = n_fft // 2 if center else 0
         size = min(grad.size(-1), whole - start)
+        signal = grad if return_complex else torch.real(grad)
         squares = (shape * shape).unsqueeze(0).expand([count, n_fft])
         weight = torch.unfold_backward(squares, [whole], 0, n_fft, hop).narrow(0, start, size)
-        per_sample = grad.narrow(-1, 0, size) / weight.conj()
+        per_sample = signal.narrow(-1, 0, size) / weight.conj()
         signal_grad = torch.constant_pad_nd(per_sample, [start, whole - start - size], 0)
         frame_grad = signal_grad.unfold(-1, n_fft, hop)
         norm = "ortho" if normalized else "backward"
