@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.codegen_beside import run_beside, told
 from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
 from irtool.execute.codegen_loops import hoist_products
@@ -25,6 +26,7 @@ from irtool.execute.codegen_numbers import ROOM
 from irtool.execute.codegen_program import Known, Program
 from irtool.execute.codegen_siblings import join_siblings
 from irtool.execute.codegen_source import Changed, Source
+from irtool.execute.crew import Failed
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
 from irtool.execute.memory import MemoryPlan, MemoryReport, Workspace
@@ -38,7 +40,6 @@ from irtool.ir.memory_classes import memory_class
 from irtool.ops.arrays import seeded
 from irtool.values import accept, copied, delivered
 
-Runner = Callable[[Sequence[Any]], list[Any]]
 HARMLESS = frozenset(("prim::RaiseException",))
 """Side effects that may be had twice."""
 MAX_VARIANTS = 64
@@ -58,7 +59,8 @@ def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | 
 
     spec: one entry per input: an array, a Meta or a (dtype, shape) pair of those to come, None for what is no array; with it the
     function for such inputs is made at once. native: may large groups of pointwise operators run as loops in C (None: where that
-    pays); threads: how many share such a group. Raises UnsupportedError for a backend that is not there.
+    pays); threads: how many share such a group, and run heavy nodes beside each other. Raises UnsupportedError for a backend that is
+    not there.
     """
     if backend != "numpy":
         raise UnsupportedError(f"plans for the backend '{backend}' are not supported yet")
@@ -68,11 +70,60 @@ def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | 
     return plan
 
 
+class Runner:
+    """What runs a variant: slots, or a function and the node of each of its lines; with memory made for it."""
+
+    __slots__ = ("workspace", "slots", "function", "nodes", "filename")
+
+    def __init__(self, workspace: Workspace, slots: SlotProgram | None, function: Callable[..., list[Any]] | None = None,
+                 nodes: Sequence[Node | None] = (), filename: str = "") -> None:
+        self.workspace = workspace
+        self.slots = slots
+        self.function = function
+        self.nodes = nodes
+        self.filename = filename
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """One run on accepted values."""
+        work = self.workspace.borrow()
+        try:
+            results = self.call(values, work) if self.slots is None else self.slots.run(values, work)
+        except Exception:
+            self.workspace.give_back(work)
+            raise
+        self.workspace.give_back(work)      # not after an interruption: another thread may be writing into it
+        return results
+
+    def call(self, values: Sequence[Any], work: Any) -> list[Any]:
+        """One run of the function."""
+        assert self.function is not None
+        try:
+            return self.function(*values, work)
+        except Changed:
+            raise
+        except Failed as failure:
+            node = self.nodes[failure.line - 1]
+            raise failure.error if node is None else located(failure.error, node) from failure.error
+        except Exception as error:
+            node = self.node_at(error.__traceback__)
+            if node is None:
+                raise
+            raise located(error, node) from error
+
+    def node_at(self, trace: TracebackType | None) -> Node | None:
+        """The node whose line of the function an error went through."""
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.filename:
+                return self.nodes[trace.tb_lineno - 1]
+            trace = trace.tb_next
+        return None
+
+
 class Variant:
     """A plan for inputs of one kind: their dtypes, shapes and strides."""
 
     __slots__ = ("graph", "facts", "fusion", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program", "source",
-                 "memory", "is_interpreted", "is_grouped", "nodes", "filename", "lock")
+                 "memory", "is_interpreted", "is_grouped", "runner", "lock")
 
     def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int]) -> None:
         self.graph = graph
@@ -89,8 +140,7 @@ class Variant:
         self.memory: MemoryReport | None = None
         self.is_interpreted = False
         self.is_grouped = False
-        self.nodes: list[Node | None] = []
-        self.filename = ""
+        self.runner: Runner | None = None       # one object: another thread may be compiling while this one runs
         self.lock = Lock()
 
     def program_of_groups(self) -> Program:
@@ -112,6 +162,7 @@ class Variant:
             hoist_products(program)
             if thorough:
                 join_siblings(program)
+            run_beside(program, self.fusion[1])
             return program, MemoryPlan(program)
         except NotLowered:
             raise
@@ -120,14 +171,17 @@ class Variant:
 
     def prepare_slots(self, observe: bool) -> None:
         """Make the slot program."""
-        with Paused():
+        with self.lock, Paused():
+            if self.runner is not None or self.is_interpreted:
+                return
             try:
                 program, memory = self.lowered(thorough=False)
             except NotLowered:
                 self.is_interpreted = True
                 return
             self.slots = SlotProgram(program, memory, observe)
-        self.program, self.memory, self.workspace = program, memory.report, Workspace(memory)
+            self.program, self.memory, self.workspace = program, memory.report, Workspace(memory)
+            self.runner = Runner(self.workspace, self.slots)
 
     def compile(self) -> None:
         """Make the function."""
@@ -140,42 +194,13 @@ class Variant:
                 self.is_interpreted = True
                 return
             source = Source(program, memory)
-            self.filename = f"<irtool plan {next(_serial)}>"
-            exec(compile(source.text, self.filename, "exec"), source.names)     # our own text: numbers and names from tables
-            self.program, self.memory, self.source, self.nodes = program, memory.report, source.text, source.nodes
+            filename = f"<irtool plan {next(_serial)}>"
+            exec(compile(source.text, filename, "exec"), source.names)     # our own text: numbers and names from tables
+            self.program, self.memory, self.source = program, memory.report, source.text
             self.workspace = Workspace(memory)
             self.slots = None
-            self.function = source.names["plan"]
-
-    def run(self, values: Sequence[Any]) -> list[Any]:
-        """One run on accepted values."""
-        workspace = self.workspace
-        assert workspace is not None
-        work = workspace.borrow()
-        try:
-            function = self.function
-            if function is None:
-                assert self.slots is not None
-                return self.slots.run(values, work)
-            try:
-                return function(*values, work)
-            except Changed:
-                raise
-            except Exception as error:
-                node = self.node_at(error.__traceback__)
-                if node is None:
-                    raise
-                raise located(error, node) from error
-        finally:
-            workspace.give_back(work)
-
-    def node_at(self, trace: TracebackType | None) -> Node | None:
-        """The node whose line of the function an error went through."""
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename == self.filename:
-                return self.nodes[trace.tb_lineno - 1]
-            trace = trace.tb_next
-        return None
+            self.runner = Runner(self.workspace, None, source.names["plan"], source.nodes, filename)
+            self.function = self.runner.function
 
 
 class Plan:
@@ -210,6 +235,18 @@ class Plan:
         """The groups of pointwise operators that the plan used last runs block by block; `chosen` of each says how."""
         program = self.latest.program if self.latest is not None else None
         return program.groups if program is not None else []
+
+    @property
+    def beside(self) -> list[str]:
+        """What of the plan used last runs beside what, and why, in words."""
+        program = self.latest.program if self.latest is not None else None
+        return told(program) if program is not None else []
+
+    @property
+    def loops(self) -> list[tuple[Node, str]]:
+        """How each loop of the plan used last is run, and why."""
+        program = self.latest.program if self.latest is not None else None
+        return program.loops if program is not None else []
 
     def compile(self, spec: Sequence[Any]) -> None:
         """Make the function for inputs such as these (see `compile_plan`)."""
@@ -254,11 +291,13 @@ class Plan:
 
     def once(self, variant: Variant, values: Sequence[Any], seed: int | None) -> list[Any]:
         """One run, with NumPy's warnings off and random numbers from the seed (None: from the generator in use)."""
+        runner = variant.runner
+        assert runner is not None
         with np.errstate(all="ignore"):
             if seed is not None and variant.program is not None and variant.program.is_random:
                 with seeded(seed):
-                    return variant.run(values)
-            return variant.run(values)
+                    return runner.run(values)
+            return runner.run(values)
 
     def accepted(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs as the interpreter takes them."""

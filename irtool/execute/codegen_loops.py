@@ -10,7 +10,7 @@ import operator
 import numpy as np
 
 from irtool.execute.codegen_layout import Meta, contiguous_strides, fresh_meta
-from irtool.execute.codegen_program import Branch, Call, Known, Lowered, Program, Repeat, Variable
+from irtool.execute.codegen_program import Branch, Call, Known, Lowered, Program, Repeat, Variable, Visit
 from irtool.execute.codegen_siblings import Uses
 
 MOST = 1 << 25
@@ -92,7 +92,7 @@ def made_in(lowered: Lowered) -> set[Variable]:
             found.update(each.outs, *[made_in(block) for block in each.blocks])
         elif isinstance(each, Repeat):
             found.update(each.carried, made_in(each.body))
-        else:
+        elif isinstance(each, Visit):
             found.update(each.outs)
     return found
 

@@ -109,7 +109,23 @@ class Repeat:
         self.node = node
 
 
-Instruction = Call | Visit | Branch | Repeat
+class Wait:
+    """Until another thread is through with a Call or a Visit, which it was given where that stands (`codegen_beside`)."""
+
+    __slots__ = ("started", "cost", "beside")
+
+    def __init__(self, started: Call | Visit, cost: float) -> None:
+        self.started = started
+        self.cost = cost                            # nanoseconds, about
+        self.beside: list[Instruction] = []         # what runs at the same time and is worth mentioning
+
+    @property
+    def node(self) -> Node:
+        """Whose call it is."""
+        return self.started.node
+
+
+Instruction = Call | Visit | Branch | Repeat | Wait
 
 
 class Lowered:
@@ -125,7 +141,7 @@ class Lowered:
 class Program:
     """A whole graph, lowered."""
 
-    __slots__ = ("body", "inputs", "variables", "graph", "is_random", "writes", "groups")
+    __slots__ = ("body", "inputs", "variables", "graph", "is_random", "writes", "groups", "loops", "threads", "tasks")
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -135,6 +151,9 @@ class Program:
         self.is_random = False
         self.writes = False         # do calls write into what others may see?
         self.groups: list[tuple[Node, Fused]] = []      # what runs block by block
+        self.loops: list[tuple[Node, str]] = []         # how each loop runs, and why
+        self.threads = 1
+        self.tasks: dict[Call | Visit, Wait] = {}       # what is given to other threads
 
 
 # -- items

@@ -9,6 +9,15 @@
 
 The number behind `#` is the line of the IR. `b` are buffers, `c` constants, `v` all other values. Names and literals come from tables
 and numbers only: no text of the graph ever gets into the source.
+
+With several threads (`codegen_beside`), tasks `t` are started and waited for:
+
+    with Crew(2) as start:
+        t0 = start(dot, v0, v1, b0)     # 3
+        dot(v0, v2, b1)                 # 4
+        t0()                            # 3
+        add(b0, b1, b0)                 # 5
+        return [b0.copy()]
 """
 from __future__ import annotations
 
@@ -24,8 +33,9 @@ import numpy as np
 
 from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_numbers import SYMBOLS
-from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit
+from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.codegen_visits import itself
+from irtool.execute.crew import Crew
 from irtool.execute.memory import RECYCLED, WRITES_OUT, Buffer, MemoryPlan, Recycler
 from irtool.ir.graph import Node
 
@@ -74,6 +84,8 @@ class Source:
         self.given = frozenset(program.inputs)
         self.weight = 1                         # of a use of a global: more in a loop
         self.uses: Counter[str] = Counter()
+        self.started: dict[Call | Visit, tuple[str, str]] = {}      # a task, and what takes its result, empty where it writes it itself
+        self.depth = 2 if program.tasks else 1      # of the function's own statements
         inputs = [self.name(variable) for variable in program.inputs]
         self.write(0, "", None)
         inside = [f"b{buffer.number}" for buffer in memory.inside]
@@ -81,12 +93,14 @@ class Source:
             self.write(1, f"{', '.join(inside)}{',' if len(inside) == 1 else ''} = work", None)
         self.own_constants()
         begin = len(self.lines)
-        self.block(program.body, 1, program.inputs, program.body.results)
-        self.write(1, f"return [{', '.join([self.item(item) for item in program.body.results])}]", None)
+        self.block(program.body, self.depth, program.inputs, program.body.results)
+        self.write(self.depth, f"return [{', '.join([self.item(item) for item in program.body.results])}]", None)
         rest = self.lines[begin:], self.nodes[begin:]
         del self.lines[begin:], self.nodes[begin:]
         for text, node in self.first:
             self.write(1, text, node)
+        if program.tasks:
+            self.write(1, f"with {self.function(Crew)}({program.threads}) as start:", None)
         self.lines += rest[0]
         self.nodes += rest[1]
         often = [f"{name}={name}" for name, count in self.uses.items() if count >= OFTEN]       # a local is found sooner than a global
@@ -178,10 +192,14 @@ class Source:
         dying = last_reads(lowered, owned, results)
         before = len(self.lines)
         for instruction in lowered.instructions:
-            if isinstance(instruction, Call):
+            if isinstance(instruction, Call | Visit) and instruction in self.program.tasks:
+                self.start(instruction, depth)
+            elif isinstance(instruction, Wait):
+                self.wait(instruction.started, depth)
+            elif isinstance(instruction, Call):
                 self.call(instruction, depth)
             elif isinstance(instruction, Visit):
-                self.visit(instruction, depth)
+                self.visit(instruction, depth, self.visited(instruction))
             elif isinstance(instruction, Branch):
                 self.branch(instruction, depth)
             else:
@@ -226,7 +244,7 @@ class Source:
             text = self.expression(call, args)
             is_array = call.way == "view" or meta.shape or call.function in GIVE_ARRAYS
             text = f"{self.name(out)} = {text if is_array else f'asarray({text})'}"
-            if depth > 1 and call.way == "view" and self.is_lasting(call):
+            if depth > self.depth and call.way == "view" and self.is_lasting(call):
                 self.first.append((text, call.node))
             else:
                 self.write(depth, text, call.node)
@@ -298,11 +316,48 @@ class Source:
             return f"{'' if value.start is None else self.value(value.start)}:{'' if value.stop is None else self.value(value.stop)}"
         return "..." if value is Ellipsis else self.value(value)
 
-    def visit(self, visit: Visit, depth: int) -> None:
-        """A node called as the interpreter calls it."""
+    # -- other threads
+    def start(self, started: Call | Visit, depth: int) -> None:
+        """A call that another thread makes, from here on."""
+        task, taker = f"t{len(self.started)}", ""
+        if isinstance(started, Visit):
+            args = [self.constant(started.function, "node"), f"[{', '.join([self.item(item) for item in started.args])}]"]
+        else:
+            args = [self.function(started.function), *[self.value(each) for each in started.args]]
+            args += [f"{name}={self.value(value)}" for name, value in started.named.items()]
+            out = started.out
+            if started.way in WRITES_OUT:       # over no operand: those are read until it is waited for
+                buffer = self.memory.place[out]
+                self.local[out] = f"b{buffer.number}"
+                if not buffer.leaves or buffer.number in self.begun or buffer.meta.nbytes >= RECYCLED:
+                    if buffer.leaves and buffer.number not in self.begun:
+                        self.write(depth, f"{self.name(out)} = {self.taker(buffer)}()", started.node)
+                    args.append(self.out(started, self.name(out)))
+                else:
+                    taker = self.name(out)
+                self.begun.add(buffer.number)
+            else:
+                taker = self.name(out)
+        self.started[started] = task, taker
+        self.write(depth, f"{task} = start({', '.join(args)})", started.node)
+
+    def wait(self, started: Call | Visit, depth: int) -> None:
+        """The task is finished before what follows."""
+        task, taker = self.started[started]
+        if isinstance(started, Visit):
+            self.visit(started, depth, f"{task}()")
+        else:
+            meta = started.out.meta
+            text = f"{task}()" if meta is None or meta.shape else f"asarray({task}())"
+            self.write(depth, f"{taker} = {text}" if taker else f"{task}()", started.node)
+
+    def visited(self, visit: Visit) -> str:
+        """The call of a node as the interpreter makes it."""
         text = f"[{', '.join([self.item(item) for item in visit.args])}]"
-        if visit.function is not itself:
-            text = f"{self.constant(visit.function, 'node')}({text})"
+        return text if visit.function is itself else f"{self.constant(visit.function, 'node')}({text})"
+
+    def visit(self, visit: Visit, depth: int, text: str) -> None:
+        """The results of a node called as the interpreter calls it."""
         outs = [self.name(out) for out in visit.outs]
         if not visit.sole:
             text = f"{', '.join(outs)}{',' if len(outs) == 1 else ''} = {text}" if outs else text
@@ -403,6 +458,8 @@ def last_reads(lowered: Lowered, owned: Iterable[Variable], results: Iterable[It
 
 def outs_of(instruction: Instruction) -> list[Variable]:
     """The variables an instruction fills for those behind it."""
+    if isinstance(instruction, Wait):
+        instruction = instruction.started
     if isinstance(instruction, Call):
         return [instruction.out] if instruction.way != "into" else []       # which is there before
     return instruction.carried if isinstance(instruction, Repeat) else instruction.outs
@@ -422,6 +479,9 @@ def reads_of(value: Any, found: set[Variable]) -> None:
 
 def all_reads(instruction: Instruction, found: set[Variable]) -> None:
     """What an instruction reads, in its blocks too."""
+    if isinstance(instruction, Wait):       # operands are read until then
+        all_reads(instruction.started, found)
+        return
     if isinstance(instruction, Call):
         reads_of((*instruction.args, *instruction.named.values(), *[instruction.out] * (instruction.way == "into")), found)
         return

@@ -12,14 +12,14 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irtool.execute import native
 from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
+from irtool.execute.crew import share
 from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, program
@@ -233,7 +233,7 @@ class Way:
         places = [places[register] for register in self.inputs]
         arrays = [np.broadcast_to(operands[i], self.full).transpose(self.order) for i in places]
         laid = [each.transpose(self.order) for each in outputs]
-        extents, strides = _coalesced(self.shape, [x.strides for x in (*arrays, *laid)])
+        extents, strides = coalesced(self.shape, [x.strides for x in (*arrays, *laid)])
         found = self.loops.get((self._kinds(arrays, laid, strides), len(extents)))
         if found is None or found.direct is None:
             return None
@@ -251,7 +251,7 @@ class Way:
 
     def _run(self, operands: list[Array], outputs: list[Array]) -> None:
         arrays = [np.broadcast_to(x, self.full).transpose(self.order) for x in operands]
-        extents, strides = _coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
+        extents, strides = coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
         if self.is_native and self._run_native(operands, arrays, outputs, extents, strides):
             return
         self.is_native = False
@@ -261,9 +261,9 @@ class Way:
         views = [np.lib.stride_tricks.as_strided(x, extents, s) for x, s in zip((*arrays, *outputs), strides, strict=True)]
         places = list(_places(extents))
         if self.threads > 1 and self.size >= WORTH_THREADS and len(places) > 1:
-            share = -(-len(places) // self.threads)
-            parts = [places[i:i + share] for i in range(0, len(places), share)]
-            list(_pool(self.threads).map(lambda part: self._blocks(views, part), parts))
+            each = -(-len(places) // self.threads)
+            parts = [places[i:i + each] for i in range(0, len(places), each)]
+            share(self.threads, lambda part: self._blocks(views, part), parts)
         else:
             self._blocks(views, places)
 
@@ -300,15 +300,10 @@ class Way:
 
         if self.threads > 1 and self.size >= WORTH_THREADS and extents[0] >= self.threads:
             bounds = [extents[0] * i // self.threads for i in range(self.threads + 1)]
-            list(_pool(self.threads).map(part, bounds[:-1], bounds[1:]))
+            share(self.threads, part, bounds[:-1], bounds[1:])
         else:
             part(0, extents[0])
         return True
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="irtool-fusion")
 
 
 # -- what is done where
@@ -344,7 +339,7 @@ def _order(full: tuple[int, ...], operands: list[Array]) -> tuple[int, ...]:
     return tuple(range(len(full)))
 
 
-def _coalesced(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+def coalesced(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Neighbouring axes made one where that goes for every array; axes of extent 1 left out."""
     extents: list[int] = []
     found: list[list[int]] = [[] for _ in strides]
@@ -466,4 +461,4 @@ def _plain(step: Step, registers: dict[int, Any]) -> Any:
         return np.asarray(step.function(*operands))
 
 
-__all__ = ["Bound", "BoundToMany", "Fused", "Way"]
+__all__ = ["Bound", "BoundToMany", "Fused", "Way", "coalesced"]

@@ -21,6 +21,7 @@ import numpy as np
 
 from irtool.execute import disk_cache
 from irtool.execute.codegen_layout import Meta, contiguous_strides
+from irtool.execute.crew import Crew
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.memory import Buffer, Recycler, Workspace
 
@@ -53,9 +54,12 @@ class Kept:
         work = self.workspace.borrow()
         try:
             with np.errstate(all="ignore"):
-                return self.function(*values, work)
-        finally:
+                results = self.function(*values, work)
+        except Exception:
             self.workspace.give_back(work)
+            raise
+        self.workspace.give_back(work)      # not after an interruption: another thread may be writing into it
+        return results
 
 
 class Shelf:
@@ -194,6 +198,8 @@ def written(value: Any) -> tuple[Any, ...]:
         return "take", *facts_of_meta(value.__self__.meta)
     if type(value) in (int, float, bool, str, type(None)):
         return "value", value
+    if value is Crew:
+        return ("crew",)
     if type(value) is Bound:
         group = value.group
         return "group", str(group.graph), group.native, group.threads, *facts_of_meta(value.meta)
@@ -241,6 +247,8 @@ def again(data: tuple[Any, ...]) -> Any:
         return np.dtype(rest[0])
     if kind == "take":
         return Recycler(meta_again(*rest)).take
+    if kind == "crew":
+        return Crew
     if kind == "group":
         from irtool.text.parser import parse
 

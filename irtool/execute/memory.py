@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
-from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, roots_of
+from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, roots_of
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
@@ -122,8 +122,17 @@ class Lives:
                     self.define(out)
             elif isinstance(instruction, Branch):
                 self.branch(instruction)
+            elif isinstance(instruction, Wait):
+                self.wait(instruction.started)
             else:
                 self.repeat(instruction)
+
+    def wait(self, started: Call | Visit) -> None:
+        """What another thread reads and writes has its memory to itself until now."""
+        for each in (*started.args, *(started.named.values() if isinstance(started, Call) else ())):
+            self.read(each)
+        for out in [started.out] if isinstance(started, Call) else started.outs:
+            self.read(out)
 
     def branch(self, instruction: Branch) -> None:
         """Both blocks, one after the other."""

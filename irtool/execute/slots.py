@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen_layout import Meta, meta_of
-from irtool.execute.codegen_program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit
+from irtool.execute.codegen_program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.codegen_source import Changed, last_reads, seen
+from irtool.execute.crew import Crew, Failed
 from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan, Recycler
 from irtool.interpret import located
 from irtool.ir.graph import Node
@@ -35,6 +36,8 @@ class SlotProgram:
         self.first: Slots = []                      # constants, and None
         self.begun: set[int] = set()
         self.copies: list[tuple[int, Any]] = []     # constants that someone may write into or keep
+        self.start = self.fresh()                   # what gives an action to another thread
+        self.tasks = {started: self.fresh() for started in program.tasks}
         self.inputs = [self.slot(variable) for variable in program.inputs]
         self.places = {buffer.number: self.fresh() for buffer in memory.buffers}
         self.inside = [self.places[buffer.number] for buffer in memory.inside]
@@ -53,9 +56,21 @@ class SlotProgram:
             slots[slot] = value
         for slot, value in self.copies:
             slots[slot] = np.array(value)
-        for action in self.actions:
-            action(slots)
+        if self.tasks:
+            self.run_beside(slots)
+        else:
+            for action in self.actions:
+                action(slots)
         return [read(slots) for read in self.results]
+
+    def run_beside(self, slots: Slots) -> None:
+        """All actions, on several threads."""
+        try:
+            with Crew(self.program.threads) as slots[self.start]:
+                for action in self.actions:
+                    action(slots)
+        except Failed as failure:
+            raise failure.error from failure.error.__cause__
 
     # -- slots
     def fresh(self, value: Any = None) -> int:
@@ -100,13 +115,18 @@ class SlotProgram:
                 nodes.clear()
 
         for instruction in lowered.instructions:
-            row = self.row(instruction) if isinstance(instruction, Call) else None
+            row = self.row(instruction) if isinstance(instruction, Call) and instruction not in self.tasks else None
             if row is not None:
                 rows.append(row)
                 nodes.append(instruction.node)
+            elif isinstance(instruction, Wait):
+                flush()
+                actions.append(waiting(self.tasks[instruction.started]))
             else:
                 flush()
-                actions.append(guarded(self.action(instruction), instruction.node))
+                action = guarded(self.action(instruction), instruction.node)
+                task = self.tasks.get(instruction) if isinstance(instruction, Call | Visit) else None
+                actions.append(action if task is None else starting(self.start, task, action))
             done = dying.get(id(instruction), ())
             dead = [self.slot(variable) for variable in done if variable.constant is None and variable not in self.memory.place
                     and variable not in self.memory.whole]
@@ -274,6 +294,21 @@ def guarded(action: Action, node: Node) -> Action:
         except Exception as error:
             raise located(error, node) from error
     return act
+
+
+def starting(start: int, task: int, action: Action) -> Action:
+    """Another thread does it."""
+    def begin(slots: Slots) -> None:
+        slots[task] = slots[start](action, slots)
+    return begin
+
+
+def waiting(task: int) -> Action:
+    """Until another thread has done it."""
+    def wait(slots: Slots) -> None:
+        slots[task]()
+        slots[task] = None
+    return wait
 
 
 def forget(dead: list[int]) -> Action:
