@@ -25,6 +25,7 @@ from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
 from irtool.ir.collector import Paused
 from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
@@ -186,7 +187,8 @@ class Code:
 def fallback_plan(owner: Executor) -> ExecutionPlan:
     """The plan that fits every input: required passes only."""
     phases = Phases(owner.options.told)
-    return ExecutionPlan(owner, phases.fallback(owner.graph), None)
+    graph = phases.fallback(owner.graph)
+    return ExecutionPlan(owner, graph, None, with_own_gradients(owner, graph, None))
 
 
 def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:
@@ -250,6 +252,20 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     return ExecutionPlan(owner, graph, spec, {node: made})
 
 
+def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> dict[Node, Differentiable]:
+    """Functions with gradients of their own, which a tape must not look into."""
+    found: dict[Node, Differentiable] = {}
+    for node in graph.walk():
+        if node.kind == CUSTOM_VJP:
+            inner = Graph(graph.dialect)
+            copy = clone_node(node, {}, inner.block, inner)
+            copy.set_inputs([inner.block.add_input(inner.fresh_id(), value.type) for value in node.inputs])
+            inner.block.set_outputs(copy.outputs)
+            pair = differentiate_graph(inner, [holds_tensors(value.type) for value in node.inputs], True)
+            found[node] = differentiable(owner, pair, phases)
+    return found
+
+
 def trailing(graph: Graph) -> list[Node]:
     """The nodes that only put the graph's results together."""
     found: dict[Node, None] = {}
@@ -268,7 +284,7 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Diffe
     options = owner.options
     BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
     phases.tell("create-autodiff-subgraphs", graph)
-    found: dict[Node, Differentiable] = {}
+    found = with_own_gradients(owner, graph, phases)
     for node in [each for each in graph.walk() if each.kind in GROUP_KINDS]:
         group = node.graphs["Subgraph"]
         flags = [holds_tensors(value.type) and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
