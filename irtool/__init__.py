@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from irtool.dispatch.tracer import trace
     from irtool.dispatch.transforms import custom_vjp, grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vmap
     from irtool.execute.executor import Executor, compile
-    from irtool.execute.gradients import vjp
     from irtool.execute.jit import jit
-    from irtool.interpret import register_python_op, run
+    from irtool.execute.run import run, vjp
+    from irtool.interpret import register_python_op
     from irtool.ir.builder import Builder
     from irtool.ir.errors import Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError
     from irtool.ir.graph import Block, Graph, Node, Use, Value
@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "parse": "irtool.text.parser",
-    "run": "irtool.interpret", "vjp": "irtool.execute.gradients", "register_python_op": "irtool.interpret",
+    "run": "irtool.execute.run", "vjp": "irtool.execute.run", "register_python_op": "irtool.interpret",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
     "jit": "irtool.execute.jit",
     "gradcheck": "irtool.testing.gradcheck",

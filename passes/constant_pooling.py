@@ -11,7 +11,7 @@ from irtool.ir.numbering import node_key
 def constant_pooling(graph: Graph) -> bool:
     """Put every constant at the top of the graph, each once, in order of first appearance.
 
-    Constants that may be written into, or that leave the graph twice, stay apart.
+    Constants that may be written into, or that leave the graph twice, stay apart; those that are written into in a block, there.
 
     before:
         graph(%x : Tensor):
@@ -49,6 +49,10 @@ def constant_pooling(graph: Graph) -> bool:
             node.destroy()
             changed = True
             continue
+        if node.owner is not graph.block and is_mutable(node.output.type):
+            aliases = aliases or Aliases(graph)
+            if aliases.is_written(node.output):     # each round has its own
+                continue
         below = graph.block.return_node.next if top is graph.block.param_node else top.next
         if below is not node:
             node.move_before(below)

@@ -139,6 +139,7 @@ class Lowering:
         outside, self.inside_changes = list_changes(graph)
         self.aliases = Aliases(graph) if outside else None
         self.depth = 0
+        self.writes = any(node_may_write(node) for node in graph.walk())
 
     def run(self, inputs: Sequence[Any]) -> Program:
         """Lower the graph's block."""
@@ -205,6 +206,8 @@ class Lowering:
         except Exception:       # it is the run's business to fail, where the node stands
             return False
         if isinstance(value, np.ndarray):
+            if self.depth and self.writes:      # a new one in each round
+                return False
             variable = self.variable(meta_of(value), None, value)
             self.env[node.outputs[0]] = variable
             return True

@@ -22,7 +22,7 @@ from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
 from irtool.execute.codegen import Plan
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
-from irtool.execute.phases import has_custom_passes
+from irtool.execute.phases import custom_passes
 from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.recorded import Recorded
 from irtool.execute.together import is_simple, together_of
@@ -110,6 +110,10 @@ class Executor:
             from irtool.execute.tracing import run_on_tensors
 
             return run_on_tensors(self, inputs, seed)
+        return self.run(inputs, seed)
+
+    def run(self, inputs: Sequence[Any], seed: int | None = 0) -> list[Any]:
+        """As a call, for what is no `irtool.Tensor`. seed: None draws random numbers from the generator in use."""
         if self.quick:
             found = self.run_quick(inputs, arrays_key(inputs))
             if found is not None:
@@ -208,7 +212,7 @@ class Executor:
             return None
         known = self.quick.get(key)
         if known is None:
-            known = self.shelf.find(values) if self.shelf is not None and not has_custom_passes() else None
+            known = self.shelf.find(values) if self.shelf is not None and not custom_passes() else None
             if known is None:
                 return None
             self.quick[key] = known

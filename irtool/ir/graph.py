@@ -520,10 +520,12 @@ class Graph:
     """A function: inputs, nodes, results, and how it is spelled (`dialect`).
 
     `name` and `metadata` come from the comment line in front of a graph (`# graph df: of=f df_input_vjps=[0, 1]`); `source` is
-    the text it was parsed from; `layout` is the parser's record of what it must print differently from the canonical form.
+    the text it was parsed from; `layout` is the parser's record of what it must print differently from the canonical form. `runs` is
+    what running it has made (`irtool.execute.run`): it goes with the graph, and a copy begins without.
     """
 
-    __slots__ = ("block", "dialect", "name", "metadata", "source", "layout", "has_uses_built", "_names", "_next_id", "__weakref__")
+    __slots__ = ("block", "dialect", "name", "metadata", "source", "layout", "runs", "has_uses_built", "_names", "_next_id",
+                 "__weakref__")
 
     def __init__(self, dialect: Dialect | None = None, name: str = "") -> None:
         if dialect is None:
@@ -535,6 +537,7 @@ class Graph:
         self.metadata: dict[str, str] = {}
         self.source: SourceFile | None = None
         self.layout: object = None
+        self.runs: object = None
         self.has_uses_built = False
         self._names: set[str] | None = None
         self._next_id = -1

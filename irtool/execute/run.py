@@ -1,0 +1,220 @@
+"""`irtool.run` and `irtool.vjp`: the reference the first time, an executor when inputs of the same kind come again.
+
+Making a plan takes about three runs of the interpreter (gradients: six differentiations), so a graph that runs once is interpreted. What
+is made for a graph belongs to the graph, and goes with it. A graph may be changed between two runs: its facts are compared at each,
+which takes a fifth of a microsecond a node; `irtool.compile` copies its graph and need not.
+
+Errors are the reference's, word for word: what fails in a plan is run again by the interpreter, where nothing happens twice by that.
+"""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from irtool.interpret import Observer, all_nodes
+from irtool.interpret import run as interpreted
+from irtool.ir.effects import facts_of
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
+from irtool.ops.arrays import backend as backend_called
+from irtool.ops.arrays import current_namespace, is_array, namespace_for, using
+
+if TYPE_CHECKING:
+    from irtool.execute.executor import Executor
+
+MAX_GRAPHS = 256
+"""Graphs for which executors, and the memory of their plans, are kept."""
+MAX_KINDS = 1000
+"""Kinds of inputs of one graph that are told apart; then the counting begins anew."""
+
+_lock = Lock()
+_kept: deque[ref[Graph]] = deque()
+
+
+class Runs:
+    """What running one graph has made so far."""
+
+    __slots__ = ("facts", "seen", "executors", "passes", "has_effects", "lock")
+
+    def __init__(self, facts: list[Any]) -> None:
+        self.facts = facts                              # of the graph that all of it was made for
+        self.seen: set[Any] = set()
+        self.executors: dict[str, Executor] = {}        # by backend
+        self.passes: tuple[Any, ...] = ()               # those of users that were registered when they were made
+        self.has_effects = False
+        self.lock = Lock()
+
+    def has_seen(self, kind: Any) -> bool:
+        """Did inputs of this kind come before? From now on they did."""
+        if kind in self.seen:
+            return True
+        if len(self.seen) >= MAX_KINDS:
+            self.seen.clear()
+        self.seen.add(kind)
+        return False
+
+    def executor(self, graph: Graph, backend: str) -> Executor:
+        """The graph's executor, made if need be."""
+        from irtool.execute.phases import custom_passes  # here, so that what runs once does not wait for the imports
+
+        with self.lock:
+            if self.passes != custom_passes():
+                self.executors.clear()
+            found = self.executors.get(backend)
+            return found if found is not None else self.made(graph, backend, custom_passes())
+
+    def made(self, graph: Graph, backend: str, passes: tuple[Any, ...]) -> Executor:
+        """A new executor."""
+        from irtool.execute.codegen import HARMLESS
+        from irtool.execute.device_executor import new_executor
+        from irtool.execute.plans import Options
+
+        self.has_effects = any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in all_nodes(graph))
+        self.passes = passes
+        made = self.executors[backend] = new_executor(graph, Options(backend=backend))
+        keep(graph)
+        return made
+
+
+def keep(graph: Graph) -> None:
+    """One more graph has executors; that of long ago begins anew when it runs again."""
+    with _lock:
+        _kept.append(ref(graph))
+        while len(_kept) > MAX_GRAPHS:
+            oldest = _kept.popleft()()
+            if oldest is not None:
+                oldest.runs = None
+
+
+def runs_of(graph: Graph) -> Runs:
+    """What is kept of a graph as it is now."""
+    facts = facts_now(graph)
+    with _lock:
+        runs = graph.runs
+        if not isinstance(runs, Runs) or runs.facts != facts:
+            runs = graph.runs = Runs(facts)
+        return runs
+
+
+def facts_now(graph: Graph) -> list[Any]:
+    """All that running a graph depends on, to be compared: mostly by identity, since edits replace tuples and never change them."""
+    found: list[Any] = [graph.dialect, graph.source]
+    blocks = [graph.block]
+    for block in blocks:        # grows by the blocks in it
+        for node in (block.param_node, *block):
+            attributes = node.attributes
+            found += (node.kind, node.inputs, node.outputs, attributes)
+            for value in node.outputs:
+                found.append(value.type)
+            if node.blocks:
+                found.append(node.blocks)
+                blocks += node.blocks
+            if "Subgraph" in attributes:
+                blocks += [inner.block for inner in node.graphs.values()]
+        found.append(block.outputs)
+    return found
+
+
+def kind_of(inputs: Sequence[Any]) -> Any:
+    """What plans are made for, or nearly: dtypes and ranks of arrays, types of everything else."""
+    return tuple([(value.dtype, value.ndim) if is_array(value) else type(value) for value in inputs])
+
+
+def executor_for(graph: Graph, inputs: Sequence[Any], more: Any) -> tuple[Runs, Executor | None]:
+    """The executor, if inputs of this kind have come before. more: what else must be as it was."""
+    runs = runs_of(graph)
+    namespace = current_namespace()
+    backend = "numpy" if namespace is np else "cupy"
+    return runs, runs.executor(graph, backend) if runs.has_seen((backend, more, kind_of(inputs))) else None
+
+
+def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, observer: Observer | None = None,
+        backend: str | None = None, interpret: bool = False) -> list[Any]:
+    """Run a graph (or a Module of one) on NumPy arrays and Python values; gives one Python value per output.
+
+    Tensors are arrays of the dtype and shape torch would give, 0-d ones too; a Python number for a tensor input becomes a 0-d array.
+    bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch gives
+    views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the one
+    that is in use. backend: "numpy", or "cupy" to run on CuPy arrays, NumPy arrays being moved to the device and outputs staying there;
+    None: cupy if one of the inputs is a CuPy array. interpret: run the reference interpreter, whatever ran before; an observer is told
+    of its nodes.
+    Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
+    is not there yet, naming it; VerifyError for a graph that fails because it is none.
+    """
+    if isinstance(graph, Module):
+        graph = graph.graph()
+    if interpret or observer is not None or not is_call(graph, inputs):
+        return interpreted(graph, inputs, seed=seed, observer=observer, backend=backend)
+    namespace = namespace_for(inputs) if backend is None else backend_called(backend)
+    if namespace is not current_namespace():
+        with using(namespace):
+            return run(graph, inputs, seed=seed, backend=backend)
+    runs, executor = executor_for(graph, inputs, None)
+
+    def reference() -> list[Any]:
+        return interpreted(graph, inputs, seed=seed, backend=backend)
+
+    return reference() if executor is None else tried(runs, lambda: executor.run(inputs, seed), reference)
+
+
+def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *,
+        interpret: bool = False) -> list[Any]:
+    """Gradients by reverse differentiation: one array per index in `wrt` (a list of them for a list), None where no gradient can reach.
+
+    cotangents: one per output of the graph, tensors in tuples and lists counted one by one; None: the output takes no part.
+    `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
+    interpret: differentiate the whole graph and interpret that, whatever ran before.
+    Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
+    """
+    from irtool.execute import gradients
+
+    if isinstance(graph, Module):
+        graph = graph.graph()
+    if interpret or not is_call(graph, inputs):
+        return gradients.vjp(graph, inputs, cotangents, wrt)
+    namespace = namespace_for(inputs)
+    if namespace is not current_namespace():
+        with using(namespace):
+            return vjp(graph, inputs, cotangents, wrt)
+    given = tuple([each is not None for each in cotangents])
+    runs, executor = executor_for(graph, inputs, (tuple(wrt), given))
+
+    def reference() -> list[Any]:
+        return gradients.vjp(graph, inputs, cotangents, wrt)
+
+    def planned() -> list[Any]:
+        return runs.executor(graph, "numpy" if namespace is np else "cupy").vjp(inputs, cotangents, wrt)
+
+    if executor is not None:
+        return tried(runs, planned, reference)
+    try:
+        return reference()
+    except UnsupportedError as error:       # as one graph; node by node it may do
+        try:
+            return planned()
+        except Exception:
+            raise error from None
+
+
+def is_call(graph: Any, inputs: Any) -> bool:
+    """Is it a graph with inputs for it?"""
+    return isinstance(graph, Graph) and isinstance(inputs, list | tuple) and len(inputs) == len(graph.inputs)
+
+
+def tried(runs: Runs, planned: Callable[[], list[Any]], reference: Callable[[], list[Any]]) -> list[Any]:
+    """What a plan gives; where it fails, what the reference has to say. Side effects are not had twice."""
+    try:
+        return planned()
+    except Exception:
+        if runs.has_effects:
+            raise
+    return reference()
+
+
+__all__ = ["run", "vjp"]
