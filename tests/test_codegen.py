@@ -110,7 +110,7 @@ def test_kinds_of_inputs_have_functions_of_their_own() -> None:
     for x in (np.ones((2, 3), np.float32), np.ones((2, 3)), np.ones(3, np.int64), np.ones((3, 2), np.float32).T, np.float32(2), 3.0):
         for n in (2, True, 5, 2.0, np.int64(4)):
             for _ in range(3):
-                assert not difference(plan([x, n]), irtool.run(plan.graph, [x, n]))
+                assert not difference(plan([x, n]), irtool.run(plan.graph, [x, n], interpret=True))
     with pytest.raises(irtool.RunError, match="expected 2 inputs"):
         plan([1])
 
@@ -246,7 +246,7 @@ def test_changed_results_of_operators_are_noticed() -> None:
     plan = Plan(graph)
     for numbers in ((1, 0, 1), (1, 0, 1), (1, 0, 1), (1, 1, 1), (0, 0, 0), (1, 0, 0)):
         x = np.array(numbers)
-        assert not difference(plan([x]), irtool.run(graph, [x]))
+        assert not difference(plan([x]), irtool.run(graph, [x], interpret=True))
 
 
 def test_pointwise_operators_leave_no_visits() -> None:
@@ -288,7 +288,7 @@ def test_pointwise_operators_leave_no_visits() -> None:
 def test_threads_share_a_plan() -> None:
     graph = graph_of(chain(200))
     plan, failed = Plan(graph), []
-    wanted = [irtool.run(graph, [np.full((4, 5), i / 8, np.float32), np.ones((4, 5), np.float32)]) for i in range(8)]
+    wanted = [irtool.run(graph, [np.full((4, 5), i / 8, np.float32), np.ones((4, 5), np.float32)], interpret=True) for i in range(8)]
 
     def work(i: int) -> None:
         for _ in range(50):
@@ -344,7 +344,7 @@ def test_in_place_operators_write_through() -> None:
     assert "node" not in plan.source
     x = np.ones((2, 2), np.float32)
     for _ in range(3):      # y sees what is written into x
-        assert not difference(plan([x, x]), irtool.run(plan.graph, [x, x])) and (x == 1).all()
+        assert not difference(plan([x, x]), irtool.run(plan.graph, [x, x], interpret=True)) and (x == 1).all()
 
 
 def test_numbers_and_sizes_given_for_inputs_are_built_in_until_they_keep_changing() -> None:
@@ -363,7 +363,7 @@ def test_numbers_and_sizes_given_for_inputs_are_built_in_until_they_keep_changin
     x = np.ones((2, 3), np.float32)
     for size in ([3, 2], [6], [6, 1]):
         for n in (*range(8), 3, 3):
-            assert not difference(plan([x, n, size]), irtool.run(graph, [x, n, size]))
+            assert not difference(plan([x, n, size]), irtool.run(graph, [x, n, size], interpret=True))
     assert not plan.by_number and plan.by_value
     plan([x, 3, [2, 3]])
     assert plan([x, 3, [2, 3]])[2] == [2, 3] and "range(int(v1))" in plan.source

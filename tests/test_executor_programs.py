@@ -28,10 +28,10 @@ def test_programs(name: str, way: str) -> None:
 def compare(graph: Graph, values: list[Any], way: str) -> None:
     """Outputs and gradients of one program, twice: the second time everything is compiled."""
     wrt = [index for index, value in enumerate(values) if not isinstance(value, int)]
-    outputs = leaves(irtool.run(graph, values))
+    outputs = leaves(irtool.run(graph, values, interpret=True))
     rng = np.random.default_rng(2)
     cotangents = [rng.standard_normal(np.shape(output)) for output in outputs]
-    expected = leaves(irtool.vjp(graph, values, cotangents, wrt))
+    expected = leaves(irtool.vjp(graph, values, cotangents, wrt, interpret=True))
     run = Executor(graph, WAYS[way])
     for _ in range(2):
         for mine, its in zip(leaves(run(*values)), outputs, strict=True):
@@ -59,7 +59,7 @@ def test_a_gradient_that_is_not_there_is_none_to_the_formula(way: str) -> None:
         a = np.random.default_rng(0).standard_normal(shape)
         (s,) = run(a)
         (found,) = run.vjp([a], [np.ones_like(s)], [0])
-        np.testing.assert_allclose(found, irtool.vjp(graph, [a], [np.ones_like(s)], [0])[0], atol=1e-12)
+        np.testing.assert_allclose(found, irtool.vjp(graph, [a], [np.ones_like(s)], [0], interpret=True)[0], atol=1e-12)
 
 
 def test_an_empty_vector_beside_matrices_takes_no_part() -> None:

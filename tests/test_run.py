@@ -1,4 +1,4 @@
-"""`irtool.run` and `irtool.vjp`: the reference the first time, plans when inputs of the same kind come again, never those of another graph."""
+"""`irtool.run` and `irtool.vjp`: the reference the first time, plans from then on, never those of a graph that was changed since."""
 from __future__ import annotations
 
 import gc

@@ -56,7 +56,7 @@ def arrays(*shapes: tuple[int, ...], dtype: Any = np.float64) -> list[Any]:
 
 def seeds(graph: str, values: list[Any]) -> list[Any]:
     return [np.random.default_rng(9).standard_normal(np.shape(each)).astype(each.dtype)
-            for each in irtool.run(irtool.parse(graph).graph(), values)]
+            for each in irtool.run(irtool.parse(graph).graph(), values, interpret=True)]
 
 
 CASES = {
@@ -92,7 +92,7 @@ def test_shapes_may_change_from_call_to_call() -> None:
     run = irtool.compile(irtool.parse(CHAIN))
     for shapes in (((2, 3), (2, 3)), ((2, 3), (2, 3)), ((2, 3), (1, 3)), ((5, 1), (1, 4)), ((2, 3), (2, 3))) * 2:
         values = arrays(*shapes)
-        expected = irtool.vjp(irtool.parse(CHAIN).graph(), values, [np.ones(())], [0, 1])
+        expected = irtool.vjp(irtool.parse(CHAIN).graph(), values, [np.ones(())], [0, 1], interpret=True)
         for one, other in zip(run.vjp(values, [np.ones(())], [0, 1]), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -142,12 +142,12 @@ def test_a_product_of_every_row_is_made_before_the_loop() -> None:
     values = arrays((7, 2, 3), (3, 3), (2, 3))
     run = irtool.compile(irtool.parse(LOOP))
     for _ in range(3):
-        np.testing.assert_allclose(run(*values)[0], irtool.run(irtool.parse(LOOP).graph(), values)[0], rtol=1e-12)
+        np.testing.assert_allclose(run(*values)[0], irtool.run(irtool.parse(LOOP).graph(), values, interpret=True)[0], rtol=1e-12)
     (plan,) = run.plans.values()
     source = plan.code.plan.source
     assert source.index("dot(") < source.index("for ")
     short = [values[0][:2], *values[1:]]
-    np.testing.assert_allclose(run(*short)[0], irtool.run(irtool.parse(LOOP).graph(), short)[0], rtol=1e-12)
+    np.testing.assert_allclose(run(*short)[0], irtool.run(irtool.parse(LOOP).graph(), short, interpret=True)[0], rtol=1e-12)
 
 
 def test_small_graphs_are_not_fused_large_ones_are() -> None:
