@@ -158,7 +158,7 @@ class TestCounters:
     def test_eight_threads_make_a_plan_once(self) -> None:
         run = executor(SUM)
         kinds = [arrays((3, 3), (3, 3)), arrays((3,), (3,)), arrays((3, 3), (3, 3), dtype=np.float32), arrays((2, 3, 3), (2, 3, 3))]
-        expected = [irtool.run(run.graph, kind)[0] for kind in kinds]
+        expected = [irtool.run(run.graph, kind, interpret=True)[0] for kind in kinds]
         barrier = threading.Barrier(8)
         wrong: list[Any] = []
 
@@ -199,10 +199,11 @@ class TestGradients:
         cotangents = [np.asarray(2.0), *arrays((2, 3), seed=1)]
         run = executor(WORKED, options)
         record = run.record([x, y], [0, 1])
-        reference = irtool.run(run.graph, [x, y])[0]
+        reference = irtool.run(run.graph, [x, y], interpret=True)[0]
         for actual, expected in zip(record.outputs[0], reference, strict=True):
             assert np.array_equal(actual, expected)
-        for actual, expected in zip(record.backward(cotangents), irtool.vjp(run.graph, [x, y], cotangents, [0, 1]), strict=True):
+        wanted = irtool.vjp(run.graph, [x, y], cotangents, [0, 1], interpret=True)
+        for actual, expected in zip(record.backward(cotangents), wanted, strict=True):
             close(actual, expected)
 
     def test_second_order(self, options: Options) -> None:
@@ -225,7 +226,7 @@ class TestGradients:
         x, y = arrays((2, 3), (2, 3))
         run = executor(WORKED, options)
         for cotangents in ([np.ones(()), None], [None, np.ones((2, 3))], [None, None]):
-            wanted = irtool.vjp(run.graph, [x, y], cotangents, [0, 1])
+            wanted = irtool.vjp(run.graph, [x, y], cotangents, [0, 1], interpret=True)
             for actual, expected in zip(run.vjp([x, y], cotangents, [0, 1]), wanted, strict=True):
                 if actual is not None or expected is None or expected.any():
                     close(actual, expected)
@@ -250,7 +251,7 @@ class TestGradients:
         cotangents = [None, *arrays((3,), (4, 3), seed=2)]
         record = run.record([x], [0])
         assert record.outputs[0].dtype == np.int64
-        close(record.backward(cotangents)[0], irtool.vjp(run.graph, [x], cotangents, [0])[0])
+        close(record.backward(cotangents)[0], irtool.vjp(run.graph, [x], cotangents, [0], interpret=True)[0])
 
     def test_lists_of_tensors(self, options: Options) -> None:
         run = executor("""graph(%l : Tensor[], %y : Tensor):
@@ -262,7 +263,7 @@ class TestGradients:
 """, options)
         a, b, y, g = arrays((2, 3), (1, 3), (3, 3), (3, 3))
         found = run.vjp([[a, b], y], [g], [0, 1])
-        expected = irtool.vjp(run.graph, [[a, b], y], [g], [0, 1])
+        expected = irtool.vjp(run.graph, [[a, b], y], [g], [0, 1], interpret=True)
         for actual, wanted in zip([*found[0], found[1]], [*expected[0], expected[1]], strict=True):
             close(actual, wanted)
 
@@ -281,7 +282,7 @@ class TestGradients:
 """, options)
         x, g = arrays((3,), (3,))
         for condition in (True, False):
-            close(run.vjp([x, condition], [g], [0])[0], irtool.vjp(run.graph, [x, condition], [g], [0])[0])
+            close(run.vjp([x, condition], [g], [0])[0], irtool.vjp(run.graph, [x, condition], [g], [0], interpret=True)[0])
 
     def test_loops(self, options: Options) -> None:
         run = executor("""graph(%x : Tensor, %w : Tensor, %n : int):
@@ -309,13 +310,13 @@ class TestGradients:
         x, y, g = arrays((2, 3))[0].astype(np.float32), *arrays((2, 3), (2, 3))
         found = run.vjp([x, y], [g], [0, 1])
         assert [each.dtype for each in found] == [np.float32, np.float64]
-        for actual, expected in zip(found, irtool.vjp(run.graph, [x, y], [g], [0, 1]), strict=True):
+        for actual, expected in zip(found, irtool.vjp(run.graph, [x, y], [g], [0, 1], interpret=True), strict=True):
             close(actual, expected, 1e-5)
 
     def test_broadcasting(self, options: Options) -> None:
         run = executor(SUM, options)
         x, y, g = arrays((2, 1), (3,), (2, 3))
-        for actual, expected in zip(run.vjp([x, y], [g], [0, 1]), irtool.vjp(run.graph, [x, y], [g], [0, 1]), strict=True):
+        for actual, expected in zip(run.vjp([x, y], [g], [0, 1]), irtool.vjp(run.graph, [x, y], [g], [0, 1], interpret=True), strict=True):
             close(actual, expected)
 
     def test_detached_values_hand_nothing_back(self, options: Options) -> None:
@@ -385,12 +386,12 @@ def test_unoptimised_backward_of_a_graph_with_regions() -> None:
     (found,) = pairs(pair)
     assert "prim::GradOf" in str(found.df)
     x, y, g = arrays((3,), (3,), (3,))
-    expected = irtool.vjp(irtool.parse(SECOND), [x, y], [g], [0, 1])
+    expected = irtool.vjp(irtool.parse(SECOND), [x, y], [g], [0, 1], interpret=True)
     for options in WAYS:
         run = Executor(found.df, options)
 
         def runner(graph: Graph, values: Any, run: Executor = run) -> list[Any]:
-            return run(*values) if graph is found.df else irtool.run(graph, values)
+            return run(*values) if graph is found.df else irtool.run(graph, values, interpret=True)
 
         gradients, _ = Forward(found, [x, y], runner).backward({0: g})
         for index, wanted in enumerate(expected):
