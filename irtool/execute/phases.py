@@ -82,9 +82,9 @@ def clear_custom_passes() -> None:
     _custom_passes.clear()
 
 
-def has_custom_passes() -> bool:
-    """Are there any?"""
-    return bool(_custom_passes)
+def custom_passes() -> tuple[Custom, ...]:
+    """Those that are registered, in order."""
+    return tuple(_custom_passes)
 
 
 class Phases:
