@@ -16,7 +16,7 @@ from irtool.execute.executor import Executor, last_executed_graph
 from irtool.execute.pairs import Forward
 from irtool.execute.plans import Options
 from irtool.execute.state import debug_state
-from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.pair import pairs
 
@@ -451,16 +451,24 @@ class TestWrites:
         with pytest.raises(RunError, match="a leaf Variable that requires grad"):
             run.vjp(arrays((3,)), arrays((3,)), [0])
 
-    def test_a_write_through_a_view_is_refused(self) -> None:
+    def test_a_view_of_a_leaf_that_is_written_into_is_refused(self) -> None:
         run = executor("""graph(%x : Tensor):
   %1 : int = prim::Constant[value=0]()
-  %2 : Tensor = aten::mul(%x, %x)
-  %3 : Tensor = aten::select(%2, %1, %1)
-  %4 : Tensor = aten::exp_(%3)
+  %2 : Tensor = aten::select(%x, %1, %1)
+  %3 : Tensor = aten::exp_(%2)
+  return (%x)
+""", Options(optimize=False))
+        with pytest.raises(RunError, match="a view of a leaf Variable that requires grad is being used in an in-place operation."):
+            run.vjp(arrays((3,)), arrays((3,)), [0])
+
+    def test_out_is_refused(self) -> None:
+        run = executor("""graph(%x : Tensor, %o : Tensor):
+  %1 : Tensor = aten::sin(%x)
+  %2 : Tensor = aten::exp(%1, %o)
   return (%2)
 """, Options(optimize=False))
-        with pytest.raises(UnsupportedError, match="shares its memory"):
-            run.vjp(arrays((3,)), arrays((3,)), [0])
+        with pytest.raises(RunError, match=r"exp\(\): functions with out=... arguments don't support automatic differentiation"):
+            run.vjp(arrays((3,), (3,)), arrays((3,)), [0])
 
     def test_a_captured_list_survives_its_mutation(self) -> None:
         run = executor("""graph(%x : Tensor, %y : Tensor):

@@ -200,6 +200,35 @@ SMALL = {
   %3 : NoneType = prim::Constant()
   %4 : Tensor = aten::to(%a, %dtype, %2, %2, %3)
   return (%4)""",
+    "part": """graph(%a : Tensor, %places : Tensor, %shape : int[]):
+  %3 : int = prim::Constant[value=-1]()
+  %4 : int = prim::Constant[value=0]()
+  %5 : int[] = prim::ListConstruct(%3)
+  %6 : Tensor = aten::reshape(%a, %5)
+  %7 : Tensor = aten::index_select(%6, %4, %places)
+  %8 : Tensor = aten::reshape(%7, %shape)
+  return (%8)""",
+    "without": """graph(%a : Tensor, %places : Tensor):
+  %2 : int = prim::Constant[value=-1]()
+  %3 : int = prim::Constant[value=0]()
+  %4 : int[] = prim::ListConstruct(%2)
+  %5 : Tensor = aten::reshape(%a, %4)
+  %6 : Tensor = aten::index_fill(%5, %3, %places, %3)
+  %7 : int[] = aten::size(%a)
+  %8 : Tensor = aten::reshape(%6, %7)
+  return (%8)""",
+    "whole": """graph(%a : Tensor, %places : Tensor, %shape : int[], %size : int):
+  %4 : int = prim::Constant[value=-1]()
+  %5 : int = prim::Constant[value=0]()
+  %6 : int = prim::Constant[value=1]()
+  %7 : NoneType = prim::Constant()
+  %8 : int[] = prim::ListConstruct(%size)
+  %9 : Tensor = aten::new_zeros(%a, %8, %7, %7, %7, %7)
+  %10 : int[] = prim::ListConstruct(%4)
+  %11 : Tensor = aten::reshape(%a, %10)
+  %12 : Tensor = aten::index_add(%9, %5, %places, %11, %6)
+  %13 : Tensor = aten::reshape(%12, %shape)
+  return (%13)""",
 }
 """What gradients need on their way besides the gradients of operators."""
 

@@ -20,7 +20,7 @@ from irtool.execute.dtypes import may_mix, observed_dtypes
 from irtool.execute.gradients import is_construct
 from irtool.execute.phases import Phases, Told
 from irtool.execute.recording import Recording, Step, alone, functional
-from irtool.interpret import all_nodes
+from irtool.interpret import all_nodes, walk
 from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
 from irtool.ir.collector import Paused
@@ -32,6 +32,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import using
+from irtool.ops.call import call_node
 from irtool.passes import BY_NAME
 from irtool.script.reach import holds_tensors
 from irtool.script.reverse import Reverse, differentiate_graph
@@ -122,7 +123,7 @@ class ExecutionPlan:
         graph, positions = alone(run, self.graph.dialect)
         positions = [node.inputs.index(run.inputs[i]) for i in positions]
         pair = differentiate_graph(graph, [flags[i] and holds_tensors(node.inputs[i].type) for i in positions], True)
-        made = differentiable(self._owner, pair, None)
+        made = differentiable(self._owner, pair, None, is_piece=True)
 
         def step(operands: Sequence[Any], versions: Versions | None) -> list[Any]:
             return made([operands[i] for i in positions], versions)
@@ -166,17 +167,21 @@ def writes(graph: Graph) -> bool:
 class Code:
     """Runs a graph: compiled, or interpreted where nothing is optimised. Random numbers come from the generator in use."""
 
-    __slots__ = ("graph", "plan", "backend")
+    __slots__ = ("graph", "plan", "backend", "is_direct")
 
-    def __init__(self, graph: Graph, options: Options) -> None:
+    def __init__(self, graph: Graph, options: Options, is_piece: bool = False) -> None:
         self.graph = graph
+        self.is_direct = is_piece and writes(graph)     # whoever runs the other pieces has copied what is written into
         self.backend = None if options.backend == "numpy" else options.backend
         self.plan: Any = None       # a Plan or a DevicePlan
         if options.optimize:
             self.plan = DevicePlan(graph) if self.backend else compile_plan(graph, native=options.native, threads=options.threads)
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
-        """The outputs. Operands are copied first where the graph writes."""
+        """The outputs. Operands are copied first where the graph writes, unless it is a piece of another."""
+        if self.is_direct:
+            with np.errstate(all="ignore"):
+                return walk(self.graph, list(values), call_node)
         if self.plan is None:
             return interpret(self.graph, values, seed=None, backend=self.backend)
         found: list[Any] = self.plan(values, seed=None, accepted=True)
@@ -208,12 +213,14 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
         return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
 
 
-def differentiable(owner: Executor, pair: Reverse, phases: Phases | None) -> Differentiable:
-    """A pair ready to run; with `phases`, f is optimised, now that its operators need no gradients any more."""
+def differentiable(owner: Executor, pair: Reverse, phases: Phases | None, is_piece: bool = False) -> Differentiable:
+    """A pair ready to run; with `phases`, f is optimised, now that its operators need no gradients any more. is_piece: it stands among
+    others in a graph, which see what it writes.
+    """
     if phases is not None:
         phases.differentiable(pair.f)
         phases.without_gradients(pair.f)
-    return Differentiable(pair, Code(pair.f, owner.options), owner.nested(pair.df))
+    return Differentiable(pair, Code(pair.f, owner.options, is_piece), owner.nested(pair.df))
 
 
 def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, flags: Sequence[bool],
@@ -262,7 +269,7 @@ def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> 
             copy.set_inputs([inner.block.add_input(inner.fresh_id(), value.type) for value in node.inputs])
             inner.block.set_outputs(copy.outputs)
             pair = differentiate_graph(inner, [holds_tensors(value.type) for value in node.inputs], True)
-            found[node] = differentiable(owner, pair, phases)
+            found[node] = differentiable(owner, pair, phases, is_piece=True)
     return found
 
 
@@ -296,7 +303,7 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Diffe
         if pair is None or sum(1 for each in pair.f.walk() if each.kind not in CONSTANT_KINDS) < options.inline_threshold:
             replace_node(node, inline_graph(group, node, node.inputs))
             continue
-        found[node] = differentiable(owner, pair, phases)
+        found[node] = differentiable(owner, pair, phases, is_piece=True)
         node.set_attribute("Subgraph", Attribute("<Graph>", pair.f))
     phases.tell("inline-autodiff-subgraphs", graph)
     return found

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import ref
 
 from irtool.execute.differentiable import Differentiable, Versions, detached, needs_gradient, on_tape
-from irtool.execute.tape import Leaf, Refusal, Variable, edge_of
+from irtool.execute.tape import Refusal, Variable, edge_of
+from irtool.execute.views import Family, variables
 from irtool.interpret import walk
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.dialect import Dialect
@@ -21,9 +21,11 @@ from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import qualified, schema_of
 from irtool.ir.types import Type, TypeVar
 from irtool.ops.call import call_node
+from irtool.ops.overload import write_into
 from irtool.ops.structure import handler_of
 from irtool.script.gradients import has_gradient
 from irtool.script.reach import holds_tensors
+from irtool.script.writes import stop_writing
 
 Step = Callable[[Sequence[Any], "Versions | None"], list[Any]]
 """Runs a node on operands that may be Variables."""
@@ -37,100 +39,102 @@ Raises UnsupportedError.
 class Recording:
     """One run of a plan's graph on the tape."""
 
-    __slots__ = ("known", "make", "versions", "views")
+    __slots__ = ("known", "make", "versions")
 
     def __init__(self, known: dict[Node, Differentiable], make: MakeStep, writes: bool) -> None:
         self.known = known
         self.make = make
         self.versions = Versions() if writes else None
-        self.views: dict[int, list[ref[Variable]]] = {}
 
     def run(self, graph: Graph, values: list[Any]) -> list[Any]:
         """The graph's outputs; `values` may hold Variables, and tensors become some."""
-        return walk(graph, [self.noted(on_tape(value, None, None, self.versions)) for value in values], self.call, closed=self.known)
+        return walk(graph, self.noted([on_tape(value, None, None, self.versions) for value in values]), self.call, closed=self.known)
 
     def call(self, node: Node, operands: list[Any]) -> Sequence[Any]:
         """One node."""
         known = self.known.get(node)
         if known is not None:
-            return [self.noted(value) for value in known(operands, self.versions)]
+            return self.noted(known(operands, self.versions), operands)
         if moves_values(node):
             return call_node(node, operands)
+        needed = any(map(needs_gradient, operands))
         if node.kind[:1] == "^":
-            return self.refused(node, operands) if any(map(needs_gradient, operands)) else self.plain(node, operands)
+            return self.refused(node, operands) if needed else self.plain(node, operands)
         if self.versions is not None and node_may_write(node):
-            if qualified(node.kind) not in STATISTICS:
-                return self.write(node, operands)
-            for value in operands:
-                if isinstance(value, Variable) and not value.requires_grad:
-                    self.bump(value)        # running statistics, which are among these, have no gradient
-        if not any(map(needs_gradient, operands)):
-            return self.plain(node, operands)
-        if not is_differentiable(node):
+            return self.write(node, operands) if needed else self.overwrite(node, operands)
+        if not needed or not is_differentiable(node):
             return self.plain(node, operands)
         step = self.make(node, tuple(map(needs_gradient, operands)), False)
-        return [self.noted(value) for value in step(operands, self.versions)]
+        return self.noted(step(operands, self.versions), operands)
 
     def plain(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
         """A node that no gradient goes through."""
         results = call_node(node, [detached(value) for value in operands])
-        return [self.noted(on_tape(value, None, None, self.versions)) for value in results]
+        found = [on_tape(value, None, None, self.versions) for value in results]
+        return found if self.versions is None else self.noted(found, operands if is_differentiable(node) else ())
 
     def refused(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
         """A Python operator: nobody knows its gradient, which matters only when one is asked for."""
         results = call_node(node, [detached(value) for value in operands])
-        edges = [edge_of(each) for value in operands for each in (value if isinstance(value, list | tuple) else [value])]
+        edges = [edge_of(each) for each in variables(operands)]
         error = UnsupportedError(f"the gradient of {node.kind} is not known: it is a Python operator")
         function = Refusal(edges, len(results), error)
-        return [self.noted(on_tape(value, function, place, self.versions)) for place, value in enumerate(results)]
+        return self.noted([on_tape(value, function, place, self.versions) for place, value in enumerate(results)], operands)
 
     # -- writes
     def write(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """A node that writes into an operand: the new values, then where they come from."""
-        if not any(map(needs_gradient, operands)):
-            return self.overwrite(node, operands)
+        """A node that writes into an operand, and gradients go through it: the new values, then where they come from."""
+        flags = tuple(map(needs_gradient, operands))
+        written = written_by(node)
+        schema = schema_of(node)
+        if schema is not None and any(argument.keyword_only and argument.alias is not None for argument in schema.arguments):
+            raise RunError(f"{qualified(node.kind).partition('::')[2]}(): functions with out=... arguments don't support automatic "
+                           "differentiation, but one of the arguments requires grad.")
+        if 0 not in written:            # statistics, beside what it is there for
+            self.bump([operands[place] for place in written])
+            return self.noted(self.make(node, flags, False)(operands, self.versions), operands)
         target = operands[0]
-        if not isinstance(target, Variable):
+        family = target.family if isinstance(target, Variable) else None
+        if family is None:
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
-        if isinstance(target.function, Leaf):
-            raise RunError("a leaf Variable that requires grad is being used in an in-place operation.")
-        self.refuse_views(node, target)
-        (made,) = self.make(node, tuple(map(needs_gradient, operands)), True)(operands, self.versions)
-        target.data[...] = made.data
-        self.bump(target)
-        target.function, target.slot = made.function, made.slot
+        family.check(target)
+        given = operands
+        if not takes_a_view(node):      # what is overwritten may be needed for the gradient
+            given = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]
+        (made,) = self.make(node, flags, True)(given, self.versions)
+        if takes_a_view(node):
+            target.data, target.function, target.slot = made.data, made.function, made.slot
+            return [target] * len(node.outputs)
+        assert schema is not None       # or there is nothing that does it without writing
+        write_into(target.data, made.data, schema)
+        self.bump([target])
+        family.written(target, made, node.kind)
         return [target] * len(node.outputs)
 
     def overwrite(self, node: Node, operands: list[Any]) -> Sequence[Any]:
         """No gradient goes through it; what was saved of the memory is no longer there."""
-        values = [detached(value) for value in operands]
-        results = call_node(node, values)
-        schema = schema_of(node)
-        for position, value in enumerate(operands):
-            alias = schema.arguments[position].alias if schema is not None and position < len(schema.arguments) else None
-            if isinstance(value, Variable) and (schema is None or alias is not None and alias.is_write):
-                self.bump(value)
+        results = call_node(node, [detached(value) for value in operands])
+        self.bump([operands[place] for place in written_by(node)])
         back = {id(value.data): value for value in operands if isinstance(value, Variable)}
-        return [back[id(result)] if id(result) in back else self.noted(on_tape(result, None, None, self.versions)) for result in results]
+        return [back[id(result)] if id(result) in back else self.noted([on_tape(result, None, None, self.versions)], operands)[0]
+                for result in results]
 
-    def bump(self, variable: Variable) -> None:
-        """Its memory has been written into."""
-        if variable.version is not None:
-            variable.version.count += 1
+    def bump(self, written: Sequence[Any]) -> None:
+        """The memory of these has been written into."""
+        for each in variables(written):
+            if each.version is not None:
+                each.version.count += 1
 
-    def noted(self, value: Any) -> Any:
-        """A value whose memory may be written into is remembered, so that its views are found."""
-        if self.versions is not None and isinstance(value, Variable):
-            if value.version is None:
-                value.version = self.versions.of(value.data)
-            self.views.setdefault(id(value.version), []).append(ref(value))
-        return value
-
-    def refuse_views(self, node: Node, target: Variable) -> None:
-        """Raises UnsupportedError where another tensor shares the memory."""
-        others = [found for each in self.views.get(id(target.version), ()) if (found := each()) is not None and found is not target]
-        if others:
-            raise UnsupportedError(f"the gradient of {node.kind} on a tensor that shares its memory with another is not supported yet")
+    def noted(self, values: list[Any], sources: Sequence[Any] = ()) -> list[Any]:
+        """The values; where memory may be written into it is remembered which of `sources` they are views of."""
+        if self.versions is not None:
+            for value in variables(values):
+                if value.version is None:
+                    value.version = self.versions.of(value.data)
+                if value.family is None:
+                    families = [each.family for each in variables(sources) if each.version is value.version and each.family is not None]
+                    (families[0] if families else Family(value)).join(value)
+        return values
 
 
 # -- facts
@@ -163,13 +167,28 @@ def is_differentiable(node: Node) -> bool:
     return has_gradient(schema) is not False and (not schema.returns or any(holds_tensors(result.type) for result in schema.returns))
 
 
+def written_by(node: Node) -> list[int]:
+    """Positions of the operands that it writes into: as its schema says; all, where it has none."""
+    schema = schema_of(node)
+    if schema is None:
+        return list(range(len(node.inputs)))
+    names = ("running_mean", "running_var") if qualified(node.kind) in STATISTICS else ()
+    return [place for place, argument in enumerate(schema.arguments[:len(node.inputs)])
+            if argument.name in names or argument.alias is not None and argument.alias.is_write]
+
+
+def takes_a_view(node: Node) -> bool:
+    """Is it one of those that write nothing, but make their operand a view of itself: `t_`, `squeeze_`, `detach_`?"""
+    schema = schema_of(functional(node))
+    return schema is not None and schema.returns[0].alias is not None
+
+
 def functional(node: Node) -> Node:
     """The node without the write: `aten::add` for `aten::add_`. Raises UnsupportedError where there is none."""
     made = clone_node(node, {}, None)
-    made.kind = node.kind[:-1]
     if not made.outputs:
         made.add_output("0", node.inputs[0].type)
-    if not node.kind.endswith("_") or node.kind.endswith("__") or len(made.outputs) > 1 or schema_of(made) is None:
+    if not node.kind.endswith("_") or node.kind.endswith("__") or len(made.outputs) > 1 or not stop_writing(made):
         raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
     return made
 

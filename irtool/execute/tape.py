@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import here
+
+if TYPE_CHECKING:
+    from irtool.execute.views import Family
 
 Hook = Callable[[Any], Any]
 """Is given a gradient (an array, or None); what it gives, unless that is None, takes its place."""
@@ -32,15 +35,19 @@ class Version:
 
 
 class Variable:
-    """An array on the tape. `function` gave it as its result number `slot`; None: it needs no gradient."""
+    """An array on the tape. `function` gave it as its result number `slot`; None: it needs no gradient.
 
-    __slots__ = ("data", "function", "slot", "version", "__weakref__")
+    family: where memory is written into, the tensors that it shares its memory with (`irtool.execute.views`).
+    """
+
+    __slots__ = ("data", "function", "slot", "version", "family", "__weakref__")
 
     def __init__(self, data: Any, function: Function | None = None, slot: int = 0, version: Version | None = None) -> None:
         self.data = data
         self.function = function
         self.slot = slot
         self.version = version
+        self.family: Family | None = None
 
     @property
     def requires_grad(self) -> bool:

@@ -78,14 +78,16 @@ STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_
 class KindFacts:
     """What is known of a kind without resolving the node's overload."""
 
-    __slots__ = ("side_effects", "is_random", "may_write", "category", "out_arities", "is_plain")
+    __slots__ = ("side_effects", "is_random", "may_write", "may_not_write", "category", "out_arities", "is_plain")
 
     def __init__(self, side_effects: bool, is_random: bool, may_write: bool, category: int,
-                 out_arities: frozenset[int] = frozenset()) -> None:
+                 out_arities: frozenset[int] = frozenset(), may_not_write: bool = False) -> None:
         self.side_effects = side_effects
         self.is_random = is_random
         self.may_write = may_write
         """Overloads with `out=` do not count: see `out_arities`."""
+        self.may_not_write = may_not_write
+        """Of the overloads some write and some do not: `sort` of a list does, of a tensor does not."""
         self.category = category
         self.out_arities = out_arities
         """Numbers of arguments with which a node may be an `out=` overload, which writes and gives what it wrote."""
@@ -126,7 +128,7 @@ def _find_facts(kind: str) -> KindFacts:
         category = DECLARED if aliases or full in STATISTICS or any(schema.is_varret for schema in plain) else FRESH
         if plain and not any(schema.returns or schema.is_varret or schema.is_mutable for schema in plain):
             effects = True      # it gives nothing and writes nothing: an assertion, a setting
-        return KindFacts(effects, random, writes, category, out_arities)
+        return KindFacts(effects, random, writes, category, out_arities, not all(schema.is_mutable for schema in plain))
     space = full.partition("::")[0]
     if space in ("onnx", "caffe2") or "::" not in kind and not kind.endswith(("_", "!")):
         return KindFacts(effects, random, False, FRESH)
@@ -148,10 +150,13 @@ def category_of(node: Node) -> int:
 
 
 def node_may_write(node: Node) -> bool:
-    """May the node itself write into memory it did not make? Judged by kind and number of operands."""
+    """May the node itself write into memory it did not make?"""
     facts = facts_of(node.kind)
     if facts.may_write:
-        return qualified(node.kind) not in STATISTICS or updates_statistics(node)
+        if qualified(node.kind) in STATISTICS:
+            return updates_statistics(node)
+        schema = schema_of(node) if facts.may_not_write else None
+        return schema is None or schema.is_mutable
     if facts.out_arities and len(node.inputs) + len(node.attributes) in facts.out_arities:
         schema = schema_of(node)
         return schema is None or schema.is_mutable

@@ -24,6 +24,14 @@ def without_write(graph: Graph, node: Node) -> None:
     if not is_rewritable(node) or not is_alone(graph, node.inputs[0], node):
         return
     target = node.inputs[0]
+    stop_writing(node)
+    for user, slot in list(target.uses):
+        if user is not node and is_later(user, node):
+            user.replace_input(slot, node.output)
+
+
+def stop_writing(node: Node) -> bool:
+    """Make `relu_(x)` of it what it says, `relu(x)`; does that fit a schema?"""
     before = schema_of(node)
     node.kind = node.kind[:-1]
     after = schema_of(node)
@@ -31,9 +39,7 @@ def without_write(graph: Graph, node: Node) -> None:
         names = {argument.name: value for argument, value in zip(before.arguments, node.inputs, strict=True)}
         if names.keys() == after.positions.keys():      # polygamma(n, x) is x.polygamma_(n)
             node.set_inputs([names[argument.name] for argument in after.arguments])
-    for user, slot in list(target.uses):
-        if user is not node and is_later(user, node):
-            user.replace_input(slot, node.output)
+    return after is not None
 
 
 def is_rewritable(node: Node) -> bool:

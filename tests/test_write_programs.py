@@ -1,0 +1,100 @@
+"""Gradients of programs that write into tensors: node by node on the tape they are those of the whole graph, which takes the writes out."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from write_programs import write_program
+
+import irtool
+from irtool.execute.executor import Executor
+from irtool.execute.plans import Options
+from irtool.ir.errors import RunError
+from irtool.script.front import compile_source
+
+WAYS = {"groups": Options(whole=False), "every operator a group": Options(whole=False, autodiff_threshold=1, inline_threshold=1),
+        "fallback": Options(optimize=False)}
+MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
+
+PROGRAMS = {
+    "a part": "def f(x, y):\n    a = x * y\n    a[0].mul_(y[1])\n    return a * x\n",
+    "the whole, of which there is a view": "def f(x, y):\n    a = x * y\n    b = a.diagonal()\n    a.mul_(y)\n    return a, b * b\n",
+    "a part of a part": "def f(x, y):\n    a = x * y\n    b = a[1:].t()\n    b[0].sigmoid_()\n    return b * 2, a\n",
+    "two parts that overlap": "def f(x, y):\n    a = x * y\n    b = a[:2]\n    c = a[1:]\n    b.add_(y[0])\n    c.mul_(x[1])\n"
+                              "    return a, b * c\n",
+    "a new tensor": "def f(x, y):\n    a = torch.zeros_like(x)\n    a[0] = x[1]\n    a[1].copy_(y[2])\n    return a * y\n",
+    "written and detached": "def f(x, y):\n    a = x * y\n    b = a.detach()\n    a.neg_()\n    return a * b\n",
+    "a detached tensor": "def f(x, y):\n    a = x * y\n    a.detach().mul_(2)\n    return a + x\n",
+    "what is overwritten is needed by the write": "def f(x, y):\n    a = x * y\n    a.pow_(3)\n    a.clamp_(-0.5, 0.5)\n    return a * y\n",
+    "by itself": "def f(x, y):\n    a = x * y\n    a.mul_(a)\n    return a\n",
+    "other shapes": "def f(x, y):\n    a = x * y\n    a.t_()\n    b = a * x\n    b.unsqueeze_(0)\n    b[0].mul_(y)\n    b.squeeze_(0)\n"
+                    "    return a * x + b\n",
+    "pieces": "def f(x, y):\n    a = x * y\n    b, c, d = a.unbind(0)\n    b.mul_(y[0])\n    d.zero_()\n    return a * x, b\n",
+    "sorted": "def f(x, y):\n    a, i = torch.sort(x * y, 0)\n    a.mul_(y)\n    return a * i\n",
+    "statistics": "def f(x, y):\n    m = torch.zeros(3, dtype=torch.float64)\n    v = torch.ones(3, dtype=torch.float64)\n"
+                  "    return torch.nn.functional.batch_norm(x * y, m, v, training=True, momentum=0.5), v * x\n",
+    "polygamma": "def f(x, y):\n    a = x * x + 1\n    a.polygamma_(1)\n    return a * y\n",
+    "in a loop": "def f(x, y):\n    a = x * y\n    for i in range(3):\n        a[i] = torch.sin(a[i] * y[i])\n        a.mul_(y)\n"
+                 "    return a\n",
+    "complex": "def f(x, y):\n    a = torch.complex(x, y)\n    a[0].mul_(y[1])\n    b = torch.real(a)\n    return torch.imag(a) * b\n",
+}
+
+
+def gradients_of(graph: Any, options: Options, values: list[Any], cotangents: list[Any]) -> list[Any]:
+    return [np.zeros_like(value) if found is None else found
+            for value, found in zip(values, Executor(graph, options).vjp(values, cotangents, [0, 1]), strict=True)]
+
+
+def cotangents_of(graph: Any, values: list[Any]) -> list[Any]:
+    outputs = irtool.run(graph, values)
+    rng = np.random.default_rng(1)
+    return [rng.standard_normal(np.shape(each)) for output in outputs for each in (output if isinstance(output, tuple) else [output])]
+
+
+def check(source: str, way: str) -> None:
+    """Gradients in one way are those of the graph without writes; or what was needed is gone, as torch says it too."""
+    graph = compile_source(source).graph()
+    x, y = np.random.default_rng(0).standard_normal((2, 3, 3))
+    cotangents = cotangents_of(graph, [x, y])
+    expected = gradients_of(graph, Options(), [x, y], cotangents)
+    try:
+        found = gradients_of(graph, WAYS[way], [x, y], cotangents)
+    except RunError as error:
+        assert way == "fallback" and MODIFIED in str(error), str(error)
+        return
+    for mine, its in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, way: str) -> None:
+    check(PROGRAMS[name], way)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs(seed: int) -> None:
+    try:
+        check(write_program(seed), "fallback")
+    except RunError as error:       # raised by the run itself
+        assert "single memory location" in str(error)
+
+
+@pytest.mark.parametrize("name", ["a part", "two parts that overlap", "a new tensor", "pieces"])
+def test_second_order(name: str) -> None:
+    """The gradient of a gradient: differences of the gradient."""
+    graph = compile_source(PROGRAMS[name]).graph()
+    x, y, way_x, way_y = np.random.default_rng(0).standard_normal((4, 3, 3))
+    cotangents = cotangents_of(graph, [x, y])
+    run = Executor(graph, Options(optimize=False))
+    found = run.record([x, y], [0, 1]).backward_recorded(cotangents).backward([way_x, way_y])
+
+    def along(x: Any, y: Any) -> Any:
+        first = run.vjp([x, y], cotangents, [0, 1])
+        return (first[0] * way_x).sum() + (first[1] * way_y).sum()
+
+    for place, gradient in enumerate(found):
+        step = np.random.default_rng(place).standard_normal((3, 3)) * 1e-6
+        up, down = (along(x + sign * step, y) if place == 0 else along(x, y + sign * step) for sign in (1, -1))
+        np.testing.assert_allclose((gradient * step).sum() if gradient is not None else 0, (up - down) / 2, rtol=1e-5, atol=1e-12)
