@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irtool
+from irtool.execute.buffers import Recycler, Shared
 from irtool.execute.codegen import Plan, compile_plan
 from irtool.execute.codegen_layout import allocated, fresh_meta, meta_of
 from irtool.execute.codegen_lower import WORTH_FUSING
-from irtool.execute.memory import Buffer, MemoryReport, Recycler, place_all, place_by_size
+from irtool.execute.memory import MemoryReport
+from irtool.execute.places import ORDERS, Buffer, by_size, in_one, largest_sum, one_by_one, place
 from tests.plan_samples import difference
 from tests.test_codegen import chain, graph_of
 
@@ -62,20 +64,53 @@ def test_views_keep_their_memory_alive() -> None:
         assert np.array_equal(plan([x])[0], irtool.run(plan.graph, [x], interpret=True)[0])
 
 
-lives = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10), st.integers(1, 5)), max_size=30)
+lives = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10), st.integers(1, 5), st.booleans()), max_size=30)
+
+
+def buffers_of(sample: list[tuple[int, int, int, bool]]) -> list[Buffer]:
+    return [Buffer(i, fresh_meta("float32", (size * 16,)), start, start + length, leaves, leaves)
+            for i, (start, length, size, leaves) in enumerate(sample)]
+
+
+def meet(a: Buffer, b: Buffer) -> bool:
+    """Is there a time at which both are needed?"""
+    return (a.start <= b.end or b.leaves) and (b.start <= a.end or a.leaves)
 
 
 @given(lives)
-def test_places_do_not_meet_while_both_live(sample: list[tuple[int, int, int]]) -> None:
-    for place in (place_all, place_by_size):
-        buffers = [Buffer(i, fresh_meta("float32", (size * 16,)), start, start + length, False)
-                   for i, (start, length, size) in enumerate(sample)]
-        total = place(buffers)
-        for a in buffers:
-            assert a.offset % 64 == 0 and a.offset + a.size <= total
-            for b in buffers:
-                if a is not b and a.start <= b.end and b.start <= a.end:
-                    assert a.offset + a.size <= b.offset or b.offset + b.size <= a.offset
+def test_places_do_not_meet_while_both_live(sample: list[tuple[int, int, int, bool]]) -> None:
+    for pieces in (by_size(buffers_of(sample)), *[one_by_one(buffers_of(sample), order) for order in ORDERS]):
+        assert len(sample) == sum(len(piece.buffers) for piece in pieces)
+        for piece in pieces:
+            inside = piece.all
+            assert sum(buffer.leaves for buffer in inside) <= 1
+            apart(inside, piece.size)
+    buffers = [buffer for buffer in buffers_of(sample) if not buffer.leaves]
+    offsets, total = in_one(buffers)
+    for buffer in buffers:
+        buffer.offset = offsets[buffer]
+    apart(buffers, total)
+
+
+def apart(inside: list[Buffer], size: int) -> None:
+    for a in inside:
+        assert a.offset % 64 == 0 and a.offset + a.size <= size
+        for b in inside:
+            if a is not b and meet(a, b):
+                assert a.offset + a.size <= b.offset or b.offset + b.size <= a.offset
+
+
+@given(lives)
+def test_an_arena_and_the_memory_of_results_hold_all(sample: list[tuple[int, int, int, bool]]) -> None:
+    buffers = buffers_of(sample)
+    live = largest_sum([buffer.life for buffer in buffers])
+    found = place(buffers, live)
+    apart([buffer for buffer in buffers if not buffer.leaves and buffer.piece is None], found.arena)
+    for piece in found.pieces:
+        apart(piece.all, piece.size)
+        assert all(buffer.piece is piece for buffer in piece.all) or len(piece.all) == 1
+        assert piece.size <= 2 * piece.all[0].size and piece.all[0].leaves
+    assert found.total >= live
 
 
 def test_memory_of_results_is_given_out_again_when_nobody_holds_it() -> None:
@@ -90,6 +125,24 @@ def test_memory_of_results_is_given_out_again_when_nobody_holds_it() -> None:
     assert third.ctypes.data != address, "a view of it is held"
     del view
     assert recycler.take().ctypes.data == address
+
+
+def test_memory_in_common_is_given_out_again_when_neither_run_nor_result_holds_it() -> None:
+    result, first, second = buffers_of([(0, 1, 4, True), (0, 1, 1, False), (0, 1, 1, False)])
+    second.offset = 64
+    shared = Shared(256, result, [first, second])
+    run = shared.take()
+    assert [each.nbytes for each in run] == [256, 64, 64] and np.shares_memory(run[0], run[2]) and not np.shares_memory(*run[1:])
+    address = run[0].ctypes.data
+    assert shared.take()[0].ctypes.data != address, "a run holds it"
+    part = run[0][3:]
+    del run
+    assert shared.take()[0].ctypes.data != address, "a view of the result is held"
+    del part
+    assert shared.take()[0].ctypes.data == address
+    held = [shared.take() for _ in range(5)]
+    assert held[-1][0].base is None, "too many are held: memory of its own"
+    assert len({each.ctypes.data for arrays in held for each in arrays[:1]}) == 5
 
 
 def test_a_plan_recycles_large_results() -> None:

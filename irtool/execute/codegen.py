@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.buffers import Workspace
 from irtool.execute.codegen_beside import run_beside, told
 from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
@@ -29,7 +30,7 @@ from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.crew import Failed
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
-from irtool.execute.memory import MemoryPlan, MemoryReport, Workspace
+from irtool.execute.memory import MemoryPlan, MemoryReport
 from irtool.execute.slots import SlotProgram
 from irtool.interpret import all_nodes, located, run
 from irtool.ir.collector import Paused
@@ -257,6 +258,11 @@ class Plan:
         variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.fusion)
         variant.compile()
         self.latest = variant
+
+    def forget(self) -> None:
+        """Let go of the functions made so far, and of their memory."""
+        self.latest = None
+        self.variants.clear()
 
     def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
         """Run on arrays and Python values; as `irtool.interpret.run`. accepted: they have been converted already."""

@@ -7,8 +7,8 @@
         maximum(b0, v1, out=b2)         # 4
         return [b2]
 
-The number behind `#` is the line of the IR. `b` are buffers, `c` constants, `v` all other values. Names and literals come from tables
-and numbers only: no text of the graph ever gets into the source.
+The number behind `#` is the line of the IR. `b` are buffers, `h` what holds several of them, `c` constants, `v` all other values. Names
+and literals come from tables and numbers only: no text of the graph ever gets into the source.
 
 With several threads (`codegen_beside`), tasks `t` are started and waited for:
 
@@ -31,12 +31,14 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.buffers import Recycler
 from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_numbers import SYMBOLS
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.codegen_visits import itself
 from irtool.execute.crew import Crew
-from irtool.execute.memory import RECYCLED, WRITES_OUT, Buffer, MemoryPlan, Recycler
+from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan
+from irtool.execute.places import Buffer, Piece
 from irtool.ir.graph import Node
 
 SMALL = 1 << 12
@@ -91,6 +93,8 @@ class Source:
         inside = [f"b{buffer.number}" for buffer in memory.inside]
         if inside:
             self.write(1, f"{', '.join(inside)}{',' if len(inside) == 1 else ''} = work", None)
+        for piece in memory.pieces:
+            self.piece(piece)
         self.own_constants()
         begin = len(self.lines)
         self.block(program.body, self.depth, program.inputs, program.body.results)
@@ -223,7 +227,7 @@ class Source:
     def holds(self, variable: Variable) -> bool:
         """May letting go of it free memory? Not what the caller holds, nor the arena."""
         places = [self.memory.place.get(root) for root in variable.roots]
-        return any(place is None or place.leaves for place in places) and not variable.roots <= self.given
+        return any(place is None or place.leaves and place.piece is None for place in places) and not variable.roots <= self.given
 
     def call(self, call: Call, depth: int) -> None:
         """One call of NumPy."""
@@ -277,7 +281,7 @@ class Source:
         """Is it a view of a place in the arena, and so the same in every round of a loop?"""
         x = call.args[0]
         buffer = self.memory.place.get(x)
-        if x not in self.lasting and (buffer is None or buffer.leaves):
+        if x not in self.lasting and (buffer is None or buffer.leaves and buffer.piece is None):
             return False
         read: set[Variable] = set()
         reads_of((*call.args, *call.named.values()), read)
@@ -290,6 +294,13 @@ class Source:
         """The argument that says where the result goes."""
         by_place = call.function is np.dot or isinstance(call.function, np.ufunc) and call.function not in KEYWORD_OUT
         return place if by_place else f"out={place}"
+
+    def piece(self, piece: Piece) -> None:
+        """Memory of a result, and what else lies in it. The tuple is held to the end of the run."""
+        number = piece.all[0].number
+        self.names[f"take{number}"] = piece.shared().take
+        self.begun.add(number)
+        self.write(1, f"{', '.join([f'b{buffer.number}' for buffer in piece.all])} = h{number} = take{number}()", None)
 
     def taker(self, buffer: Buffer) -> str:
         """The function that gives memory for a buffer that leaves."""

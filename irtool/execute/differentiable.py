@@ -39,6 +39,11 @@ class Differentiable:
         places = dict(zip(pair.input_vjps, function.places, strict=True))
         return [on_tape(value, function, places.get(index), versions) for index, value in enumerate(real)]
 
+    def forget(self) -> None:
+        """Let go of the functions made so far, and of their memory; what is needed again is made again."""
+        self.run.forget()
+        self.backward.forget()
+
 
 class Saved:
     """A value kept for df: a tensor with where it came from and how often its memory had been written into; or a list; or anything.

@@ -258,6 +258,13 @@ class Executor:
                 self.fallback = fallback_plan(self)
             return self.fallback
 
+    def forget(self) -> None:
+        """Let go of the functions made so far, and of their memory; plans stay, and make them again when they are needed."""
+        with self._lock:
+            self.quick.clear()
+            for plan in self.plans.values():
+                plan.forget()
+
     def nested(self, graph: Graph) -> Executor:
         """An executor for a graph of gradients that this one made; it counts together with this one."""
         return Executor(graph, self.options, self.counters)

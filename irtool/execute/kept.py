@@ -20,10 +20,11 @@ from weakref import ref
 import numpy as np
 
 from irtool.execute import disk_cache
+from irtool.execute.buffers import Recycler, Shared, Workspace
 from irtool.execute.codegen_layout import Meta, contiguous_strides
 from irtool.execute.crew import Crew
 from irtool.execute.fusion import Bound, Fused
-from irtool.execute.memory import Buffer, Recycler, Workspace
+from irtool.execute.places import Buffer
 
 if TYPE_CHECKING:
     from irtool.execute.codegen import Variant
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 100
 """Nodes from which making a plan takes longer than reading one."""
 MAX_BYTES = 4 * 2**20
-FORM = 1
+FORM = 2
 
 
 class NotData(Exception):
@@ -196,6 +197,9 @@ def written(value: Any) -> tuple[Any, ...]:
         return "dtype", value.str
     if isinstance(getattr(value, "__self__", None), Recycler):
         return "take", *facts_of_meta(value.__self__.meta)
+    if isinstance(getattr(value, "__self__", None), Shared):
+        shared = value.__self__
+        return "shared", shared.size, *[(each.offset, *facts_of_meta(each.meta)) for each in (shared.result, *shared.guests)]
     if type(value) in (int, float, bool, str, type(None)):
         return "value", value
     if value is Crew:
@@ -220,11 +224,7 @@ def read(key: str) -> Kept | None:
         space["__builtins__"] = {"range": range, "int": int, "slice": slice}
         function = FunctionType(code, space, "plan")
         function.__kwdefaults__ = {name: again(each) for name, each in defaults}
-        buffers = []
-        for number, offset, *facts in inside:
-            buffer = Buffer(number, meta_again(*facts), 0, 0, False)
-            buffer.offset = offset
-            buffers.append(buffer)
+        buffers = [buffer_again(*each) for each in inside]
     except (ValueError, TypeError, EOFError, KeyError, AttributeError):       # written by another form of this module
         return None
     layout: Any = Layout(arena, buffers)
@@ -234,6 +234,13 @@ def read(key: str) -> Kept | None:
 def meta_again(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Meta:
     """A Meta from plain data."""
     return Meta(np.dtype(dtype), shape, strides)
+
+
+def buffer_again(number: int, offset: int, *facts: Any) -> Buffer:
+    """A buffer in its place."""
+    buffer = Buffer(number, meta_again(*facts), 0, 0, False)
+    buffer.offset = offset
+    return buffer
 
 
 def again(data: tuple[Any, ...]) -> Any:
@@ -247,6 +254,9 @@ def again(data: tuple[Any, ...]) -> Any:
         return np.dtype(rest[0])
     if kind == "take":
         return Recycler(meta_again(*rest)).take
+    if kind == "shared":
+        size, result, *guests = rest
+        return Shared(size, buffer_again(0, *result), [buffer_again(0, *each) for each in guests]).take
     if kind == "crew":
         return Crew
     if kind == "group":

@@ -1,46 +1,21 @@
-"""Which result of a plan lies where: lifetimes, results written over operands that die, one arena for what does not leave the plan.
+"""Which result of a plan lies where: lifetimes, and results written over operands that die.
 
-A buffer is the place of a chain of results: each is written over the one before, which nobody reads again. A buffer that leaves the
-plan (in an output, in a list that grows, around a loop) is made for each run, and made again of the same memory once nobody holds it
-(`Recycler`). All others have places in one arena, which a run borrows: two whose lives do not meet may have the same place.
+A buffer is the place of a chain of results: each is written over the one before, which nobody reads again. Where buffers lie is
+worked out in `irtool.execute.places`: in an arena, which a run borrows, or, if someone may hold them after the run (outputs, items of
+a list that grows, what goes around a loop), in memory of their own, where others may lie as well.
 """
 from __future__ import annotations
 
-import sys
-from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
+from irtool.execute.codegen_layout import Meta, contiguous_strides
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, roots_of
+from irtool.execute.places import Buffer, Piece, largest_sum, place
 
-ALIGNMENT = 64
-"""Bytes: a cache line, and the widest vector."""
-MAX_PLACED = 2000
-"""Buffers that are placed one against all others; beyond that, those of equal size share places."""
+RECYCLED = 1 << 14
+"""Bytes from which a result is worth looking for memory to make it of."""
 WRITES_OUT = frozenset(("ufunc", "out"))
-
-
-class Buffer:
-    """A piece of memory for one result, or for several one after the other."""
-
-    __slots__ = ("number", "meta", "start", "end", "leaves", "offset", "results")
-
-    def __init__(self, number: int, meta: Meta, start: int, end: int, leaves: bool) -> None:
-        self.number = number
-        self.meta = meta
-        self.start = start
-        self.end = end
-        self.leaves = leaves        # someone may hold it after the run, or after the round of a loop
-        self.offset = 0             # in the arena
-        self.results = 1
-
-    @property
-    def size(self) -> int:
-        """Bytes taken in the arena."""
-        return -(-self.meta.nbytes // ALIGNMENT) * ALIGNMENT
 
 
 class MemoryReport:
@@ -178,11 +153,13 @@ class MemoryPlan:
         self.unplanned: list[tuple[int, int, int]] = []     # start, end, bytes
         self.results = 0
         self.in_place = 0
+        self.always = set(map(id, program.body.instructions))       # what runs once in each run
         for instruction in every(program.body):
             self.assign(instruction)
-        self.inside = [buffer for buffer in self.buffers if not buffer.leaves]
-        self.arena = place_all(self.inside)
-        self.report = self.measure()
+        self.inside: list[Buffer] = []          # the buffers of the arena
+        self.pieces: list[Piece] = []           # memory of results that leave, in which others lie
+        self.arena = 0
+        self.report = self.arrange()
 
     def assign(self, instruction: Instruction) -> None:
         """Find the place of what an instruction gives."""
@@ -212,7 +189,7 @@ class MemoryPlan:
             self.in_place += 1
             self.over[out] = operand
             return
-        buffer = Buffer(len(self.buffers), out.meta, at, end, leaves)
+        buffer = Buffer(len(self.buffers), out.meta, at, end, leaves, id(instruction) in self.always)
         self.buffers.append(buffer)
         self.place[out] = buffer
 
@@ -246,13 +223,22 @@ class MemoryPlan:
                 return variable
         return None
 
-    def measure(self) -> MemoryReport:
-        """Add up."""
-        outside = [(b.start, b.end, b.meta.nbytes) for b in self.buffers if b.leaves] + self.unplanned
-        planned = [(b.start, b.end, b.meta.nbytes) for b in self.inside]
-        rest = largest_sum(outside)
-        return MemoryReport(self.arena, largest_sum(outside + planned), self.arena + rest, largest_sum(self.unplanned), self.results,
+    def arrange(self) -> MemoryReport:
+        """Give the buffers their places, and add up."""
+        outside = [*self.unplanned, *[b.life for b in self.buffers if b.leaves and not is_placed(b)]]
+        placed = [buffer for buffer in self.buffers if is_placed(buffer)]
+        live = largest_sum([*outside, *[buffer.life for buffer in placed]])
+        found = place(placed, live)
+        self.arena = found.arena
+        self.pieces = [piece for piece in found.pieces if len(piece.buffers) > 1]
+        self.inside = [buffer for buffer in placed if not buffer.leaves and buffer.piece is None]
+        return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(self.unplanned), self.results,
                             len(self.buffers), self.in_place)
+
+
+def is_placed(buffer: Buffer) -> bool:
+    """Is its place known before the run? Not that of small results that leave, nor of those made in a loop: one for each round."""
+    return not buffer.leaves or buffer.is_once and buffer.meta.nbytes >= RECYCLED
 
 
 def every(lowered: Lowered) -> Iterable[Instruction]:
@@ -266,138 +252,4 @@ def every(lowered: Lowered) -> Iterable[Instruction]:
             yield from every(instruction.body)
 
 
-def largest_sum(lives: Sequence[tuple[int, int, int]]) -> int:
-    """The largest number of bytes alive at one position; an operand and the result of one instruction are alive together."""
-    events: dict[int, int] = {}
-    for start, end, size in lives:
-        events[start] = events.get(start, 0) + size
-        events[end + 1] = events.get(end + 1, 0) - size
-    now = most = 0
-    for position in sorted(events):
-        now += events[position]
-        most = max(most, now)
-    return most
-
-
-def place_all(buffers: list[Buffer]) -> int:
-    """Give each buffer an offset such that none meets another while both live; gives the size of the arena.
-
-    Largest first, each at the lowest place that is free while it lives.
-    """
-    if len(buffers) > MAX_PLACED:
-        return place_by_size(buffers)
-    placed: list[tuple[int, int, int, int]] = []        # from and to, first and last position, of each; in order
-    total = 0
-    for buffer in sorted(buffers, key=lambda each: (-each.size, each.start)):
-        size, start, end, offset = buffer.size, buffer.start, buffer.end, 0
-        for low, high, first, last in placed:
-            if first > end or last < start or high <= offset:
-                continue
-            if low >= offset + size:
-                break
-            offset = high
-        buffer.offset = offset
-        total = max(total, offset + size)
-        insort(placed, (offset, offset + size, start, end))
-    return total
-
-
-def place_by_size(buffers: list[Buffer]) -> int:
-    """Buffers of one size share places, first free first taken."""
-    free: dict[int, list[tuple[int, int]]] = {}
-    total = 0
-    for buffer in sorted(buffers, key=lambda each: each.start):
-        places = free.setdefault(buffer.size, [])
-        found = next((at for at, (end, _) in enumerate(places) if end < buffer.start), None)
-        if found is None:
-            buffer.offset = total
-            total += buffer.size
-            places.append((buffer.end, buffer.offset))
-        else:
-            buffer.offset = places[found][1]
-            places[found] = (buffer.end, buffer.offset)
-    return total
-
-
-# -- real memory
-class Workspace:
-    """The arenas of a plan: `borrow` gives the buffers for one run, `give_back` takes them. As many as there are runs at one time."""
-
-    __slots__ = ("plan", "free")
-
-    def __init__(self, plan: MemoryPlan) -> None:
-        self.plan = plan
-        self.free: list[list[Any]] = []
-
-    def borrow(self) -> list[Any]:
-        """Arrays, one per buffer of the arena, in the order of `plan.inside`."""
-        try:
-            return self.free.pop()      # atomic: no two runs get the same
-        except IndexError:
-            return self.make()
-
-    def give_back(self, buffers: list[Any]) -> None:
-        """The run is over."""
-        self.free.append(buffers)
-
-    def make(self) -> list[Any]:
-        """A new arena, cut up."""
-        room = np.empty(self.plan.arena + ALIGNMENT, np.uint8)
-        shift = -room.ctypes.data % ALIGNMENT
-        return [self.cut(room, shift + buffer.offset, buffer.meta) for buffer in self.plan.inside]
-
-    @staticmethod
-    def cut(room: Any, offset: int, meta: Meta) -> Any:
-        """The array at an offset."""
-        return np.ndarray(meta.shape, meta.dtype, room, offset, meta.strides)
-
-
-COUNT_OF_FREE = 4
-"""References to an array that nobody but the recycler's list holds, seen inside `take`: the list, the loop's variable, the argument,
-and what zero-cost iteration may hold; measured when the module is loaded."""
-RECYCLED = 1 << 14
-"""Bytes from which a result is worth looking for memory to make it of."""
-
-
-class Recycler:
-    """Memory for one result that leaves the plan: an array nobody holds any more is given out again.
-
-    An array is free when nothing but this list refers to it; views of an array refer to it. Without a global interpreter lock the
-    count says nothing, and nothing is used twice.
-    """
-
-    __slots__ = ("meta", "arrays")
-    LIMIT = 3
-
-    def __init__(self, meta: Meta) -> None:
-        self.meta = meta
-        self.arrays: list[Any] = []
-
-    def take(self) -> Any:
-        """An array of the recycler's facts whose elements are anything."""
-        for array in self.arrays:
-            if sys.getrefcount(array) <= COUNT_OF_FREE:
-                return array
-        array = allocated(self.meta)
-        if len(self.arrays) < self.LIMIT and recycles():
-            self.arrays.append(array)
-        return array
-
-
-def recycles() -> bool:
-    """Do reference counts tell who holds an array?"""
-    is_enabled = getattr(sys, "_is_gil_enabled", None)
-    return is_enabled is None or bool(is_enabled())
-
-
-def _count_of_free() -> int:
-    probe = [np.empty(0)]
-    for array in probe:
-        return sys.getrefcount(array)
-    return 0
-
-
-COUNT_OF_FREE = _count_of_free()
-
-
-__all__ = ["Buffer", "MemoryPlan", "MemoryReport", "Recycler", "Workspace", "allocated", "every"]
+__all__ = ["RECYCLED", "Lives", "MemoryPlan", "MemoryReport", "every"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irtool.execute.argument_spec import ArgumentSpec
-from irtool.execute.codegen import compile_plan
+from irtool.execute.codegen import Plan, compile_plan
 from irtool.execute.device_plan import DevicePlan
 from irtool.execute.differentiable import Differentiable, Versions, on_tape
 from irtool.execute.dtypes import may_mix, observed_dtypes
@@ -96,6 +96,11 @@ class ExecutionPlan:
                 if self._code is None:
                     self._code = Code(self.graph, self.options)
         return self._code
+
+    def forget(self) -> None:
+        """Let go of the functions made so far, and of their memory."""
+        if self._code is not None:
+            self._code.forget()
 
     def record(self, values: list[Any]) -> list[Any]:
         """The outputs for values that may be Variables, on the tape."""
@@ -186,6 +191,11 @@ class Code:
             return interpret(self.graph, values, seed=None, backend=self.backend)
         found: list[Any] = self.plan(values, seed=None, accepted=True)
         return found
+
+    def forget(self) -> None:
+        """Let go of the functions made so far, and of their memory."""
+        if isinstance(self.plan, Plan):
+            self.plan.forget()
 
 
 # -- plans

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.buffers import Recycler
 from irtool.execute.codegen_layout import Meta, meta_of
 from irtool.execute.codegen_program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.codegen_source import Changed, last_reads, seen
 from irtool.execute.crew import Crew, Failed
-from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan, Recycler
+from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan
 from irtool.interpret import located
 from irtool.ir.graph import Node
 
@@ -41,6 +42,8 @@ class SlotProgram:
         self.inputs = [self.slot(variable) for variable in program.inputs]
         self.places = {buffer.number: self.fresh() for buffer in memory.buffers}
         self.inside = [self.places[buffer.number] for buffer in memory.inside]
+        self.pieces = [(piece.shared().take, [self.places[buffer.number] for buffer in piece.all]) for piece in memory.pieces]
+        self.begun |= {piece.all[0].number for piece in memory.pieces}
         for variable in memory.lives.kept:
             if variable.constant is not None:
                 self.copies.append((self.slot(variable), variable.constant))
@@ -54,6 +57,10 @@ class SlotProgram:
             slots[slot] = value
         for slot, value in zip(self.inside, work, strict=True):
             slots[slot] = value
+        held = [take() for take, _ in self.pieces]
+        for arrays, (_, places) in zip(held, self.pieces, strict=True):
+            for slot, value in zip(places, arrays, strict=True):
+                slots[slot] = value
         for slot, value in self.copies:
             slots[slot] = np.array(value)
         if self.tasks:

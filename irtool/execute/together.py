@@ -101,6 +101,7 @@ def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
     slots = {node.outputs[index]: slot for slot, index in enumerate(own)}
     with Paused():
         executor = Executor(joined(pair), owner.options)
+    made.forget()       # what ran the two apart is not needed any more
     return Together(executor, [places[value] for value in node.inputs],
                     [slots.get(value) if isinstance(value, Value) else None for value in outputs],
                     {places[node.inputs[index]]: place for place, index in enumerate(pair.output_vjps)}, len(own))
