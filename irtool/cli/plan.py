@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from irtool.cli.console import Console
+    from irtool.execute.codegen import Plan
     from irtool.execute.differentiable import GraphBackward
     from irtool.execute.executor import Executor
     from irtool.execute.plans import ExecutionPlan
@@ -41,7 +42,8 @@ def run(arguments: Arguments, console: Console) -> int:
         show_backward(executor, plan, values, wrt, arguments, console)
     elif not (arguments.source or arguments.memory or arguments.state):
         console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.graph}")
-    if arguments.source or arguments.memory:
+    is_compiled = not arguments.no_optimize and arguments.backend == "numpy"
+    if arguments.source or arguments.memory or arguments.threads > 1 and is_compiled and not arguments.backward_plan:
         show_code(plan, values, arguments, console)
     if arguments.state:
         import json
@@ -102,6 +104,8 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
     """df of each node with a gradient, and what becomes of it for the gradients that are there."""
     import numpy as np
 
+    from irtool.execute.codegen import Plan
+
     recorded = executor.record(values, wrt, seed=arguments.seed)
     steps = backward_steps(recorded.results, plan)
     if not steps:
@@ -122,6 +126,9 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
                 gradients[slot] = None if metadata is None else np.zeros(metadata.shape, metadata.dtype)
         found = step.owner.backward.plan_for(*step.arguments(gradients, False))
         console.out(f"# graph {name}:\n{pair.df}# spec: {found.spec or 'any'}\n# graph {name}_plan:\n{found.graph}")
+        if arguments.threads > 1 and isinstance(found.code.plan, Plan):
+            found.code.plan.compile(step.arguments(gradients, False))
+            show_threads(f"{name}_plan ", found.code.plan, console)
 
 
 def backward_steps(results: list[Any], plan: ExecutionPlan) -> list[GraphBackward]:
@@ -157,8 +164,17 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
             console.out(f"# {label}source\n{compiled.source or '# not compiled: the interpreter runs it' + chr(10)}")
             for _, group in compiled.groups:
                 console.out(f"# group of {len(list(group.graph.block))} nodes: {'; '.join(group.chosen.values())}\n")
+            for node, way in compiled.loops:
+                console.out(f"# loop{f' of line {node.line}' if node.line else ''}: {way}\n")
         if arguments.memory:
             console.out(f"# {label}memory\n{compiled.memory}\n")
+        if arguments.threads > 1:
+            show_threads(label, compiled, console)
+
+
+def show_threads(label: str, compiled: Plan, console: Console) -> None:
+    """What runs beside what, and why."""
+    console.out(f"# {label}threads\n" + "".join([f"{line}\n" for line in compiled.beside]))
 
 
 COMMAND = Command(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, dummy, meta_of
+from irtool.execute.codegen_layout import Meta, dummy, fresh_meta, meta_of
 from irtool.execute.codegen_numbers import bounds_of, computed, selected
 from irtool.execute.codegen_program import (
     Branch,
@@ -34,6 +34,8 @@ from irtool.execute.codegen_program import (
 from irtool.execute.codegen_trace import NAMESPACE, Step, Traced, Untraceable, is_traced, trace, trace_write
 from irtool.execute.codegen_visits import visitor
 from irtool.execute.fusion import Bound, BoundToMany, Fused
+from irtool.execute.native_loops import native_loop, workspace
+from irtool.execute.native_rounds import NotNative
 from irtool.ir.alias import Aliases
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, is_random, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -140,6 +142,7 @@ class Lowering:
         self.aliases = Aliases(graph) if outside else None
         self.depth = 0
         self.writes = any(node_may_write(node) for node in graph.walk())
+        self.opened = 0     # loops around, whose groups are opened to see all of a round
 
     def run(self, inputs: Sequence[Any]) -> Program:
         """Lower the graph's block."""
@@ -382,16 +385,45 @@ class Lowering:
         into.instructions.append(Branch(condition, blocks, outs, node, tests_none))
 
     def loop(self, node: Node, into: Lowered) -> None:
-        """prim::Loop. What is carried has known facts where each round gives what it was given."""
+        """prim::Loop: one function in C, where it can be and pays; else a loop in Python, in which groups of operators are fused."""
         self.inside()
+        self.opened += 1
+        found = self.repeated(node)
+        self.opened -= 1
+        try:
+            made = native_loop(found, self.program.inputs, self.fusion[0])
+        except NotNative as reason:
+            if not self.opened and any(each.kind == FUSION_GROUP for each in node.blocks[0].walk()):
+                found = self.repeated(node)
+            self.depth -= 1
+            into.instructions.append(found)
+            self.program.loops.append((node, f"loop in Python: {reason}"))
+            self.env.update(zip(node.outputs, found.carried, strict=True))
+            return
+        self.depth -= 1
+        self.program.loops.append((node, f"native loop: {made.reason}"))
+        outs = [self.variable(variable.meta) for variable in found.carried]
+        work: list[Item] = []
+        if made.work:
+            room = self.variable(fresh_meta(np.uint8, (made.work,)))
+            into.instructions.append(Call(workspace, (made.work,), {}, room, "out", node))
+            work.append(room)
+        visit = Visit(made.loop, [found.limit, *found.start, *made.arrays, *work], outs, node, False, made.writes)
+        visit.facts = [variable.meta for variable in outs]
+        into.instructions.append(visit)
+        self.env.update(zip(node.outputs, outs, strict=True))
+
+    def repeated(self, node: Node) -> Repeat:
+        """A loop as it stands. What is carried has known facts where each round gives what it was given."""
         block = node.blocks[0]
         limit, condition, *start = [self.env[value] for value in node.inputs]
         if len(block.inputs) != len(start) + 1 or len(block.outputs) != len(start) + 1 or len(node.outputs) != len(start):
             raise NotLowered("a loop of another form")
         metas = [meta_of_item(item) for item in start]
-        begin = self.program.variables
+        begin, told = self.program.variables, (len(self.program.groups), len(self.program.loops))
         while True:
             self.program.variables = begin
+            del self.program.groups[told[0]:], self.program.loops[told[1]:]
             counter = self.variable()
             if isinstance(limit, Known) and type(limit.value) is int and 0 < limit.value:
                 counter.bounds = (0, limit.value - 1) if bounds_of(limit.value) is not None else None
@@ -411,9 +443,7 @@ class Lowering:
             metas = settled
         for variable, result in zip(carried, body.results[1:], strict=True):
             variable.roots = variable.roots | roots_of(result)
-        self.depth -= 1
-        into.instructions.append(Repeat(limit, condition, start, counter, carried, body, node))
-        self.env.update(zip(node.outputs, carried, strict=True))
+        return Repeat(limit, condition, start, counter, carried, body, node)
 
     def subgraph(self, node: Node, into: Lowered) -> None:
         """A node that owns a graph: the graph's nodes in its place."""
@@ -427,7 +457,7 @@ class Lowering:
         self.block(graph.block, inner)
         results = [self.env[value] for value in graph.outputs[:len(node.outputs)]]
         self.depth -= 1
-        if node.kind == FUSION_GROUP and is_fusible(inner, results, operands):
+        if node.kind == FUSION_GROUP and not self.opened and is_fusible(inner, results, operands):
             group = Fused(graph, *self.fusion)
             if is_large(results) or self.fusion[0] and group.is_native_for([kind_of_operand(item) for item in operands]):
                 self.fused(node, group, operands, results, into)
@@ -480,6 +510,8 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
     def call(given: list[Any]) -> Any:
         if handler is not None:
             return handler(node, given)
+        if node.kind == "aten::copy_":
+            return (trace_write(given[0], given[1]),)
         plan = plan_for(node)
         found, args = (plan.overload, plan.arguments(given)) if plan is not None else from_values(node, given)
         if found.mode == "inplace":

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -98,20 +99,18 @@ def source(program: Program, kinds: str, depth: int, vector: bool = True) -> str
     """C for a program over `depth` nested loops. kinds: per array (operands, then outputs) how it lies in the innermost loop: `v` element
     after element, `s` one element for all, `g` with gaps. Raises Untranslatable."""
     arrays = [*program.dtypes, *[program.dtype(register) for register in program.outputs]]
-    types = [_c_type(dtype) for dtype in arrays]
+    types = [c_type(dtype) for dtype in arrays]
     count = len(program.dtypes)
     functions: dict[str, str] = {}
     names = [f"x{i}" for i in range(count)]
     body: list[str] = []
     for i, step in enumerate(program.steps):
-        operands = [names[each] if type(each) is int else _literal(each) for each in step.operands]
-        dtype = _kind_of(step, program)
-        body.append(f"const {_c_type(step.dtype)} t{i} = {_expression(step, dtype, operands, functions)};")
+        body.append(f"const {c_type(step.dtype)} t{i} = {expression(program, step, names, functions)};")
         names.append(f"t{i}")
     read = [f"const {types[k]} x{k} = {_element(k, kinds[k], types[k], 'const ')};" for k in range(count) if kinds[k] != "s"]
     write = [f"{_element(k, kinds[k], types[k], '')} = {names[register]};" for k, register in enumerate(program.outputs, count)]
     inner = depth - 1
-    lines = [f"{declaration}" for declaration in _declarations(functions, vector)]
+    lines = [f"{declaration}" for declaration in declarations(functions, vector)]
     lines += ["void kernel(const long long *n, char *const *base, const long long *stride)", "{"]
     lines += [f"    char *a{k}_0 = base[{k}];" for k in range(len(arrays))]
     for level in range(inner):
@@ -119,12 +118,12 @@ def source(program: Program, kinds: str, depth: int, vector: bool = True) -> str
         lines.append(f"{pad}for (long long i{level} = 0; i{level} < n[{level}]; i{level}++) {{")
         lines += [f"{pad}    char *a{k}_{level + 1} = a{k}_{level} + i{level} * stride[{k * depth + level}];" for k in range(len(arrays))]
     pad = "    " * (inner + 1)
-    for k, c_type in enumerate(types):
+    for k, name in enumerate(types):
         constant = "const " if k < count else ""
         if kinds[k] == "s":
-            lines.append(f"{pad}const {c_type} x{k} = *(const {c_type} *)a{k}_{inner};")
+            lines.append(f"{pad}const {name} x{k} = *(const {name} *)a{k}_{inner};")
         elif kinds[k] == "v":
-            lines.append(f"{pad}{constant}{c_type} *p{k} = ({constant}{c_type} *)a{k}_{inner};")
+            lines.append(f"{pad}{constant}{name} *p{k} = ({constant}{name} *)a{k}_{inner};")
         else:
             lines.append(f"{pad}char *p{k} = a{k}_{inner}; const long long s{k} = stride[{k * depth + inner}];")
     lines.append(f"{pad}const long long m = n[{inner}];")
@@ -132,13 +131,18 @@ def source(program: Program, kinds: str, depth: int, vector: bool = True) -> str
     lines.append(f"{pad}for (long long i = 0; i < m; i++) {{")
     lines += [f"{pad}    {line}" for line in (*read, *body, *write)]
     lines += [pad + "}"] + ["    " * (level + 1) + "}" for level in reversed(range(inner))] + ["}", ""]
-    given, data = [", ".join([form.format(k) for k in range(len(arrays))]) for form in ("char **x{}", f"x{{}}[{DATA}]")]
-    lines += [f"void direct(const long long *n, const long long *stride, {given})", "{", f"    char *base[] = {{{data}}};",
-              "    kernel(n, base, stride);", "}", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, direct(len(arrays))])
 
 
-def _c_type(dtype: Any) -> str:
+def direct(count: int) -> str:
+    """The function that takes array objects and finds their elements, in front of `kernel`."""
+    given, data = [", ".join([form.format(k) for k in range(count)]) for form in ("char **x{}", f"x{{}}[{DATA}]")]
+    return (f"void direct(const long long *n, const long long *stride, {given})\n{{\n    char *base[] = {{{data}}};\n"
+            "    kernel(n, base, stride);\n}\n")
+
+
+def c_type(dtype: Any) -> str:
+    """A dtype in C. Raises Untranslatable."""
     found = C_TYPES.get(dtype.name)
     if found is None:
         raise Untranslatable(f"dtype {dtype.name}")
@@ -174,23 +178,25 @@ def _literal(value: Any) -> str:
     return f"({wide.hex()}{tail})"
 
 
-def _expression(step: Step, dtype: Any, operands: list[str], functions: dict[str, str]) -> str:
-    """One step in C. What it calls of the C library is noted in `functions`, with its declaration."""
+def expression(program: Program, step: Step, names: Sequence[str], functions: dict[str, str]) -> str:
+    """One step in C. names: of registers. What it calls of the C library is noted in `functions`, with its declaration."""
+    dtype = _kind_of(step, program)
+    operands = [names[each] if type(each) is int else _literal(each) for each in step.operands]
     name, kind = step.name, dtype.kind
     if step.function == WHERE:
         return f"{operands[0]} ? {operands[1]} : {operands[2]}"
     if step.function == CAST:
-        _c_type(dtype)
+        c_type(dtype)
         if step.dtype.kind == "b":
             return f"{operands[0]} != 0"
-        return f"({_c_type(step.dtype)}){operands[0]}"
+        return f"({c_type(step.dtype)}){operands[0]}"
     if kind == "f":
-        tail, type = ("f", "float") if dtype == np.float32 else ("", "double")
+        tail, real = ("f", "float") if dtype == np.float32 else ("", "double")
         if name in BUILTIN:
             return f"__builtin_{BUILTIN[name]}{tail}({', '.join(operands)})"
         if name in LIBRARY:
             function = LIBRARY[name] + tail
-            functions[function] = f"{type} {function}({', '.join([type] * len(operands))});"
+            functions[function] = f"{real} {function}({', '.join([real] * len(operands))});"
             return f"{function}({', '.join(operands)})"
         form = ARITHMETIC.get(name) or OF_FLOATS.get(name) or COMPARISON.get(name)
     elif kind == "i":
@@ -202,7 +208,8 @@ def _expression(step: Step, dtype: Any, operands: list[str], functions: dict[str
     return form.format(*operands)
 
 
-def _declarations(functions: dict[str, str], vector: bool) -> list[str]:
+def declarations(functions: dict[str, str], vector: bool) -> list[str]:
+    """What is called of the C library, in its vector versions too."""
     simd = '__attribute__((simd("notinbranch"))) '
     return [f"{simd if vector and name.rstrip('f') not in SCALAR_ONLY else ''}{declaration}" for name, declaration in functions.items()]
 
@@ -220,9 +227,14 @@ def loop(program: Program, kinds: str, depth: int) -> Loop | None:
         text = source(program, kinds, depth)
     except Untranslatable:
         return None
+    return built(text, lambda: source(program, kinds, depth, vector=False))
+
+
+def built(text: str, plain: Callable[[], str]) -> Loop | None:
+    """The compiled source; `plain` gives it without vector functions, for a compiler that has none. None where neither compiles."""
     with _lock:
         if text not in _loops:
-            _loops[text] = _build(text) or _build(source(program, kinds, depth, vector=False))
+            _loops[text] = _build(text) or _build(plain())
         return _loops[text]
 
 
@@ -292,4 +304,4 @@ def _processor() -> str:
     return hashlib.sha256((platform.machine() + flags).encode()).hexdigest()
 
 
-__all__ = ["Untranslatable", "compiler", "loop", "source"]
+__all__ = ["Loop", "Untranslatable", "built", "c_type", "compiler", "declarations", "direct", "expression", "loop", "source"]

@@ -1,0 +1,338 @@
+"""Loops as one function in C: cells of many kinds give what the interpreter gives, and what is of another form stays in Python."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.execute import native, native_loops
+from irtool.execute.codegen import Plan
+from irtool.ir.graph import Graph
+
+needs_compiler = pytest.mark.skipif(native.compiler() is None, reason="there is no C compiler")
+
+HEAD = """  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %three : int = prim::Constant[value=3]()
+  %four : int = prim::Constant[value=4]()
+  %true : bool = prim::Constant[value=1]()
+  %n : int = aten::size(%x, %zero)
+"""
+LSTM = f"""graph(%x : Tensor, %h0 : Tensor, %c0 : Tensor, %wi : Tensor, %wh : Tensor, %b : Tensor):
+{HEAD}  %h : Tensor, %c : Tensor = prim::Loop(%n, %true, %h0, %c0)
+    block0(%t : int, %h1 : Tensor, %c1 : Tensor):
+      %1 : Tensor = aten::select(%x, %zero, %t)
+      %2 : Tensor = aten::mm(%1, %wi)
+      %3 : Tensor = aten::mm(%h1, %wh)
+      %4 : Tensor = aten::add(%2, %3, %one)
+      %5 : Tensor = aten::add(%4, %b, %one)
+      %i : Tensor, %f : Tensor, %u : Tensor, %o : Tensor = prim::ConstantChunk[chunks=4, dim=1](%5)
+      %6 : Tensor = aten::sigmoid(%f)
+      %7 : Tensor = aten::mul(%6, %c1)
+      %8 : Tensor = aten::sigmoid(%i)
+      %9 : Tensor = aten::tanh(%u)
+      %10 : Tensor = aten::mul(%8, %9)
+      %11 : Tensor = aten::add(%7, %10, %one)
+      %12 : Tensor = aten::sigmoid(%o)
+      %13 : Tensor = aten::tanh(%11)
+      %14 : Tensor = aten::mul(%12, %13)
+      -> (%true, %14, %11)
+  return (%h, %c)
+"""
+GRU = f"""graph(%x : Tensor, %h0 : Tensor, %wi : Tensor, %wh : Tensor, %b : Tensor):
+{HEAD}  %h : Tensor = prim::Loop(%n, %true, %h0)
+    block0(%t : int, %h1 : Tensor):
+      %1 : Tensor = aten::select(%x, %zero, %t)
+      %2 : Tensor = aten::linear(%1, %wi, %b)
+      %3 : Tensor = aten::t(%wh)
+      %4 : Tensor = aten::matmul(%h1, %3)
+      %5 : Tensor[] = aten::chunk(%2, %three, %one)
+      %r : Tensor, %z : Tensor, %n1 : Tensor = prim::ListUnpack(%5)
+      %6 : Tensor[] = aten::chunk(%4, %three, %one)
+      %hr : Tensor, %hz : Tensor, %hn : Tensor = prim::ListUnpack(%6)
+      %7 : Tensor = aten::add(%r, %hr, %one)
+      %8 : Tensor = aten::sigmoid(%7)
+      %9 : Tensor = aten::add(%z, %hz, %one)
+      %10 : Tensor = aten::sigmoid(%9)
+      %11 : Tensor = aten::mul(%8, %hn)
+      %12 : Tensor = aten::add(%n1, %11, %one)
+      %13 : Tensor = aten::tanh(%12)
+      %14 : Tensor = aten::rsub(%10, %one, %one)
+      %15 : Tensor = aten::mul(%14, %13)
+      %16 : Tensor = aten::mul(%10, %h1)
+      %17 : Tensor = aten::add(%15, %16, %one)
+      -> (%true, %17)
+  return (%h)
+"""
+ELMAN = f"""graph(%x : Tensor, %h0 : Tensor, %wi : Tensor, %wh : Tensor, %b : Tensor):
+{HEAD}  %h : Tensor, %before : Tensor, %largest : Tensor = prim::Loop(%n, %true, %h0, %h0, %h0)
+    block0(%t : int, %h1 : Tensor, %h2 : Tensor, %most : Tensor):
+      %1 : Tensor = aten::select(%x, %zero, %t)
+      %2 : Tensor = aten::addmm(%b, %1, %wi, %one, %one)
+      %3 : Tensor = aten::mm(%h1, %wh)
+      %4 : Tensor = aten::add(%2, %3, %one)
+      %5 : Tensor = aten::relu(%4)
+      %6 : Tensor = aten::maximum(%most, %5)
+      -> (%true, %5, %h1, %6)
+  return (%h, %before, %largest)
+"""
+
+
+def arrays(dtype: Any, *shapes: tuple[int, ...]) -> list[Any]:
+    return [(np.random.default_rng([3, i]).standard_normal(shape) / (shape[0] if len(shape) == 2 else 1) ** .5).astype(dtype)
+            for i, shape in enumerate(shapes)]
+
+
+def graph_of(text: str) -> Graph:
+    return irtool.parse(text).graph()
+
+
+def ways(plan: Plan) -> list[str]:
+    return [way for _, way in plan.loops]
+
+
+def runs(text: str, values: Sequence[Any], expected: str = "native loop", tolerance: float | None = None) -> Plan:
+    """The loop runs as expected, by slots and by the function, and gives what the interpreter gives. tolerance: None for the very bits."""
+    graph = graph_of(text)
+    plan = Plan(graph, native=True)
+    copies = [np.array(each) for each in values]
+    wanted = irtool.interpret.run(graph, values)
+    for _ in range(3):
+        found = plan(values)
+        for x, y in zip(found, wanted, strict=True):
+            assert x.dtype == y.dtype and x.shape == y.shape
+            if tolerance is None:
+                assert np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes()
+            else:
+                np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
+    assert all(np.array_equal(a, b) for a, b in zip(values, copies, strict=True))
+    assert all(way.startswith(expected) for way in ways(plan)) and plan.loops, ways(plan)
+    return plan
+
+
+CELLS: dict[str, tuple[str, Callable[[int, int, int, int], list[tuple[int, ...]]]]] = {
+    "lstm": (LSTM, lambda n, b, i, h: [(n, b, i), (b, h), (b, h), (i, 4 * h), (h, 4 * h), (4 * h,)]),
+    "gru": (GRU, lambda n, b, i, h: [(n, b, i), (b, h), (3 * h, i), (3 * h, h), (3 * h,)]),
+    "elman": (ELMAN, lambda n, b, i, h: [(n, b, i), (b, h), (i, h), (h, h), (h,)]),
+}
+SIZES = [((1, 1, 1, 1), np.float64), ((5, 1, 3, 7), np.float32), ((7, 8, 16, 16), np.float32), ((4, 9, 11, 33), np.float64),
+         ((3, 17, 2, 50), np.float32)]
+"""Rounds, rows, width of the input and of what goes around."""
+CLOSE = {np.float32: 2e-5, np.float64: 1e-12}
+
+
+@needs_compiler
+@pytest.mark.parametrize(("sizes", "dtype"), SIZES, ids=str)
+@pytest.mark.parametrize("cell", CELLS)
+def test_cells_run_as_one_function(cell: str, sizes: tuple[int, int, int, int], dtype: Any) -> None:
+    text, shapes = CELLS[cell]
+    runs(text, arrays(dtype, *shapes(*sizes)), tolerance=CLOSE[dtype])
+
+
+@needs_compiler
+def test_inputs_may_lie_in_any_way() -> None:
+    text, shapes = CELLS["gru"]
+    given = arrays(np.float64, *shapes(4, 3, 5, 6))
+    given[0] = np.repeat(given[0], 2, axis=2)[:, :, ::2]
+    given[2] = np.asfortranarray(given[2])
+    given[3] = given[3][::-1]
+    given[4] = np.repeat(given[4], 3)[::3]
+    runs(text, given, tolerance=1e-12)
+    given[1] = np.asfortranarray(given[1])
+    runs(text, given, "loop in Python: what goes around it is not", tolerance=1e-12)
+
+
+@needs_compiler
+def test_the_number_of_rounds_may_be_told_when_it_runs() -> None:
+    text = loop("""%s : Tensor = aten::tanh(%h)
+        %p : Tensor = aten::mul(%s, %s)
+        -> (%true, %p)""").replace("graph(", "graph(%count : int, ").replace("%n, %true", "%count, %true")
+    x, h = arrays(np.float64, (2, 3), (5,))
+    plan = Plan(graph_of(text), native=True)
+    for count in (*range(8), -1, 3, 0):
+        for _ in range(2):
+            (found,) = plan([count, x, h])
+            np.testing.assert_allclose(found, irtool.run(plan.graph, [count, x, h])[0], rtol=1e-13)
+    assert ways(plan) == ["native loop: 0 products, 2 steps a round"]
+    assert "range" not in plan.source and "node" in plan.source
+
+
+@needs_compiler
+def test_no_round_at_all() -> None:
+    text, shapes = CELLS["lstm"]
+    given = arrays(np.float32, *shapes(1, 2, 3, 4))
+    given[0] = given[0][:0]
+    runs(text, given, "loop in Python")
+
+
+def loop(body: str, carried: str = "%h0", names: str = "%h", inputs: str = "%x : Tensor, %h0 : Tensor", head: str = "",
+         results: str = "") -> str:
+    """A graph of one loop over the rows of x."""
+    outs = ", ".join(f"{name}.out : Tensor" for name in names.split(", "))
+    inner = ", ".join(f"{name} : Tensor" for name in names.split(", "))
+    lines = "".join([f"      {line.strip()}\n" for line in body.strip().split("\n")])
+    returned = results or ", ".join(f"{name}.out" for name in names.split(", "))
+    return (f"graph({inputs}):\n{HEAD}{head}  {outs} = prim::Loop(%n, %true, {carried})\n    block0(%t : int, {inner}):\n{lines}"
+            f"  return ({returned})\n")
+
+
+ROW = "%r : Tensor = aten::select(%x, %zero, %t)"
+EXACT = {
+    "sum": loop(f"""{ROW}
+        %s : Tensor = aten::add(%h, %r, %one)
+        -> (%true, %s)"""),
+    "swapped": loop(f"""{ROW}
+        %s : Tensor = aten::mul(%a, %r)
+        -> (%true, %b, %s)""", "%h0, %h0", "%a, %b"),
+    "around and unchanged": loop(f"""{ROW}
+        %s : Tensor = aten::sub(%b, %r, %one)
+        -> (%true, %a, %s, %s)""", "%h0, %h0, %h0", "%a, %b, %c"),
+    "backwards": loop("""%last : int = aten::sub(%n, %one)
+        %k : int = aten::sub(%last, %t)
+        %r : Tensor = aten::select(%x, %zero, %k)
+        %two : Tensor = aten::add(%h, %h, %three)
+        %s : Tensor = aten::sub(%two, %r, %one)
+        -> (%true, %s)"""),
+    "columns": loop("""%r : Tensor = aten::select(%x, %one, %t)
+        %p : Tensor = aten::mul(%r, %r)
+        %s : Tensor = aten::add(%p, %h, %one)
+        -> (%true, %s)"""),
+    "halves": loop(f"""{ROW}
+        %l : Tensor, %m : Tensor = prim::ConstantChunk[chunks=2, dim=0](%r)
+        %i : Tensor, %j : Tensor = prim::ConstantChunk[chunks=2, dim=0](%h)
+        %p : Tensor = aten::add(%l, %j, %one)
+        %q : Tensor = aten::mul(%m, %i)
+        %list : Tensor[] = prim::ListConstruct(%q, %p)
+        %s : Tensor = aten::cat(%list, %zero)
+        -> (%true, %s)"""),
+    "comparisons": loop(f"""{ROW}
+        %g : Tensor = aten::gt(%r, %h)
+        %s : Tensor = aten::where(%g, %r, %h)
+        %d : Tensor = aten::div(%s, %four)
+        -> (%true, %d)"""),
+    "powers": loop(f"""{ROW}
+        %half : float = prim::Constant[value=0.5]()
+        %p : Tensor = aten::pow(%r, %half)
+        %q : Tensor = aten::pow(%h, %one)
+        %s : Tensor = aten::add(%p, %q, %one)
+        -> (%true, %s)"""),
+    "a scalar": loop(f"""{ROW}
+        %e : Tensor = aten::select(%r, %zero, %one)
+        %s : Tensor = aten::mul(%h, %e)
+        -> (%true, %s)"""),
+    "rounds in a result": loop(f"""{ROW}
+        %s : Tensor = aten::add(%h, %r, %one)
+        %place : Tensor = aten::select(%y, %zero, %t)
+        %done : Tensor = aten::copy_(%place, %s)
+        -> (%true, %s)""", head="  %y : Tensor = aten::mul(%x, %three)\n", results="%h.out, %y"),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", EXACT)
+def test_without_products_it_has_the_bits_of_the_interpreter(name: str, dtype: Any) -> None:
+    x, h = arrays(dtype, (6, 6), (6,))
+    runs(EXACT[name], [np.abs(x), h])
+
+
+def test_whole_numbers_and_bools_go_around() -> None:
+    x = np.arange(12).reshape(3, 4)
+    if native.compiler() is not None:
+        runs(EXACT["sum"], [x, x[0] * 7])
+    runs(EXACT["sum"], [x.astype(np.int16), x[0].astype(np.int16)], "loop in Python" + ": int16 in it" * (native.compiler() is not None))
+
+
+OTHER = {
+    "decided": (loop(f"""{ROW}
+        %s : Tensor = aten::add(%h, %r, %one)
+        %m : bool = aten::lt(%t, %three)
+        -> (%m, %s)"""), "its end is decided in each round"),
+    "a branch": (loop(f"""{ROW}
+        %m : bool = aten::lt(%t, %three)
+        %s : Tensor = prim::If(%m)
+          block0():
+            -> (%h)
+          block1():
+            -> (%r)
+        -> (%true, %s)"""), "prim::If in it is run in Python"),
+    "a sum": (loop(f"""{ROW}
+        %dtype : NoneType = prim::Constant()
+        %m : Tensor = aten::sum(%r, %dtype)
+        %s : Tensor = aten::mul(%h, %m)
+        -> (%true, %s)"""), "aten::sum in it"),
+    "grows": (loop(f"""{ROW}
+        %list : Tensor[] = prim::ListConstruct(%r, %h)
+        %s : Tensor = aten::cat(%list, %zero)
+        -> (%true, %s)"""), "what goes around it is not an array of the same kind in each round"),
+    "reads what it writes": (loop(f"""{ROW}
+        %s : Tensor = aten::add(%h, %r, %one)
+        %k : Tensor = aten::select(%y, %zero, %zero)
+        %place : Tensor = aten::select(%y, %zero, %t)
+        %done : Tensor = aten::add_(%k, %s, %one)
+        %more : Tensor = aten::add(%s, %place, %one)
+        -> (%true, %more)""", head="  %y : Tensor = aten::mul(%x, %three)\n", results="%h.out, %y"), "it writes into what it may read"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_is_of_another_form_stays_in_python(name: str) -> None:
+    text, reason = OTHER[name]
+    runs(text, arrays(np.float64, (6, 6), (6,)), f"loop in Python: {reason}")
+
+
+def test_without_a_compiler_or_where_they_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, shapes = CELLS["elman"]
+    given = arrays(np.float64, *shapes(5, 2, 3, 4))
+    plan = Plan(graph_of(text), native=False)
+    expected = plan(given)
+    assert ways(plan) == ["loop in Python: native loops are off"]
+    plan = Plan(graph_of(text))
+    plan(given)
+    assert ways(plan) == ["loop in Python: too little for a native loop"]
+    monkeypatch.setattr(native, "compiler", lambda: None)
+    plan = Plan(graph_of(text), native=True)
+    for x, y in zip(plan(given), expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-12)
+    assert ways(plan) == ["loop in Python: there is no C compiler"]
+
+
+@needs_compiler
+def test_work_decides_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_loops, "WORTH_COMPILING", 1000)
+    text, shapes = CELLS["elman"]
+    plan = Plan(graph_of(text))
+    plan(arrays(np.float64, *shapes(5, 2, 3, 4)))
+    assert ways(plan) == ["native loop: 2 products, 4 steps a round"]
+
+
+@needs_compiler
+def test_array_objects_need_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, shapes = CELLS["elman"]
+    monkeypatch.setattr(native, "reads_objects", lambda: False)
+    monkeypatch.setattr(native, "_loops", {})
+    runs(text, arrays(np.float64, *shapes(5, 2, 3, 4)), tolerance=1e-12)
+
+
+@needs_compiler
+def test_a_result_is_memory_of_its_own() -> None:
+    text, shapes = CELLS["lstm"]
+    given = arrays(np.float32, *shapes(4, 2, 3, 4))
+    plan = runs(text, given, tolerance=2e-5)
+    first = plan(given)
+    kept = [np.array(each) for each in first]
+    given[1] = given[1] + 1
+    second = plan(given)
+    assert all(np.array_equal(a, b) for a, b in zip(first, kept, strict=True))
+    assert not any(np.shares_memory(a, b) for a, b in zip(first, second, strict=True))
+
+
+@needs_compiler
+def test_the_workspace_is_part_of_the_memory_that_is_told() -> None:
+    text, shapes = CELLS["lstm"]
+    plan = runs(text, arrays(np.float32, *shapes(50, 8, 64, 64)), tolerance=1e-4)
+    assert plan.memory is not None
+    assert 8 * 256 * 4 < plan.memory.peak <= 1.1 * plan.memory.live < 40_000
