@@ -99,12 +99,111 @@ def test_gradients_of_branches():
         np.testing.assert_allclose(np.asarray(vmap(irtool.grad(lambda x: irtool.grad(f)(x).sum()))(x[None]))[0], direct)
 
 
-def test_gradients_of_loops():
+LOOPS = {
+    "one that stops by its values": """    y = x
+    while bool((y * y).sum() < 50):
+        y = y * 1.5 + 0.1 * x
+    return (y * y * x).sum()
+""",
+    "one that breaks": """    y = x
+    for i in range(5):
+        if bool(y.sum() > 3):
+            break
+        y = y.sin() * 2 + 0.7
+    return (y * y).sum()
+""",
+    "one in another": """    y = x
+    while bool(y.sum() < 20):
+        z = x
+        while bool(z.sum() < 5.13):
+            z = z * 1.3 + 0.5
+        y = y + z * z * 0.3
+    return (y * y).sum()
+""",
+    "a branch in one": """    y = x
+    while bool(y.abs().sum() < 20):
+        if bool(y.sum() > 0):
+            y = y * 1.7 + 0.2
+        else:
+            y = y * y + x.sin() + 1
+    return (y * y).sum()
+""",
+    "two values, one of them from nothing": """    y = x
+    n = x.sum() * 0
+    while bool(n < 4):
+        y = (y * x).tanh() + n
+        n = n + 1
+    return (y * y).sum()
+""",
+    "one that counts": "    y = x\n    for i in range(4):\n        y = (y * x).tanh() + i\n    return (y * y).sum()\n",
+}
+POINTS = np.array([[0.5, -1.0], [2.0, 3.0], [-0.1, 0.05], [0.3, 0.2]])
+
+
+def close(found, wanted):
+    np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-8, atol=1e-10)
+
+
+@pytest.fixture(params=LOOPS)
+def loop(request):
+    """A graph with a loop, and its gradients at the points."""
+    graph = irtool.from_script(f"def f(x):\n{LOOPS[request.param]}").graph()
+    wanted = [irtool.vjp(graph, [x], [np.array(1.0)], [0])[0] for x in POINTS]
+    direction = np.array([0.3, 0.7])
+    for x, gradient in zip(POINTS, wanted, strict=True):
+        slope = (run(graph, x + 1e-6 * direction) - run(graph, x - 1e-6 * direction)) / 2e-6
+        np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-5, atol=1e-7)
+    return graph, wanted
+
+
+def test_gradients_of_loops_under_layers(loop):
+    """Places of a batch stop where they do, to any order."""
+    graph, wanted = loop
+    f = function_of(graph)
+    close([np.asarray(irtool.grad(f)(x)) for x in POINTS], wanted)
+    close(vmap(irtool.grad(f))(POINTS), wanted)
+    close(irtool.grad(lambda xs: vmap(f)(xs).sum())(POINTS), wanted)
+    close(irtool.grad(lambda xs: vmap(vmap(f))(xs).sum())(np.stack([POINTS, POINTS])), [wanted, wanted])
+    close(vmap(irtool.hessian(f))(POINTS), [np.asarray(irtool.hessian(f)(x)) for x in POINTS])
+
+
+def test_traced_gradients_of_loops(loop):
+    """The loop stays one, and so does the way back: the graph is right where other rounds are made, and can be differentiated again."""
+    graph, wanted = loop
+    f = function_of(graph)
+    traced = no_warnings(trace, irtool.grad(f), [POINTS[0]])
+    irtool.verify(traced)
+    again = irtool.parse(str(traced)).graph()
+    fast, whole = irtool.jit(irtool.grad(f)), irtool.jit(irtool.jacrev(lambda x: f(x) * x))
+    for x, gradient in zip(POINTS, wanted, strict=True):
+        close(run(traced, x), gradient)
+        close(run(again, x), gradient)
+        close(fast(x), gradient)
+        close(whole(x), irtool.jacrev(lambda x: f(x) * x)(x))
+        for seed, row in zip(np.eye(2), np.asarray(irtool.hessian(f)(x)), strict=True):
+            close(irtool.vjp(again, [x], [seed], [0])[0], row)
+    moved = [irtool.vjp(graph, [x + 0.1], [np.array(1.0)], [0])[0] for x in POINTS]
+    for transformed in (vmap(irtool.grad(f)), irtool.grad(lambda xs: vmap(f)(xs).sum())):
+        batched = no_warnings(trace, transformed, [POINTS])
+        irtool.verify(batched)
+        close(run(batched, POINTS + 0.1), moved)
+        close(irtool.jit(transformed)(POINTS), wanted)
+
+
+def test_what_tapes_cannot_do_with_traced_loops_they_say():
     f = function_of(LOOP)
-    for x in X:
-        np.testing.assert_allclose(np.asarray(irtool.grad(f)(x)), irtool.vjp(LOOP, [x], [np.array(1.0)], [0])[0])
-    with pytest.raises(irtool.UnsupportedError, match="differentiate the graph instead"):
-        vmap(irtool.grad(f))(X)
+    with pytest.raises(irtool.UnsupportedError, match="second derivative of a loop .* differentiate its graph"):
+        trace(irtool.grad(lambda x: irtool.grad(f)(x).sum()), [X[0]])
+    listed = irtool.from_script("""
+def f(x):
+    y = [x, x]
+    n = x.sum()
+    while bool(n < 4):
+        n = n + y[0].sum() + 1
+    return n
+""")
+    with pytest.raises(irtool.UnsupportedError, match="the gradient of a loop .* with lists of tensors"):
+        trace(irtool.grad(function_of(listed.graph())), [X[0]])
 
 
 @pytest.mark.parametrize(("source", "message"), [

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irtool.dispatch.logger import Print, label, line
+from irtool.dispatch.loops import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
@@ -89,6 +90,16 @@ class BranchEntry(Entry):
         found = layer.branch(condition, gradients_of(then), gradients_of(otherwise), [*args, *[grads[place] for place in there]])
         made = dict(zip(needed, found, strict=True))
         return [made.get(place) for place in range(count)]
+
+
+class LoopEntry(Entry):
+    """A loop that nobody could decide: `saved` is the history of its rounds, its body, and how many values it carries."""
+
+    __slots__ = ()
+
+    def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+        """Through the rounds, the last one first."""
+        return propagate_rounds(self, self.tape, grads, apply.__self__)     # type: ignore[attr-defined]
 
 
 class Autograd(Layer):
@@ -228,18 +239,43 @@ class Autograd(Layer):
         """Run below; noted with both functions. Raises UnsupportedError for tensors in lists."""
         if not any(self.owns(value) for value in tensors_in(args)):
             return self.below.branch(condition, then, otherwise, args)
-        if any(self.owns(value) for arg in args if isinstance(arg, list | tuple) for value in tensors_in(arg)):
-            raise UnsupportedError("the gradient of a branch that is batched or traced is not supported with lists of tensors")
+        refuse_lists(args, self.owns, "a branch")
         results = self.below.branch(condition, then, otherwise, [self.opened(arg) for arg in args])
         entry = BranchEntry(self, "prim::If", [map_tensors(self.snapshot, arg) for arg in args], [], (condition, then, otherwise))
         return list(self.note(entry, tuple(results)))
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
-        """Run below. Raises UnsupportedError where a gradient would go through it."""
-        if any(self.owns(value) for value in tensors_in(args)):
-            raise UnsupportedError("the gradient of a loop whose condition is batched or traced is not supported by a tape: differentiate "
-                                   "the graph instead")
-        return self.below.repeat(limit, condition, body, args, count)
+        """Round by round on the tape, where somebody can tell when to stop; else below, and noted with a history of its rounds.
+
+        Raises UnsupportedError for tensors in lists.
+        """
+        if not any(self.owns(value) for value in tensors_in(args)):
+            return self.below.repeat(limit, condition, body, args, count)
+        found = run_rounds(self, limit, condition, body, args, count)
+        if found is not None:
+            return found
+        refuse_lists(args, self.owns, "a loop")
+        found, history = self.below.keep(limit, self.opened(condition), body, [self.opened(arg) for arg in args], count)
+        entry = LoopEntry(self, "prim::Loop", [map_tensors(self.snapshot, arg) for arg in args], [], (history, body, count))
+        return list(self.note(entry, tuple(found)))
+
+    def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
+        """Below. Raises UnsupportedError where a gradient would go through the history."""
+        if any(self.owns(value) for value in tensors_in([condition, *args])):
+            raise UnsupportedError("the second derivative of a loop whose condition is traced is not supported by tapes: trace the first, "
+                                   "and differentiate its graph")
+        return self.below.keep(limit, condition, body, args, count)
+
+    def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
+        """Below. Raises UnsupportedError where a gradient would go through it."""
+        if any(self.owns(value) for value in tensors_in([*state, *args])):
+            raise UnsupportedError("the second derivative of a loop whose condition is traced is not supported by tapes: trace the first, "
+                                   "and differentiate its graph")
+        return self.below.unwind(history, step, state, args)
+
+    def again(self, inner: Layer) -> Autograd:
+        """A new tape."""
+        return Autograd(inner, self.name)
 
     # -- back
     def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[Any], unused: str = "none") -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, pushed, tensors_in
 from irtool.ops.tensor import Tensor, run_quickly
 
@@ -47,6 +48,26 @@ class Backend(Layer):
                 condition, *carried = body(*carried, *args[count:])
                 done += 1
         return carried
+
+    def anywhere(self, condition: Any) -> bool | None:
+        """A condition without layers holds or not."""
+        return bool(condition.array)
+
+    def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
+        """Run rounds, and note what each begins with."""
+        kept: list[list[Any]] = []
+
+        def noted(*values: Any) -> list[Any]:
+            kept.append(list(values[:count]))
+            return body(*values)
+        return self.repeat(limit, condition, noted, args, count), History(self, kept)
+
+    def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
+        """Run rounds backwards."""
+        with pushed(self):
+            for carried in reversed(history.kept):
+                state = step(*carried, *state, *args)
+        return state
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Just run it."""

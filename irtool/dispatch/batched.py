@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from irtool.dispatch.control import merged, truth
+from irtool.dispatch.control import either, truth
+from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.effects import facts_of
@@ -133,56 +132,74 @@ class Batched(Layer):
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
         """Where the condition is batched both are done, and of each place's results those that hold are taken."""
         if not self.owns(condition):
-            found = self.below.branch(condition, self.batchwise(then, args), self.batchwise(otherwise, args), self.opened(args))
+            dims = self.dims_of(args)
+            found = self.below.branch(condition, self.batchwise(then, dims), self.batchwise(otherwise, dims), self.opened(args))
             return [self.boxed(each) for each in found]
         with pushed(self):
-            return self.either(condition, then(*args), otherwise(*args))
-
-    def either(self, condition: Any, first: list[Any], second: list[Any]) -> list[Any]:
-        """Of two lists of results the one or the other, place by place."""
-        def taken(a: Any, b: Any) -> Any:
-            return self.call("aten::where", (condition, a, b), {})
-
-        found = []
-        for a, b in zip(first, second, strict=True):
-            if isinstance(a, Tensor) is not isinstance(b, Tensor) and bool in (type(a), type(b)):
-                a, b = truth(a, self.apply), truth(b, self.apply)
-            found.append(merged(a, b, taken, "a branch"))
-        return found
+            return either(self, condition, then(*args), otherwise(*args))
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
         """Rounds go on while the condition holds anywhere; places where it does not keep what they have."""
+        condition, below, opened = self.in_rounds(condition, body, args, count)
+        return [self.boxed(each) for each in self.below.repeat(limit, condition, below, opened, count + 1)[1:]]
+
+    def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
+        """The same, with a history: the condition is what the loop below carries first."""
+        condition, below, opened = self.in_rounds(condition, body, args, count)
+        found, history = self.below.keep(limit, condition, below, opened, count + 1)
+        return [self.boxed(each) for each in found[1:]], History(self, history)
+
+    def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
+        """Places where a round did nothing keep the state. A history of a layer below is the same for all places."""
+        is_own = history.layer is self
+
+        def rounds(*values: Any) -> list[Any]:
+            carried, rest = values[:len(values) - len(state) - len(args)], values[len(values) - len(state) - len(args):]
+            found = step(*carried[is_own:], *rest)
+            return either(current(), carried[0], found, rest[:len(state)]) if is_own else found
+
+        fronts = [self.front(each) for each in state]
+        dims = [*[0] * len(flatten(fronts)[0]), *self.dims_of(args)]
+        found = self.below.unwind(history.kept if is_own else history, self.batchwise(rounds, dims, 0 if is_own else None),
+                                  fronts, self.opened(args))
+        return [self.boxed(each) for each in found]
+
+    def anywhere(self, condition: Any) -> bool | None:
+        """At any of the places."""
+        return self.below.anywhere(self.below.call("aten::any", (condition.value,), {}) if self.owns(condition) else condition)
+
+    def in_rounds(self, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[Any, Branch, list[Any]]:
+        """A loop's condition, body and arguments for the layer below: it carries the places' conditions first."""
         def rounds(condition: Any, *args: Any) -> list[Any]:
             layer = current()
-            assert isinstance(layer, Batched)
             after, *found = body(*args)
-            found = layer.either(condition, found, list(args[:count]))
-            after = after if isinstance(after, Tensor) else Tensor(np.asarray(after))
-            return [layer.call("aten::logical_and", (condition, after), {}), *found]
+            found = either(layer, condition, found, list(args[:count]))
+            return [layer.call("aten::logical_and", (condition, truth(after, layer.apply)), {}), *found]
 
         def below(*values: Any) -> list[Any]:
             found = inner(*values)
             return [current().call("aten::any", (found[0],), {}), *found]
 
         given = [self.boxed(self.whole(condition)), *[self.boxed(self.front(arg)) for arg in args[:count]], *args[count:]]
-        inner = self.batchwise(rounds, given)
+        inner = self.batchwise(rounds, self.dims_of(given))
         opened = self.opened(given)
-        found = self.below.repeat(limit, self.below.call("aten::any", (opened[0],), {}), below, opened, count + 1)
-        return [self.boxed(each) for each in found[1:]]
+        return self.below.call("aten::any", (opened[0],), {}), below, opened
 
     def front(self, value: Any) -> Any:
         """Tensors, in lists and tuples too, with the hidden dimension first."""
         return map_tensors(self.whole, value)
 
-    def batchwise(self, function: Branch, args: list[Any]) -> Branch:
-        """A function of such arguments as one of the layer below: what is batched in `args` is so in the function."""
-        leaves, _ = flatten(args)
-        dims = [each.data if self.owns(each) else None for each in leaves]
+    def dims_of(self, args: Sequence[Any]) -> list[int | None]:
+        """Where values, in lists and tuples too, have the hidden dimension; None for those that have none."""
+        return [each.data if self.owns(each) else None for each in flatten(list(args))[0]]
 
+    def batchwise(self, function: Branch, dims: Sequence[int | None], more: int | None = None) -> Branch:
+        """A function of batched arguments as one of the layer below. dims: where they are; `more`: where tensors in front of those are."""
         def run(*values: Any) -> list[Any]:
             layer = Batched(current(), self.length, self.name, self.randomness)
             given, shape = flatten(list(values))
-            boxed = [each if dim is None else layer.box(each, dim) for each, dim in zip(given, dims, strict=True)]
+            places = [*[more if isinstance(each, Tensor) else None for each in given[:len(given) - len(dims)]], *dims]
+            boxed = [each if dim is None else layer.box(each, dim) for each, dim in zip(given, places, strict=True)]
             with pushed(layer):
                 found = function(*unflatten(shape, boxed))
             return [layer.front(each) for each in found]

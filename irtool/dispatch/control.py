@@ -134,9 +134,28 @@ def merged(a: Any, b: Any, tensors: Callable[[Any, Any], Any], what: str) -> Any
     raise UnsupportedError(f"{what} whose condition is batched or traced gives {said(a)} one way and {said(b)} the other")
 
 
+def either(layer: Layer, condition: Any, first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+    """Of two lists of results the one or the other, place by place."""
+    def taken(a: Any, b: Any) -> Any:
+        return layer.call("aten::where", (condition, a, b), {})
+
+    found = []
+    for a, b in zip(first, second, strict=True):
+        if isinstance(a, Tensor) is not isinstance(b, Tensor) and bool in (type(a), type(b)):
+            a, b = truth(a, layer.apply), truth(b, layer.apply)
+        found.append(merged(a, b, taken, "a branch"))
+    return found
+
+
+def holds_anywhere(layer: Layer, condition: Any) -> bool | None:
+    """Does a condition hold at any place of a batch? None where no layer can say."""
+    return layer.anywhere(condition) if isinstance(condition, Tensor) else bool(condition)
+
+
 def said(value: Any) -> str:
     """A value in a message."""
     return "a tensor" if isinstance(value, Tensor) else repr(value)[:40]
 
 
-__all__ = ["Control", "DECIDES", "LOGIC", "as_condition", "is_undecided", "logic", "merged", "only_controls", "truth"]
+__all__ = ["Control", "DECIDES", "LOGIC", "as_condition", "either", "holds_anywhere", "is_undecided", "logic",
+           "merged", "only_controls", "truth"]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
+from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor, calling, choose_again
 
 Branch = Callable[..., list[Any]]
@@ -108,6 +109,18 @@ class Layer:
         """The first `count` of `args` after rounds of `body(*args)`, which gives (condition, those `count`), while the condition holds."""
         return self.below.repeat(limit, condition, self.over(body), args, count)
 
+    def anywhere(self, condition: Any) -> bool | None:
+        """Does a condition, a 0-d bool tensor, hold at any place of a batch? None where nobody can say."""
+        return self.below.anywhere(self.opened(condition))
+
+    def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
+        """What `repeat` gives, and a History of its rounds (`irtool.dispatch.loops`)."""
+        return self.below.keep(limit, condition, self.over(body), args, count)
+
+    def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
+        """`state = step(*carried, *state, *args)` for each round of a History, the last one first; gives the state at the end."""
+        return self.below.unwind(history, self.over(step), state, args)
+
     def over(self, function: Branch) -> Branch:
         """A function that runs on a layer such as this one, above whatever is on top then."""
         def run(*args: Any) -> list[Any]:
@@ -194,6 +207,11 @@ def tensors_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from tensors_in(each)
+
+
+def is_floating(value: Any) -> bool:
+    """Is it a tensor that can have a gradient?"""
+    return isinstance(value, Tensor) and dtype_of(value.dtype).kind in "fc"
 
 
 def stand_in(value: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from irtool.dispatch.control import merged, truth
 from irtool.dispatch.custom import record_custom
+from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -89,39 +90,67 @@ class Tracer(Layer):
             results.append(merged(a, b, lambda a, b: self.joined(node, (a, b), taken), "a branch"))
         return results
 
-    def block_of(self, node: Node, function: Branch, args: Sequence[Any], inputs: Sequence[tuple[Type, Tensor | None]] = ()) -> list[Any]:
-        """One more block of a node, with what a function does written into it. Gives the function's results."""
+    def block_of(self, node: Node, function: Branch, args: Sequence[Any], inputs: Sequence[tuple[Type, Tensor]] = ()) -> list[Any]:
+        """One more block of a node, with what a function does written into it. Gives the function's results.
+
+        inputs: what a loop's block takes besides the number of the round; its function says first whether to go on.
+        """
         block = node.add_block()
         outer, constants, numbers = self.build, dict(self.constants), dict(self.numbers)
         self.build = Builder(self.graph)
         self.build.at_end(block)
-        given = [block.add_input(self.graph.fresh_id(), type) for type, _ in inputs]
-        carried = [Boxed(self, value, own) for own, (_, value) in zip(given, inputs, strict=True) if value is not None]
+        is_loop = node.kind == "prim::Loop"
+        if is_loop:
+            block.add_input(self.graph.fresh_id(), INT)
+        carried = [Boxed(self, value, block.add_input(self.graph.fresh_id(), type)) for type, value in inputs]
         with pushed(self):
             results = function(*carried, *args)
-        tensors = list(tensors_in(results))
-        first = [self.decided(tensors.pop(0))] if inputs else []        # a loop's block says whether to go on
-        block.set_outputs([*first, *[self.operand(each) for each in tensors]])
+        first = [self.decided(results[0])] if is_loop else []
+        block.set_outputs([*first, *[self.operand(each) for each in tensors_in(results[len(first):])]])
         self.build, self.constants, self.numbers = outer, constants, numbers
         return results
 
     def decided(self, condition: Any) -> Value:
         """A condition as a bool of the graph."""
+        if isinstance(condition, bool):
+            return self.operand(condition)
         return self.build.node("aten::Bool", (self.operand(condition),), output_types=[BOOL]).output
 
     def joined(self, node: Node, values: Sequence[Any], taken: int) -> Boxed:
         """One more result of a node with blocks, of a type that all of `values` have; `values[taken]` is what it is in this trace."""
         opened = self.opened(list(values))
-        types = {type_of(each).text: type_of(each) for each in opened}
-        output = node.add_output(self.graph.fresh_id(), next(iter(types.values())) if len(types) == 1 else tensor_type())
+        output = node.add_output(self.graph.fresh_id(), common_type(*opened))
         return Boxed(self, opened[taken], output)
+
+    def anywhere(self, condition: Any) -> bool | None:
+        """A trace does not decide."""
+        return None if self.owns(condition) else self.below.anywhere(condition)
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
         """A Loop of the function's block. Raises UnsupportedError for what is carried and is no tensor but changes."""
+        final = self.below.repeat(limit, self.opened(condition), body, self.opened(args), count)
+        return self.loop(limit, condition, body, args, final)
+
+    def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
+        """The same; each round first puts what it begins with into lists."""
+        final, below = self.below.keep(limit, self.opened(condition), body, self.opened(args), count)
+        kept = [self.build.construct_list((), tensor_type()) if isinstance(arg, Tensor) else None for arg in args[:count]]
+
+        def noted(*values: Any) -> list[Any]:
+            for whole, value in zip(kept, values, strict=False):
+                if whole is not None:
+                    self.build.node("aten::append", (whole, self.operand(value)), output_types=[whole.type])
+            return body(*values)
+        found = self.loop(limit, condition, noted, args, final)
+        begun = self.opened(args[:count])
+        return found, History(self, (below, kept, begun, [common_type(*each) for each in zip(begun, final, strict=True)]))
+
+    def loop(self, limit: int | Value | None, condition: Any, body: Branch, args: list[Any], final: list[Any]) -> list[Any]:
+        """A Loop that carries what `final` is, of which it begins with as many of `args`. Gives its results."""
+        count = len(final)
         moving = [place for place in range(count) if isinstance(args[place], Tensor)]
         opened = self.opened(args)
-        final = self.below.repeat(limit, self.opened(condition), body, opened, count)
-        first = self.operand(2**63 - 1 if limit is None else limit)
+        first = limit if isinstance(limit, Value) else self.operand(2**63 - 1 if limit is None else limit)
         node = self.build.node("prim::Loop", (first, self.decided(condition), *[self.operand(args[place]) for place in moving]))
 
         def round(*values: Any) -> list[Any]:
@@ -132,17 +161,33 @@ class Tracer(Layer):
             for place in range(count):
                 if place not in moving and found[place] != args[place]:
                     raise UnsupportedError(f"a traced loop carries {type(args[place]).__name__}, which is no tensor, and changes it")
-            return [truth(after, self.apply), *[found[place] for place in moving]]
+            return [after if after is True else truth(after, self.apply), *[found[place] for place in moving]]
 
-        types: list[tuple[Type, Tensor | None]] = [(INT, None)]
-        for place in moving:
-            own, end = type_of(opened[place]), type_of(final[place])
-            types.append((own if own.text == end.text else tensor_type(), opened[place]))
-        self.block_of(node, round, (), types)
+        self.block_of(node, round, (), [(common_type(opened[place], final[place]), opened[place]) for place in moving])
         results = list(args[:count])
         for place in moving:
             results[place] = self.joined(node, (opened[place], final[place]), 1)
         return results
+
+    def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
+        """A Loop over the lists, from their end."""
+        if history.layer is not self:
+            raise DispatchError(f"a loop of {history.layer} is gone back through in a trace that it is none of")
+        below, kept, samples, types = history.kept
+        final = self.below.unwind(below, step, self.opened(state), self.opened(args))
+        lists = [whole for whole in kept if whole is not None]
+        rounds = self.build.node("aten::len", (lists[0],), output_types=[INT]).output
+        last = self.build.call("aten::sub", rounds, 1, type=INT)
+
+        def round(*values: Any) -> list[Any]:
+            counter = self.build.block.inputs[0]
+            place = self.build.call("aten::sub", last, counter, type=INT)
+            carried = [sample if whole is None else
+                       Boxed(self, sample, self.build.node("aten::__getitem__", (whole, place), output_types=[type]).output)
+                       for whole, sample, type in zip(kept, samples, types, strict=True)]
+            return [True, *step(*carried, *values)]
+        found: list[Any] = self.loop(rounds, True, round, [*state, *args], final)
+        return found
 
     def record(self, name: str, args: list[Any], result: Any) -> Any:
         """A node, and its results in boxes."""
@@ -229,6 +274,12 @@ def type_of(value: Any, declared: Type | None = None) -> Type:
     if declared is None:
         raise RunError(f"a {type(value).__name__} is no result of a trace")
     return declared
+
+
+def common_type(*values: Any) -> Type:
+    """The complete type of tensors that have one, else that of any tensor."""
+    types = {type_of(each).text: type_of(each) for each in values} if isinstance(values[0], Tensor) else {}
+    return next(iter(types.values())) if len(types) == 1 else tensor_type()
 
 
 def trace(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str] = ()) -> Graph:

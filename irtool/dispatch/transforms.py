@@ -17,7 +17,7 @@ import numpy as np
 
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import Batched
-from irtool.dispatch.stack import current, pushed
+from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.trees import flatten, spread, unflatten
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
@@ -82,11 +82,6 @@ class Recorded:
         """From now on its tensors are of the past."""
         self.layer.is_alive = False
         self.layer.tape.clear()
-
-
-def is_floating(value: Any) -> bool:
-    """Can it have a gradient?"""
-    return isinstance(value, Tensor) and dtype_of(value.dtype).kind in "fc"
 
 
 def do(kind: str, *args: Any, **named: Any) -> Any:
