@@ -7,6 +7,7 @@ and running it again gives, bit for bit, what the kernel gives.
 """
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides, dummy, fresh_meta, layout_like, meta_of
 from irtool.ir.errors import Error
+from irtool.ops.select import chooses_bits, select
 
 MAX_CONSTANT = 4096
 """Elements of an array that a kernel made while it was traced; a larger one is made anew in each run."""
@@ -393,7 +395,15 @@ def trace_where(recorder: Recorder, function: Any, args: tuple[Any, ...], named:
         raise Untraceable("where")
     dtype = np.asarray(np.where(*[tiny_of(each) for each in args])).dtype
     shape = np.broadcast_shapes(*[each.shape for each in args if hasattr(each, "shape")])
-    return recorder.note(np.where, args, {}, Meta(dtype, shape, layout_of(shape, dtype, args)), "fresh")
+    layout = Meta(dtype, shape, layout_of(shape, dtype, args))
+    if chooses_bits(dtype, math.prod(shape)) and all(getattr(each, "dtype", dtype) == dtype for each in args[1:]) and is_mask(args[0]):
+        return recorder.note(select, args, {}, layout, "ufunc")
+    return recorder.note(np.where, args, {}, layout, "fresh")
+
+
+def is_mask(value: Any) -> bool:
+    """Is it an array of bools?"""
+    return is_traced(value) and value.dtype == np.bool_ and value.ndim > 0
 
 
 def reduction(function: Any, x: Traced, axis: Any, dtype: Any, out: Any, keepdims: Any) -> Traced:

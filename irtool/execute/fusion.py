@@ -23,6 +23,7 @@ from irtool.execute.crew import share
 from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, program
+from irtool.ops.select import select
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 2**15
@@ -402,8 +403,8 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
         dying = [each for each in dict.fromkeys(step.operands) if type(each) is int and each >= count and last[each] == i
                  and place_of[each][0] == "s"]
         if register not in place_of:
-            reusable = [each for each in dying if own[each - count].dtype == step.dtype and step.function != WHERE]
-            if reusable:        # a ufunc may write over its own operand
+            reusable = [each for each in dying if own[each - count].dtype == step.dtype]
+            if reusable:        # what goes element by element may write over its own operand
                 place_of[register] = place_of[reusable[0]]
                 dying.remove(reusable[0])
             elif free.get(step.dtype):
@@ -420,7 +421,7 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
 def _block_function(body: Body) -> Callable[..., None]:
     """A function of operands, outputs and scratch arrays that runs the steps. Its source is made of our own names alone."""
     count = len(body.program.dtypes)
-    names: dict[str, Any] = {"copyto": np.copyto, "where": np.where}
+    names: dict[str, Any] = {"copyto": np.copyto, "select": select}
     lines: list[str] = []
 
     def name(operand: Any) -> str:
@@ -433,11 +434,8 @@ def _block_function(body: Body) -> Callable[..., None]:
         operands = [name(each) for each in step.operands]
         if step.function == CAST:
             lines.append(f"copyto({place}, {operands[0]}, 'unsafe')")
-        elif step.function == WHERE and place[0] == "o" and any(type(each) is int and each < count for each in step.operands[:2]):
-            lines.append(f"copyto({place}, where({', '.join(operands)}))")     # the output may be one of the operands
         elif step.function == WHERE:
-            lines.append(f"copyto({place}, {operands[2]})")
-            lines.append(f"copyto({place}, {operands[1]}, 'same_kind', {operands[0]})")
+            lines.append(f"select({', '.join(operands)}, {place})")
         else:
             function = f"f_{step.name}"
             names[function] = step.function

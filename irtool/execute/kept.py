@@ -25,6 +25,7 @@ from irtool.execute.codegen_layout import Meta, contiguous_strides
 from irtool.execute.crew import Crew
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.places import Buffer
+from irtool.ops.select import select
 
 if TYPE_CHECKING:
     from irtool.execute.codegen import Variant
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 100
 """Nodes from which making a plan takes longer than reading one."""
 MAX_BYTES = 4 * 2**20
-FORM = 2
+FORM = 3
 
 
 class NotData(Exception):
@@ -204,6 +205,8 @@ def written(value: Any) -> tuple[Any, ...]:
         return "value", value
     if value is Crew:
         return ("crew",)
+    if value is select:
+        return ("select",)
     if type(value) is Bound:
         group = value.group
         return "group", str(group.graph), group.native, group.threads, *facts_of_meta(value.meta)
@@ -257,6 +260,8 @@ def again(data: tuple[Any, ...]) -> Any:
     if kind == "shared":
         size, result, *guests = rest
         return Shared(size, buffer_again(0, *result), [buffer_again(0, *each) for each in guests]).take
+    if kind == "select":
+        return select
     if kind == "crew":
         return Crew
     if kind == "group":

@@ -19,6 +19,7 @@ from irtool.execute.codegen_source import reads_of
 from irtool.execute.native import C_TYPES
 from irtool.execute.native_products import LARGEST
 from irtool.ops.elementwise import NotPointwise, Symbol
+from irtool.ops.select import select
 
 NUMBERS = {operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "({} * {})", operator.neg: "(-{})",
            derived: "({1} + {0} * {2})"}
@@ -486,6 +487,8 @@ def applied(function: Any, values: list[Any]) -> Any:
     """What a function of elements gives for symbols. Raises NotPointwise."""
     if isinstance(function, np.ufunc) or function is np.where:
         return function(*values)
+    if function is select:
+        return np.where(*values)
     first = values[0]
     if function is np.ndarray.astype and len(values) == 2:
         return first.astype(values[1])
