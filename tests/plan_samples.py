@@ -84,11 +84,11 @@ def sharing(results: Any, inputs: list[Any]) -> list[tuple[int, int]]:
     return [(i, j) for i, a in enumerate(arrays) for j in range(i + 1, len(everything)) if np.may_share_memory(a, everything[j])]
 
 
-def check(graph: irtool.Graph, inputs: Callable[[], list[Any]]) -> Plan:
+def check(graph: irtool.Graph, inputs: Callable[[], list[Any]], threads: int = 1) -> Plan:
     """A plan gives what the interpreter gives: by slots, then compiled, then once more. Inputs stay what they are."""
     first = inputs()
     wanted = outcome(lambda: run(graph, first))
-    plan = Plan(graph)
+    plan = Plan(graph, threads=threads)
     for turn in ("slots", "compiled", "compiled again"):
         given = inputs()
         results = outcome(lambda given=given: plan(given))
@@ -97,7 +97,7 @@ def check(graph: irtool.Graph, inputs: Callable[[], list[Any]]) -> Plan:
         assert sharing(results, given) == sharing(wanted, first), f"{turn}: other memory is shared\n{plan.source}"
         changed = difference(given, inputs())
         assert not changed, f"{turn} changed its inputs: {changed}"
-    slots = Plan(graph, compile_after=-1)
+    slots = Plan(graph, compile_after=-1, threads=threads)
     for _ in range(2):
         assert not difference(outcome(lambda: slots(inputs())), wanted)
     return plan

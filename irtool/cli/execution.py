@@ -49,7 +49,8 @@ PLAN_OPTIONS = (
     Option("--backend", "numpy or cupy", value="NAME", choices=("numpy", "cupy"), default="numpy", group=EXECUTION),
     Option("--native", "groups of pointwise operators as loops in C: auto (large ones), all or none", value="WHICH",
            choices=("auto", "all", "none"), default="auto", group=EXECUTION),
-    Option("--threads", "threads that share large groups (1)", value="N", convert=count, default=1, group=EXECUTION),
+    Option("--threads", "threads that share large groups, and run heavy nodes beside each other (1)", value="N", convert=count, default=1,
+           group=EXECUTION),
 )
 RUN_OPTIONS = (
     *PLAN_OPTIONS,

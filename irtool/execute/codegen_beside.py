@@ -198,8 +198,11 @@ def told(program: Program) -> list[str]:
 
 
 def named(instruction: Instruction) -> str:
-    """An instruction by its node."""
-    return f"{instruction.node.kind}{f' (line {instruction.node.line})' if instruction.node.line else ''}"
+    """An instruction by its node, and where it is one call of it by the function."""
+    where = [f"line {instruction.node.line}"] if instruction.node.line else []
+    name = getattr(instruction.function, "__name__", "") if isinstance(instruction, Call) else ""
+    where += [name] if name else []
+    return instruction.node.kind + (f" ({', '.join(where)})" if where else "")
 
 
 __all__ = ["run_beside", "told"]

@@ -276,7 +276,8 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
 
     optimize: False runs the graph as it stands, with the required passes only. backend: what arrays are, "numpy" or "cupy".
     native: may groups of pointwise operators run as loops in C, through the system's compiler (True: all of them; False: none; None:
-    those on large arrays, where there is a compiler). threads: how many share large groups; results are the same bit for bit.
+    those on large arrays, where there is a compiler). threads: how many share large groups and run heavy nodes that do not need each
+    other, gradients too; results are the same bit for bit. Products are left to BLAS where that has threads of its own.
     """
     if backend not in ("numpy", "cupy"):
         raise RunError(f"compile: backend={backend!r}; expected 'numpy' or 'cupy'")

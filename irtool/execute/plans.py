@@ -50,7 +50,8 @@ class Options:
 
     whole: differentiate all of a graph at once where that can be done; else only groups of at least `autodiff_threshold` operators,
     of which those with fewer than `inline_threshold` are opened again. told: hears of each pass of a compilation. native: may groups of
-    pointwise operators run as loops in C (None: large ones, where there is a compiler; True: all); threads: how many share large groups.
+    pointwise operators run as loops in C (None: large ones, where there is a compiler; True: all); threads: how many share large groups
+    and run heavy nodes beside each other.
     """
 
     __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told", "native", "threads")
