@@ -19,6 +19,7 @@ import numpy as np
 
 from irtool.execute.buffers import Workspace
 from irtool.execute.codegen_beside import run_beside, told
+from irtool.execute.codegen_constants import drop_needless
 from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
 from irtool.execute.codegen_loops import hoist_products
@@ -162,6 +163,7 @@ class Variant:
                 program = lower(self.graph, self.facts, self.observed, self.fusion, without)
             hoist_products(program)
             if thorough:
+                drop_needless(program)
                 join_siblings(program)
             run_beside(program, self.fusion[1])
             return program, MemoryPlan(program)

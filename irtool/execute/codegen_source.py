@@ -38,7 +38,7 @@ from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Ite
 from irtool.execute.codegen_visits import itself
 from irtool.execute.crew import Crew
 from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan
-from irtool.execute.places import Buffer, Piece
+from irtool.execute.places import Buffer, Piece, View
 from irtool.ir.graph import Node
 
 SMALL = 1 << 12
@@ -90,7 +90,7 @@ class Source:
         self.depth = 2 if program.tasks else 1      # of the function's own statements
         inputs = [self.name(variable) for variable in program.inputs]
         self.write(0, "", None)
-        inside = [f"b{buffer.number}" for buffer in memory.inside]
+        inside = [self.name(each.variable) if isinstance(each, View) else f"b{each.number}" for each in memory.inside]
         if inside:
             self.write(1, f"{', '.join(inside)}{',' if len(inside) == 1 else ''} = work", None)
         for piece in memory.pieces:
@@ -232,6 +232,8 @@ class Source:
     def call(self, call: Call, depth: int) -> None:
         """One call of NumPy."""
         out, meta = call.out, call.out.meta
+        if call.way == "view" and out in self.memory.views:
+            return
         args = [self.value(each) for each in call.args]
         if call.way == "number":
             symbol = SYMBOLS.get(call.function)

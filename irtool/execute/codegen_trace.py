@@ -501,6 +501,8 @@ def trace_view(recorder: Recorder, function: Any, args: tuple[Any, ...], named: 
     if any(is_traced(each) for each in (*args[1:], *named.values())):
         raise Untraceable(function.__name__)
     result = meta_of(function(dummy(x.meta), *args[1:], **named))
+    if function is np.expand_dims:      # which is this, by a longer way
+        function, args, named = np.ndarray.reshape, (x, result.shape), {}
     made: Traced = x.recorder.note(function, args, named, result, "view", x.root)
     return made
 

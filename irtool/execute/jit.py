@@ -21,6 +21,7 @@ from irtool.dispatch.stack import current
 from irtool.dispatch.tracer import record
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
+from irtool.execute.kept import arrays_key
 from irtool.ops.tensor import Tensor
 
 MAX_SIGNATURES = 1000
@@ -33,6 +34,7 @@ class Jitted:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.made: dict[Any, tuple[Executor, list[int], Any]] = {}
+        self.quick: dict[Any, tuple[Executor, Any]] = {}        # the same, for arguments that are all arrays, by what these are
         self._lock = Lock()
         update_wrapper(self, function)
 
@@ -40,6 +42,20 @@ class Jitted:
         """The function's result, of tensors where it has tensors. Raises RunError for a function that gives no tensors."""
         if current() is not BACKEND:
             return self.function(*args)
+        kind = arrays_key(args)
+        known = self.quick.get(kind)
+        if known is None:
+            executor, made, values = self.find(args)
+            if kind is not None and len(values) == len(args):
+                self.quick[kind] = executor, made
+            results = executor.run(values, None)
+        else:
+            executor, made = known
+            results = executor.run(args, None)
+        return unflatten(made, [Tensor(each) for each in results])
+
+    def find(self, args: tuple[Any, ...]) -> tuple[Executor, Any, list[Any]]:
+        """The executor for arguments, made if need be, the shape of the result, and what the executor takes."""
         leaves, shape = flatten(args)
         key = signature(leaves, shape)
         found = self.made.get(key)
@@ -49,10 +65,10 @@ class Jitted:
                 if found is None:
                     if len(self.made) >= MAX_SIGNATURES:
                         self.made.clear()
+                        self.quick.clear()
                     found = self.made[key] = self.make(leaves, shape)
         executor, places, made = found
-        values = executor.accepted([each.array if isinstance(each, Tensor) else each for each in [leaves[place] for place in places]])
-        return unflatten(made, [Tensor(each) for each in executor.delivered(executor.execute(values))])
+        return executor, made, [each.array if isinstance(each, Tensor) else each for each in [leaves[place] for place in places]]
 
     def make(self, leaves: list[Any], shape: Any) -> tuple[Executor, list[int], Any]:
         """Trace: the executor, which leaves it takes, and the shape of the result."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from irtool.execute import disk_cache
 from irtool.execute.buffers import Recycler, Shared, Workspace
-from irtool.execute.codegen_layout import Meta, contiguous_strides
+from irtool.execute.codegen_layout import Meta, allocated, meta_of
 from irtool.execute.crew import Crew
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.places import Buffer
@@ -177,7 +177,7 @@ def keep(key: str, variant: Variant) -> bool:
         defaults = [(name, written(each)) for name, each in (function.__kwdefaults__ or {}).items()]
     except NotData:
         return False
-    inside = [(buffer.number, buffer.offset, *facts_of_meta(buffer.meta)) for buffer in workspace.plan.inside]
+    inside = [(each.offset, *facts_of_meta(each.meta)) for each in workspace.plan.inside]
     data = marshal.dumps((FORM, code, names, defaults, workspace.plan.arena, inside))
     return len(data) <= MAX_BYTES and disk_cache.store(key, "plan", data) is not None
 
@@ -192,8 +192,8 @@ def written(value: Any) -> tuple[Any, ...]:
     name = getattr(value, "__name__", "")
     if isinstance(name, str) and name and getattr(np, name, None) is value:
         return "numpy", name
-    if type(value) is np.ndarray and value.dtype.kind in "biufc" and value.strides == contiguous_strides(value.shape, value.itemsize):
-        return "array", value.dtype.str, value.shape, value.tobytes()
+    if type(value) is np.ndarray and value.dtype.kind in "biufc":
+        return "array", value.tobytes(), *facts_of_meta(meta_of(value))
     if isinstance(value, np.dtype) and value.kind in "biufc":
         return "dtype", value.str
     if isinstance(getattr(value, "__self__", None), Recycler):
@@ -239,9 +239,9 @@ def meta_again(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> 
     return Meta(np.dtype(dtype), shape, strides)
 
 
-def buffer_again(number: int, offset: int, *facts: Any) -> Buffer:
+def buffer_again(offset: int, *facts: Any) -> Buffer:
     """A buffer in its place."""
-    buffer = Buffer(number, meta_again(*facts), 0, 0, False)
+    buffer = Buffer(0, meta_again(*facts), 0, 0, False)
     buffer.offset = offset
     return buffer
 
@@ -252,14 +252,16 @@ def again(data: tuple[Any, ...]) -> Any:
     if kind == "numpy":
         return getattr(np, rest[0])
     if kind == "array":
-        return np.frombuffer(rest[2], np.dtype(rest[0])).reshape(rest[1]).copy()
+        array = allocated(meta_again(*rest[1:]))
+        array[...] = np.frombuffer(rest[0], array.dtype).reshape(array.shape)
+        return array
     if kind == "dtype":
         return np.dtype(rest[0])
     if kind == "take":
         return Recycler(meta_again(*rest)).take
     if kind == "shared":
         size, result, *guests = rest
-        return Shared(size, buffer_again(0, *result), [buffer_again(0, *each) for each in guests]).take
+        return Shared(size, buffer_again(*result), [buffer_again(*each) for each in guests]).take
     if kind == "select":
         return select
     if kind == "crew":

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from irtool.execute.codegen_layout import Meta, contiguous_strides
+from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, roots_of
-from irtool.execute.places import Buffer, Piece, largest_sum, place
+from irtool.execute.places import Buffer, Piece, View, largest_sum, place
 
 RECYCLED = 1 << 14
 """Bytes from which a result is worth looking for memory to make it of."""
@@ -149,6 +149,7 @@ class MemoryPlan:
         self.place: dict[Variable, Buffer] = {}
         self.over: dict[Variable, Variable] = {}        # a result -> the dying operand it is written over
         self.whole: dict[Variable, Buffer] = {}         # views that see all of a buffer, in another shape
+        self.views: dict[Variable, View] = {}           # views of what lies in the arena: they are made with it
         self.buffers: list[Buffer] = []
         self.unplanned: list[tuple[int, int, int]] = []     # start, end, bytes
         self.results = 0
@@ -156,7 +157,7 @@ class MemoryPlan:
         self.always = set(map(id, program.body.instructions))       # what runs once in each run
         for instruction in every(program.body):
             self.assign(instruction)
-        self.inside: list[Buffer] = []          # the buffers of the arena
+        self.inside: list[Buffer | View] = []   # the buffers of the arena, and the views of them
         self.pieces: list[Piece] = []           # memory of results that leave, in which others lie
         self.arena = 0
         self.report = self.arrange()
@@ -198,9 +199,13 @@ class MemoryPlan:
         self.unplanned.append((self.lives.made[out], self.lives.last[out], meta.nbytes))
 
     def see(self, view: Call) -> None:
-        """A view of a whole buffer, which may be written over like the buffer itself."""
-        buffer = self.buffer_of(view.args[0])
-        meta = view.out.meta
+        """A view of a buffer. A whole one may be written over in its other shape, too."""
+        buffer, meta = self.buffer_of(view.args[0]), view.out.meta
+        seen = self.views.get(view.args[0]) or buffer and View(view.args[0], view.args[0].meta, buffer, 0)
+        if meta is not None and seen and not holds_items((*view.args[1:], *view.named.values())):
+            source = dummy(seen.meta)
+            shift = address_of(view.function(source, *view.args[1:], **view.named)) - address_of(source)
+            self.views[view.out] = View(view.out, meta, seen.buffer, seen.shift + shift)
         if buffer is not None and meta is not None and meta.nbytes == buffer.meta.nbytes \
                 and all(each.strides == contiguous_strides(each.shape, each.dtype.itemsize) for each in (meta, buffer.meta)):
             self.whole[view.out] = buffer
@@ -231,9 +236,24 @@ class MemoryPlan:
         found = place(placed, live)
         self.arena = found.arena
         self.pieces = [piece for piece in found.pieces if len(piece.buffers) > 1]
-        self.inside = [buffer for buffer in placed if not buffer.leaves and buffer.piece is None]
+        buffers = [buffer for buffer in placed if not buffer.leaves and buffer.piece is None]
+        self.views = {out: view for out, view in self.views.items() if not view.buffer.leaves and view.buffer.piece is None}
+        self.inside = [*buffers, *self.views.values()]
         return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(self.unplanned), self.results,
                             len(self.buffers), self.in_place)
+
+
+def holds_items(value: Any) -> bool:
+    """Is something in it only known in a run?"""
+    if isinstance(value, slice):
+        return holds_items((value.start, value.stop, value.step))
+    return any(map(holds_items, value)) if isinstance(value, tuple) else isinstance(value, Variable | Group)
+
+
+def address_of(array: Any) -> int:
+    """Where its first element is."""
+    found: int = array.__array_interface__["data"][0]
+    return found
 
 
 def is_placed(buffer: Buffer) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from irtool.execute.buffers import ALIGNMENT, Shared
 from irtool.execute.codegen_layout import Meta
+from irtool.execute.codegen_program import Variable
 
 MAX_PLACED = 1500
 """Buffers that are placed one against all others; beyond that, those of equal size share places."""
@@ -53,6 +54,23 @@ class Buffer:
     def life(self) -> tuple[int, int, int]:
         """Start, end, bytes."""
         return self.start, self.end, self.meta.nbytes
+
+
+class View:
+    """A view of what lies in a buffer: that many bytes behind its start."""
+
+    __slots__ = ("variable", "meta", "buffer", "shift")
+
+    def __init__(self, variable: Variable, meta: Meta, buffer: Buffer, shift: int) -> None:
+        self.variable = variable
+        self.meta = meta
+        self.buffer = buffer
+        self.shift = shift
+
+    @property
+    def offset(self) -> int:
+        """In the arena."""
+        return self.buffer.offset + self.shift
 
 
 class Piece:

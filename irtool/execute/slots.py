@@ -17,6 +17,7 @@ from irtool.execute.codegen_program import Branch, Call, Group, Item, Known, Low
 from irtool.execute.codegen_source import Changed, last_reads, seen
 from irtool.execute.crew import Crew, Failed
 from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan
+from irtool.execute.places import View
 from irtool.interpret import located
 from irtool.ir.graph import Node
 
@@ -41,7 +42,7 @@ class SlotProgram:
         self.tasks = {started: self.fresh() for started in program.tasks}
         self.inputs = [self.slot(variable) for variable in program.inputs]
         self.places = {buffer.number: self.fresh() for buffer in memory.buffers}
-        self.inside = [self.places[buffer.number] for buffer in memory.inside]
+        self.inside = [self.slot(each.variable) if isinstance(each, View) else self.places[each.number] for each in memory.inside]
         self.pieces = [(piece.shared().take, [self.places[buffer.number] for buffer in piece.all]) for piece in memory.pieces]
         self.begun |= {piece.all[0].number for piece in memory.pieces}
         for variable in memory.lives.kept:
@@ -122,6 +123,8 @@ class SlotProgram:
                 nodes.clear()
 
         for instruction in lowered.instructions:
+            if isinstance(instruction, Call) and instruction.way == "view" and instruction.out in self.memory.views:
+                continue
             row = self.row(instruction) if isinstance(instruction, Call) and instruction not in self.tasks else None
             if row is not None:
                 rows.append(row)
@@ -136,7 +139,7 @@ class SlotProgram:
                 actions.append(action if task is None else starting(self.start, task, action))
             done = dying.get(id(instruction), ())
             dead = [self.slot(variable) for variable in done if variable.constant is None and variable not in self.memory.place
-                    and variable not in self.memory.whole]
+                    and variable not in self.memory.whole and variable not in self.memory.views]
             if dead:
                 flush()
                 actions.append(forget(dead))
