@@ -16,6 +16,7 @@ from irtool.execute.codegen_costs import Weight, blas_threads, weigh
 from irtool.execute.codegen_program import Branch, Call, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.codegen_source import all_reads, outs_of
 from irtool.execute.fusion import BoundToMany
+from irtool.execute.native_loops import NativeLoop
 from irtool.ir.effects import facts_of
 
 WORTH_BESIDE = 100_000.0
@@ -74,7 +75,7 @@ def is_heavy(instruction: Instruction, weight: Weight) -> bool:
     if not isinstance(instruction, Visit) or is_barrier(instruction):
         return False
     kind = instruction.node.kind
-    return isinstance(instruction.function, BoundToMany) or kind[:6] == "aten::" and not facts_of(kind).is_random
+    return isinstance(instruction.function, BoundToMany | NativeLoop) or kind[:6] == "aten::" and not facts_of(kind).is_random
 
 
 class Order:

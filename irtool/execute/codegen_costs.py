@@ -19,6 +19,8 @@ from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
 from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.native import LIBRARY
+from irtool.execute.native_loops import NativeLoop
+from irtool.ops.select import select
 
 FLOPS = {4: 100.0, 8: 50.0}
 """Of a product, by bytes of an element: floating-point operations per nanosecond."""
@@ -30,7 +32,7 @@ FUNCTION = 1.0
 """The same for any other function: exp, those that sort, and whatever is not known."""
 BLAS_SHARES = 2 * 64**3
 """Floating-point operations from which OpenBLAS shares a product among its threads."""
-SIMPLE = frozenset((np.concatenate, np.stack, np.where, *[getattr(np.ndarray, name) for name in (
+SIMPLE = frozenset((np.concatenate, np.stack, np.where, select, *[getattr(np.ndarray, name) for name in (
     "copy", "reshape", "astype", "sum", "mean", "max", "min")]))
 """Functions that copy or add, besides the elementwise ones."""
 CONVOLUTIONS = ("aten::conv", "aten::_conv", "aten::thnn_conv", "aten::slow_conv")
@@ -69,6 +71,8 @@ def weigh(instruction: Instruction, threads: int) -> Weight:
     if way is not None:
         cost = moved + way.size * sum([element_of(step.function) for _, step in way.inside])
         return Weight(cost / threads, "the group") if threads > 1 and way.size >= fusion.WORTH_THREADS else Weight(cost)
+    if isinstance(instruction.function, NativeLoop):
+        return Weight(instruction.function.steps * ELEMENT)
     flops = flops_of(instruction, metas)
     if flops:
         cost, blas = moved + flops / FLOPS.get(metas[0].dtype.itemsize, FLOPS[8]), blas_threads() if flops >= BLAS_SHARES else 1

@@ -30,11 +30,12 @@ FUSED = 16
 class NativeLoop:
     """A compiled loop, called with a list: the number of rounds, what goes around, what is read, the workspace. Gives what went around."""
 
-    __slots__ = ("kernel", "direct", "outs")
+    __slots__ = ("kernel", "direct", "outs", "steps")
     __name__ = "loop"       # in the source of plans
 
-    def __init__(self, compiled: native.Loop, outs: Sequence[Meta], count: int) -> None:
+    def __init__(self, compiled: native.Loop, outs: Sequence[Meta], count: int, steps: int) -> None:
         self.kernel = compiled
+        self.steps = steps      # of one element, as `work_of` counts
         self.outs = [partial(np.empty, meta.shape, meta.dtype) for meta in outs]
         self.direct: Callable[..., None] | None = None
         if compiled.direct is not None:
@@ -82,7 +83,8 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], wanted: bool | None) -
     rounds = Rounds(loop, inputs)
     reason = f"{sum(isinstance(each, Product) for each in rounds.stages)} products, " \
              f"{sum(each.calls for each in rounds.stages if isinstance(each, Elementwise))} steps a round"
-    if wanted is None and work_of(loop, rounds) < WORTH_COMPILING:
+    steps = work_of(loop, rounds)
+    if wanted is None and steps < WORTH_COMPILING:
         raise NotNative("too little for a native loop")
     if native.compiler() is None:
         raise NotNative("there is no C compiler")
@@ -96,7 +98,7 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], wanted: bool | None) -
     metas = [each.meta for each in rounds.carried]
     arrays: list[Item] = list(rounds.given)
     count = len(metas) + len(arrays) + bool(work)
-    return Made(NativeLoop(compiled, metas, count), arrays, work, bool(rounds.written), reason)
+    return Made(NativeLoop(compiled, metas, count, steps), arrays, work, bool(rounds.written), reason)
 
 
 def work_of(loop: Repeat, rounds: Rounds) -> int:
