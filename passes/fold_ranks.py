@@ -6,7 +6,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Graph, Node
 from irtool.ir.rewrite import become_constant
 from irtool.ir.types import TensorType
-from irtool.passes.propagate_shapes import changes_shapes
+from irtool.passes.shape_changes import changes_shapes
 
 
 def fold_ranks(graph: Graph) -> bool:

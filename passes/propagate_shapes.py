@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from irtool.ir import types
-from irtool.ir.alias import Aliases
 from irtool.ir.builder import Builder
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.dialect import LATEST
@@ -13,8 +12,10 @@ from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
 from irtool.passes.erase_shapes import without_shapes
-from irtool.passes.shape_facts import NAMES, Facts, dimensioned, is_complete, with_dims, with_dtype, with_sizes
-from irtool.passes.shape_rules import BY_TYPES, COMPLETE, EXPANDED, RULES
+from irtool.passes.shape_changes import Changes
+from irtool.passes.shape_facts import NAMES, Facts, category, dimensioned, is_complete, with_dims, with_dtype, with_sizes
+from irtool.passes.shape_rules import BY_TYPES, RULES
+from irtool.passes.shape_sizes import COMPLETE, EXPANDED, RUN
 
 NUMBERS = frozenset(f"aten::{name}" for name in "Bool Int Float ScalarImplicit FloatImplicit IntImplicit ComplexImplicit Complex".split())
 """Kinds that give numbers, whose types are what they are."""
@@ -59,7 +60,7 @@ class Sweep:
         """What rules that look at nothing but types have told."""
         self.before = {value: value.type for value in graph.values()}
         self.is_expanded = False
-        self.loose = loose_values(graph)
+        self.changes = Changes(graph)
 
     @property
     def changed(self) -> bool:
@@ -73,7 +74,7 @@ class Sweep:
 
     def set(self, value: Value, type: Type) -> None:
         """Give a value a type, in the words of the dialect."""
-        if self.loose and value in self.loose:
+        if value in self.changes.loose:
             type = without_shapes(type, self.plain)
         if type is not value.type:
             value.type = type if self.is_latest else spell(type, self.graph.dialect)
@@ -87,7 +88,12 @@ class Sweep:
     def visit(self, node: Node, may_expand: bool) -> None:
         """One node."""
         special = SPECIAL.get(node.kind)
-        if node.kind in IF_KINDS and len(node.blocks) == 2:
+        stirred = [value for value in node.inputs if self.changes.is_stirred(value)]
+        if stirred:
+            for value in stirred:
+                self.set(value, without_shapes(value.type, self.plain))
+            self.unshape(node)
+        elif node.kind in IF_KINDS and len(node.blocks) == 2:
             self.branch(node, may_expand)
         elif node.kind in LOOP_KINDS and len(node.blocks) == 1:
             self.loop(node)
@@ -112,7 +118,7 @@ class Sweep:
                 operands.append(type)
         facts = Facts(node, schema, operands)
         if schema.name in BY_TYPES and not all(map(is_complete, operands)):
-            key = (schema.name, *operands)
+            key = (schema.name, *operands, *facts.numbers)
             if key not in self.told:
                 self.told[key] = RULES[schema.name](facts)
             found = self.told[key]
@@ -120,18 +126,29 @@ class Sweep:
                 self.take(node, found)
             return
         if all(map(is_complete, operands)):
-            rule = COMPLETE.get(schema.name)
-            if rule is not None and may_expand and schema.name in EXPANDED:
+            if may_expand and schema.name in EXPANDED:
                 facts = self.expanded(node, facts)
-            found = rule(facts) if rule is not None else None
+            rule = COMPLETE.get(schema.name)
+            is_run = schema.name in RUN
+            found = rule(facts) if rule is not None and (not is_run or self.is_tried(node)) else None
             if found is not None:
                 self.take(node, found)
                 return
-            self.unshape(node)
+            if not is_run:
+                self.unshape(node)
         rule = RULES.get(schema.name)
         found = rule(facts) if rule is not None else None
         if found is not None:
             self.take(node, found)
+
+    def is_tried(self, node: Node) -> bool:
+        """Does torch run the node to see what it gives? Not where whole numbers come in (zeros would be divided by), nor late ones."""
+        for value in node.inputs:
+            type = value.type
+            if value.node.kind not in CONSTANT_KINDS and type.key != "float" and (
+                    not isinstance(type, TensorType) or type.dtype is None or category(type.dtype) == 1):
+                return False
+        return not self.changes.is_late(node)
 
     def take(self, node: Node, found: list[TensorType]) -> None:
         """A rule has told the types of the tensors among the results."""
@@ -239,10 +256,12 @@ class Sweep:
         if sizes is not None:
             self.set(node.output, with_sizes(operands[0], sizes))
         else:
-            ranks = {type.rank for type in operands}    # an empty vector may stand beside tensors of any rank
-            others = [rank for rank in ranks if rank not in (1, None)]
-            known = with_dims(operands[0], others[0] if others else None if None in ranks else 1)
-            self.set(node.output, with_dtype(dimensioned(known), operands[0].dtype if len(dtypes) == 1 else None))
+            rank = operands[0].rank
+            if rank == 1:       # an empty vector may stand beside tensors of any rank
+                others = {type.rank for type in operands} - {1} or {1}
+                rank = None if None in others else others.pop()
+            dtype, claim = node.output.type.dtype if isinstance(node.output.type, TensorType) else None, operands[0].dtype
+            self.set(node.output, with_dtype(with_dims(operands[0], rank), claim if len(dtypes) == 1 or claim == dtype else None))
 
     def literal(self, node: Node) -> None:
         """`aten::tensor` of numbers, or of lists of them."""
@@ -273,27 +292,6 @@ SPECIAL = {
     "prim::ConstantChunk": Sweep.chunk, "aten::cat": Sweep.cat, "prim::FusedConcat": Sweep.cat, "aten::tensor": Sweep.literal,
     "aten::as_tensor": Sweep.literal,
 }
-
-
-RESHAPING = frozenset(f"aten::{name}" for name in """
-as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ data set_data moveaxis_ detach_
-""".split())
-"""Kinds that change the shape of their operand itself."""
-
-
-def changes_shapes(node: Node) -> bool:
-    """Does a node change the shape of a tensor there is?"""
-    return node.kind in RESHAPING
-
-
-def loose_values(graph: Graph) -> set[Value]:
-    """The values that may be, or share memory with, a tensor whose shape is changed."""
-    targets = [node.inputs[0] for node in graph.walk() if node.kind in RESHAPING and node.inputs]
-    if not targets:
-        return set()
-    aliases = Aliases(graph)
-    return {value for value in graph.values() if isinstance(value.type, TensorType)
-            and any(value is target or aliases.may_alias(value, target) for target in targets)}
 
 
 def joined(operands: list[TensorType], dim: object) -> list[int] | None:

@@ -1,9 +1,11 @@
 """What shape propagation looks at: a node with the types of its operands; tensor types made from others; promotion of dtypes by name."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import product
 
-from irtool.ir.constants import NOT_CONSTANT, constant
+from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.dtypes import CODES
 from irtool.ir.effects import facts_of
 from irtool.ir.graph import RETURN, Node, Value
@@ -15,6 +17,8 @@ ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat1
          "complex128")
 """Of two dtypes the later one wins, but for those in MEET."""
 DEFAULT = "float32"
+NUMBERS = {"bool": "bool", "int64": "int64", "float64": DEFAULT, "complex128": "complex64"}
+"""dtypes of constants that stand for numbers -> what they are beside tensors of a lower category."""
 
 
 class Facts:
@@ -24,6 +28,36 @@ class Facts:
         self.node = node
         self.schema = schema
         self.types = types
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Which operands are constants that stand for Python numbers: those traces make of `x * 2.5`."""
+        if not any(type.rank == 0 for type in self.types):
+            return ()
+        places = [place for place, argument in enumerate(self.schema.arguments) if isinstance(argument.type, TensorType)]
+        return tuple(i for i, (place, type) in enumerate(zip(places, self.types, strict=False))
+                     if type.rank == 0 and type.dtype in NUMBERS and self.node.inputs[place].node.kind in CONSTANT_KINDS)
+
+    def promoted(self, first: int = 0) -> str | None:
+        """The dtype in which the operands meet, from the given one on. Numbers count only where their category is higher."""
+        types = list(self.types[first:])
+        tensors = [type for i, type in enumerate(self.types) if i >= first and i not in self.numbers]
+        highest = max((category(type.dtype) for type in tensors if type.dtype is not None), default=-1)
+        if tensors and self.numbers:
+            types = tensors + [with_dtype(self.types[i], NUMBERS[str(self.types[i].dtype)]) for i in self.numbers
+                               if i >= first and category(str(self.types[i].dtype)) > highest]
+        return promoted(types)
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """What the first result was said to be."""
+        type = self.node.outputs[0].type
+        return type.requires_grad if isinstance(type, TensorType) else None
+
+    def agreed(self, dtype: str | None, claim: str | None) -> str | None:
+        """`dtype`; where that is not known, what torch claims without looking, if the graph says so as well."""
+        type = self.node.outputs[0].type
+        return claim if dtype is None and isinstance(type, TensorType) and type.dtype == claim else dtype
 
     def value(self, name: str) -> Value | None:
         """The operand for an argument."""
@@ -70,6 +104,10 @@ class Facts:
         return NAMES.get(found) if isinstance(found, int) else None
 
 
+Rule = Callable[[Facts], "list[TensorType] | None"]
+"""The types of the tensors among the results; None where it cannot tell."""
+
+
 def _may_change(user: Node) -> bool:
     """May a list that this node reads have another length afterwards?"""
     return bool(user.blocks) or facts_of(user.kind).may_write or user.kind.endswith("Construct") or user.kind == RETURN \
@@ -90,9 +128,7 @@ def dimensioned(type: TensorType) -> TensorType:
 
 
 def with_dims(type: TensorType, count: int | None) -> TensorType:
-    """The type with another number of dimensions; itself where it has that number."""
-    if count is not None and type.rank == count:
-        return type
+    """Only dtype and device, and this number of dimensions."""
     return made(type.dtype, None if count is None else (None,) * count, type, None, type.requires_grad)
 
 
@@ -119,10 +155,20 @@ def category(dtype: str) -> int:
 def promoted(types: Sequence[TensorType]) -> str | None:
     """The dtype in which operands meet; a tensor without dimensions counts only where its category is higher. None: not known."""
     dtypes = [type.dtype for type in types]
-    if None in dtypes or any(type.rank is None for type in types) and len(set(dtypes)) > 1:
+    if None in dtypes:
         return None
-    found = widest([str(type.dtype) for type in types if type.rank != 0])
-    other = widest([str(type.dtype) for type in types if type.rank == 0])
+    names = [str(dtype) for dtype in dtypes]
+    if len(set(names)) == 1:
+        return names[0]
+    ranks = [[0, 1] if type.rank is None else [type.rank] for type in types]
+    found = {_meet(names, each) for each in product(*ranks)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _meet(dtypes: Sequence[str], ranks: Sequence[int]) -> str | None:
+    """The same where all is known."""
+    found = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if rank])
+    other = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if not rank])
     if found is None or other is None:
         return found or other
     if category(found) == 2 and category(other) == 3:
@@ -149,6 +195,11 @@ def widest(dtypes: Sequence[str]) -> str | None:
 def to_float(dtype: str | None) -> str | None:
     """What an operator that gives floats makes of a dtype."""
     return DEFAULT if dtype is not None and category(dtype) < 2 else dtype
+
+
+def to_real(dtype: str | None) -> str | None:
+    """What an operator that measures makes of it."""
+    return {"complex32": "float16", "complex64": "float32", "complex128": "float64"}.get(dtype, dtype) if dtype is not None else None
 
 
 def summed(dtype: str | None) -> str | None:

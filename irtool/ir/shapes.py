@@ -1,7 +1,7 @@
 """What tensor types say about shapes: contiguous forms, broadcasting."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from irtool.ir.types import TensorType, Type, contiguous_strides, spell, tensor_type
@@ -37,3 +37,79 @@ def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...] | None:
             elif size not in (1, out[i]):
                 return None
     return tuple(out)
+
+
+Layout = tuple[Sequence[int], Sequence[int]]
+"""Sizes and strides of a tensor, in elements."""
+
+
+def pointwise_strides(sizes: Sequence[int], operands: Sequence[Layout]) -> tuple[int, ...]:
+    """The strides of what an operator on elements makes of operands that broadcast to `sizes`: dimensions lie in memory as they do in
+    the operands, the first one counting most (torch's TensorIterator)."""
+    plain = tuple(range(len(sizes)))
+    if len(sizes) < 2:
+        return _strides_in(sizes, plain)
+    if all(tuple(shape) == tuple(sizes) for shape, _ in operands):
+        for layout in (plain, CHANNELS_LAST):
+            if len(layout) == len(sizes) and all(_lies_in(layout, *operand) for operand in operands):
+                return _strides_in(sizes, layout)
+        layouts = {tuple(strides) for _, strides in operands}
+        if len(layouts) == 1 and _has_no_gaps(*operands[0]):
+            return layouts.pop()
+    spread = [_spread(sizes, *operand) for operand in operands]
+    order = list(reversed(plain))       # innermost first
+    for start in range(1, len(order)):
+        here = start
+        for there in range(start - 1, -1, -1):
+            found = _compare(sizes, spread, order[there], order[here])
+            if found > 0:
+                order[there], order[here], here = order[here], order[there], there
+            elif found < 0:
+                break
+    return _strides_in(sizes, order[::-1])
+
+
+CHANNELS_LAST = (0, 2, 3, 1)
+
+
+def _strides_in(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Strides of elements without gaps, the dimensions in this order, the last one innermost."""
+    found = [0] * len(sizes)
+    step = 1
+    for dim in reversed(order):
+        found[dim], step = step, step * max(sizes[dim], 1)
+    return tuple(found)
+
+
+def _lies_in(order: Sequence[int], sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Do the elements lie so? The stride of a single element does not matter."""
+    return 0 in sizes or all(sizes[dim] == 1 or strides[dim] == step for dim, step in enumerate(_strides_in(sizes, order)))
+
+
+def _has_no_gaps(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Do the elements lie one after the other in some order of dimensions?"""
+    step = 1
+    for stride, size in sorted(zip(strides, sizes, strict=True)):
+        if size > 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
+
+
+def _spread(sizes: Sequence[int], shape: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """Strides of an operand in the common shape: 0 where it is repeated."""
+    ahead = len(sizes) - len(shape)
+    return [0] * ahead + [0 if mine == 1 != size else stride for mine, stride, size in zip(shape, strides, sizes[ahead:], strict=True)]
+
+
+def _compare(sizes: Sequence[int], spread: list[list[int]], inner: int, outer: int) -> int:
+    """1: the two dimensions change places; -1: they stay; 0: the operands do not tell."""
+    for strides in spread:
+        mine, other = strides[inner], strides[outer]
+        if mine and other:
+            if mine != other:
+                return 1 if mine > other else -1
+            if sizes[inner] > sizes[outer]:
+                return 1
+    return 0

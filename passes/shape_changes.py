@@ -1,0 +1,72 @@
+"""Where a graph writes, as far as shape propagation minds."""
+from __future__ import annotations
+
+from irtool.ir.alias import Aliases
+from irtool.ir.effects import node_may_write
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.schema import schema_of
+from irtool.ir.types import TensorType
+
+RESHAPING = frozenset(f"aten::{name}" for name in """
+as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ data set_data moveaxis_ detach_
+""".split())
+"""Kinds that change the shape of their operand itself."""
+
+
+def changes_shapes(node: Node) -> bool:
+    """Does a node change the shape of a tensor there is?"""
+    return node.kind in RESHAPING
+
+
+class Changes:
+    """Which tensors get another shape, or other numbers, after they were made."""
+
+    def __init__(self, graph: Graph) -> None:
+        writers = [node for node in graph.walk() if changes_shapes(node) or node_may_write(node)]
+        self._aliases = Aliases(graph) if writers else None
+        reshaped = [node.inputs[0] for node in writers if changes_shapes(node) and node.inputs]
+        self.loose = {value for value in graph.values() if isinstance(value.type, TensorType) and self._may_be(value, reshaped)}
+        """The values that may be, or share memory with, a tensor whose shape is changed."""
+        self._copied = reshaped + [value for node in writers for value in _filled(node)]
+        self._is_stirred: dict[Value, bool] = {}
+        self._is_late: dict[Node, bool] = {}
+
+    def _may_be(self, value: Value, targets: list[Value]) -> bool:
+        aliases = self._aliases
+        return aliases is not None and any(value is target or aliases.may_alias(value, target) for target in targets)
+
+    def is_stirred(self, value: Value) -> bool:
+        """May the value share memory with a tensor that is reshaped or filled by a copy? torch says nothing of the shapes of these."""
+        if not self._copied:
+            return False
+        found = self._is_stirred.get(value)
+        if found is None:
+            found = self._is_stirred[value] = self._may_be(value, self._copied)
+        return found
+
+    def is_late(self, node: Node) -> bool:
+        """Does what the node computes hang on something that is written into? torch does not try such nodes out."""
+        if self._aliases is None or not self._aliases.has_writes:
+            return False
+        late, stack = self._is_late, [node]
+        while stack:
+            at = stack[-1]
+            if at not in late and self._aliases.has_writers(at):
+                late[at] = True
+            makers = () if at in late else [value.node for value in at.inputs]
+            unknown = [maker for maker in makers if maker not in late]
+            if unknown:
+                stack += unknown
+                continue
+            late.setdefault(at, any(late[maker] for maker in makers))
+            stack.pop()
+        return late[node]
+
+
+def _filled(node: Node) -> list[Value]:
+    """What a node fills with numbers from elsewhere, whatever shape it had."""
+    if node.kind == "aten::copy_":
+        return list(node.inputs[:1])
+    schema = schema_of(node)
+    place = schema.positions.get("out") if schema is not None and not schema.is_vararg else None
+    return [node.inputs[place]] if place is not None and place < len(node.inputs) else []
