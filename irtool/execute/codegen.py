@@ -32,6 +32,7 @@ from irtool.execute.crew import Failed
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
 from irtool.execute.memory import MemoryPlan, MemoryReport
+from irtool.execute.rows import use_rows
 from irtool.execute.slots import SlotProgram
 from irtool.interpret import all_nodes, located, run
 from irtool.ir.collector import Paused
@@ -166,6 +167,8 @@ class Variant:
                 drop_needless(program)
                 join_siblings(program)
             run_beside(program, self.fusion[1])
+            if thorough:
+                use_rows(program, self.fusion[0])
             return program, MemoryPlan(program)
         except NotLowered:
             raise

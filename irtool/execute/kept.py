@@ -25,6 +25,7 @@ from irtool.execute.codegen_layout import Meta, allocated, meta_of
 from irtool.execute.crew import Crew
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.places import Buffer
+from irtool.execute.rows import Rows
 from irtool.ops.select import select
 
 if TYPE_CHECKING:
@@ -207,6 +208,8 @@ def written(value: Any) -> tuple[Any, ...]:
         return ("crew",)
     if value is select:
         return ("select",)
+    if type(value) is Rows:
+        return "rows", value.function.__name__, value.left if value.quick is None else -1
     if type(value) is Bound:
         group = value.group
         return "group", str(group.graph), group.native, group.threads, *facts_of_meta(value.meta)
@@ -266,6 +269,8 @@ def again(data: tuple[Any, ...]) -> Any:
         return select
     if kind == "crew":
         return Crew
+    if kind == "rows":
+        return Rows(getattr(np, rest[0]), rest[1])
     if kind == "group":
         from irtool.text.parser import parse
 
