@@ -4,6 +4,8 @@
 """
 from __future__ import annotations
 
+import _thread
+import gc
 import threading
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,51 @@ def test_random_numbers_are_drawn_in_order(all_heavy: None) -> None:
         assert not difference(several(x, seed=seed), one(x, seed=seed))
 
 
+LOOP = """graph(%x : Tensor, %w : Tensor, %v : Tensor, %n : int):
+  %one : int = prim::Constant[value=1]()
+  %true : bool = prim::Constant[value=1]()
+  %out : Tensor = prim::Loop(%n, %true, %x)
+    block0(%i : int, %c : Tensor):
+      %1 : Tensor = aten::mm(%c, %w)
+      %2 : Tensor = aten::mm(%c, %v)
+      %3 : Tensor = aten::sub(%1, %2, %one)
+      %4 : Tensor = aten::tanh(%3)
+      -> (%true, %4)
+  %most : Tensor = aten::max(%out)
+  %more : Tensor = aten::gt(%most, %one)
+  %b : bool = aten::Bool(%more)
+  %end : Tensor = prim::If(%b)
+    block0():
+      %5 : Tensor = aten::mm(%out, %w)
+      %6 : Tensor = aten::mm(%out, %v)
+      %7 : Tensor = aten::add(%5, %6, %one)
+      -> (%7)
+    block1():
+      %8 : Tensor = aten::mm(%out, %v)
+      %9 : Tensor = aten::mm(%out, %w)
+      %10 : Tensor = aten::mul(%8, %9)
+      -> (%10)
+  return (%end)
+"""
+
+
+def test_within_a_round_and_within_a_branch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 1)
+    values = weights(3, 200)
+    plan = check(graph_of(LOOP), lambda: [*[each.copy() for each in values], 3], threads=2)
+    assert [line.split("=")[0] for line in plan.source.splitlines() if " = start(dot" in line] == [f"            t{i} " for i in range(3)]
+
+
+def test_nothing_is_left_to_the_collector(all_heavy: None) -> None:
+    plan, values = Plan(graph_of(layers(2, 2)), threads=3), weights(5, 30)
+    for _ in range(3):
+        plan(values)
+    gc.collect()
+    for _ in range(20):
+        plan(values)
+    assert not gc.collect()
+
+
 # -- when there is nothing to gain
 @pytest.mark.parametrize("text, count", [(layers(4), 4), (layers(1), 1)])
 def test_a_chain_has_the_source_it_has_with_one_thread(text: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,6 +235,19 @@ def test_an_interruption_waits_for_nobody() -> None:
     assert all(task.done.locked() and task.claim.locked() for task in waiting)      # nobody will run them
     with Crew(2) as start:
         assert start(len, "abc")() == 3
+
+
+def test_a_plan_that_is_interrupted_runs_again(all_heavy: None) -> None:
+    plan, values = Plan(graph_of(layers(2, 3)), threads=3), weights(7, 60)
+    wanted = [plan(values) for _ in range(3)][-1]
+    for turn in range(5):
+        timer = threading.Timer(0.002 * turn, _thread.interrupt_main)
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            while True:
+                assert not difference(plan(values), wanted)
+        timer.join()
+    assert not difference(plan(values), wanted)
 
 
 def test_an_interrupted_run_keeps_its_memory(all_heavy: None, monkeypatch: pytest.MonkeyPatch) -> None:
