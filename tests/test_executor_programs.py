@@ -1,6 +1,8 @@
 """Whole programs through the executor: loops, lists, branches and writes; whatever the way, gradients are those of irtool.vjp."""
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -75,3 +77,20 @@ def test_an_empty_vector_beside_matrices_takes_no_part() -> None:
     for _ in range(2):
         none, gradient = run.vjp([a, b], [b + 1], [0, 1])
         assert none.shape == (0,) and np.array_equal(gradient, b + 1)
+
+
+def test_foreign_code_is_given_arrays_alone() -> None:
+    """LAPACK by way of f2py drops one reference to the dtype too many when it is handed a tracer; Python aborts when none is left."""
+    pytest.importorskip("scipy")
+    program = """
+import numpy, irtool
+graph = irtool.parse('''graph(%t : Tensor):
+  %1 : bool = prim::Constant[value=0]()
+  %3 : Tensor, %4 : Tensor, %5 : Tensor = aten::linalg_ldl_factor_ex(%t, %1, %1)
+  return (%3)
+''')
+for _ in range(40):
+    irtool.compile(graph.graph())(numpy.eye(3, dtype=numpy.complex64))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -125,7 +125,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         raise Untraceable("elements are not known")
 
     __array__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = _no_elements
-    item = tolist = tobytes = nonzero = sort = fill = _no_elements
+    get = item = tolist = tobytes = nonzero = sort = fill = _no_elements
     __setitem__ = __contains__ = _no_elements
     __hash__ = None     # type: ignore[assignment]
 

@@ -88,9 +88,14 @@ def namespace_for(values: Any) -> XP:
 
 
 def on_host(x: Any) -> Array:
-    """An array as a NumPy array: itself, or a copy of what lies on a device."""
-    if isinstance(x, np.ndarray):
-        return x
+    """An array as a NumPy array: itself, or a copy of what lies on a device.
+
+    What goes to foreign code goes through here. What only says that it is an array (a tracer) is asked for its elements, and refuses:
+    f2py drops a reference to the dtype too many when it finds that out itself (SciPy 1.17), until Python aborts.
+    """
+    if issubclass(type(x), np.ndarray):
+        array: Array = x
+        return array
     device: Any = x
     found: Array = device.get() if is_array(x) else np.asarray(x)
     return found
