@@ -11,7 +11,7 @@ from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.memory_classes import is_mutable
 from irtool.ir.numbering import node_key
 from irtool.ir.rewrite import become_constant, inline_block, replace_node
-from irtool.ir.types import INT, ListType, Type, contiguous_strides, spell, tensor_type
+from irtool.ir.types import INT, DictType, ListType, Type, contiguous_strides, spell, tensor_type
 from irtool.ops.folding import evaluate, is_foldable
 
 
@@ -132,8 +132,8 @@ class Propagation:
             shape = value.shape or ()
             found = tensor_type(value.dtype, shape, contiguous_strides(shape), False, "cpu")
             return Attribute(value.text, value), spell(found, self.dialect)
-        if isinstance(value, list):
-            if not isinstance(declared, ListType) or any(isinstance(each, (list, tuple, TensorLiteral)) for each in value):
+        if isinstance(value, (list, dict)):
+            if not isinstance(declared, (ListType, DictType)) or _holds(value, (tuple, TensorLiteral)):
                 return None
             type: Type = declared
         else:
@@ -205,3 +205,10 @@ class Propagation:
                 node.remove_input(i + 2)
                 body.remove_input(i + 1)
                 self.changed = True
+
+
+def _holds(value: object, kinds: tuple[type, ...]) -> bool:
+    """Is something of these kinds in the lists and dicts of a value?"""
+    if isinstance(value, (list, dict)):
+        return any(_holds(each, kinds) for each in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, kinds)

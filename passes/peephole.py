@@ -242,6 +242,17 @@ def _length(at: Simplifier, node: Node) -> None:
             at.fold(node, len(set(keys)))
 
 
+def _rank_or_length(at: Simplifier, node: Node) -> None:
+    """len(x.size()) is the number of dimensions, where nobody else has the list."""
+    source = node.inputs[0].node
+    type = _tensor(source)
+    if source.kind == "aten::size" and len(source.inputs) == 1 and type is not None and type.rank is not None and (
+            len(node.inputs[0].uses) == 1):
+        at.fold(node, type.rank)
+    else:
+        _length(at, node)
+
+
 def _element(at: Simplifier, node: Node) -> None:
     """[a, b][1] is b; {"k": v}["k"] is v."""
     if len(node.inputs) != 2:
@@ -455,6 +466,7 @@ RULES: dict[str, Rule] = {
 """Simplifications that need no shapes, by kind."""
 
 SHAPE_RULES: dict[str, Rule] = {
+    "aten::len": _rank_or_length,
     "aten::dim": _dimensions,
     "aten::size": _sizes,
     "prim::dtype": _dtype,
@@ -466,7 +478,7 @@ SHAPE_RULES: dict[str, Rule] = {
     "aten::expand": _expand,
     "aten::type_as": _type_as,
     "aten::mul": _arithmetic(_integer_product, _neutral(("other", 1))),
-    "aten::div": _arithmetic(_integer_product, _neutral(("other", 1))),
+    "aten::div": _arithmetic(lambda at, node: None, _neutral(("other", 1))),
     "aten::sub": _arithmetic(_integer_sum, _neutral(("other", 0), ("alpha", 1))),
     "aten::add": _arithmetic(_sum_or_join, _neutral(("other", 0), ("alpha", 1))),
 }

@@ -13,6 +13,7 @@ from irtool.ir.errors import Error
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.tensor_dump import SHOWN, literal_of
 from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.types import OptionalType, UnionType
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -23,15 +24,15 @@ PLAIN = (int, float, complex, str)
 NUMBERS = frozenset((int, float, bool))
 
 _WITHOUT_KERNEL = frozenset("""
-prim::ListConstruct prim::TupleConstruct prim::TupleUnpack prim::ListUnpack prim::TupleIndex prim::unchecked_cast aten::__is__
-aten::__isnot__ prim::rangelist aten::pow aten::__lshift__
+prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::TupleUnpack prim::ListUnpack prim::TupleIndex prim::isinstance
+prim::unchecked_cast aten::__is__ aten::__isnot__ prim::rangelist aten::pow aten::__lshift__
 """.split())
 """Kinds that `evaluate` does not give to a kernel, or not without a look at how large the result would be."""
 
 _NOT_FOLDED = frozenset("""
 prim::If prim::Loop prim::Closure prim::Function prim::Constant prim::AutogradZero prim::Uninitialized prim::Guard prim::profile
-prim::profile_ivalue prim::unchecked_unwrap_optional prim::awaitable aten::dequantize aten::hash prim::TimePoint prim::DictConstruct
-prim::CreateObject prim::GetAttr prim::AutogradAnyNonZero prim::AnyDefined prim::Undefined prim::None prim::isinstance
+prim::profile_ivalue prim::unchecked_unwrap_optional prim::awaitable aten::dequantize aten::hash prim::TimePoint
+prim::CreateObject prim::GetAttr prim::AutogradAnyNonZero prim::AnyDefined prim::Undefined prim::None
 """.split())
 """Kinds whose result is not what their operands say, or no value that a constant can hold."""
 
@@ -125,6 +126,8 @@ def _is_plain(value: Any) -> bool:
         return -(1 << 63) <= value < 1 << 63
     if isinstance(value, (list, tuple)):
         return len(value) <= MAX_SIZE and all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return _is_plain([*value.values()])
     return type(value) in PLAIN and (not isinstance(value, str) or len(value) <= MAX_SIZE)
 
 
@@ -187,6 +190,10 @@ def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
         return [list(values)] if all(map(_is_plain, values)) or all(isinstance(value, TensorLiteral) for value in values) else None
     if kind == "prim::TupleConstruct":
         return [tuple(values)] if all(map(_is_plain, values)) else None
+    if kind == "prim::DictConstruct":
+        return [dict(zip(values[::2], values[1::2], strict=True))] if all(map(_is_plain, values)) and _are_keys(values[::2]) else None
+    if kind == "prim::isinstance":
+        return _instance(node, values[0])
     if kind in ("prim::TupleUnpack", "prim::ListUnpack"):
         held = values[0] if values else None
         return list(held) if isinstance(held, (list, tuple)) and len(held) == len(node.outputs) and _is_plain(held) else None
@@ -198,6 +205,25 @@ def _construct(node: Node, values: Sequence[Any]) -> list[Any] | None:
     if kind in ("aten::__is__", "aten::__isnot__") and len(values) == 2 and (values[0] is None or values[1] is None):
         return [(values[0] is values[1]) == (kind == "aten::__is__")]
     return None
+
+
+def _are_keys(values: Sequence[Any]) -> bool:
+    """May they be keys, no two the same?"""
+    return all(isinstance(value, (int, float, str)) for value in values) and len(set(values)) == len(values)
+
+
+_SIMPLE = {int: "int", float: "float", bool: "bool", complex: "complex", str: "str", type(None): "None"}
+
+
+def _instance(node: Node, value: Any) -> list[Any] | None:
+    """Is a number, a string or None of one of some types?"""
+    held = _SIMPLE.get(type(value))
+    wanted = node.attributes["types"].value if "types" in node.attributes else None
+    if held is None or not isinstance(wanted, list) or node.inputs[0].type.key not in (held, "None") and value is not None:
+        return None
+    if any(each.key == "Any" or isinstance(each, (OptionalType, UnionType)) for each in wanted):
+        return None
+    return [any(each.key == held for each in wanted)]
 
 
 def _arguments(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any]:
