@@ -12,8 +12,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
     from irtool.dispatch.tracer import trace
-    from irtool.dispatch.transforms import custom_vjp, grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vmap
+    from irtool.dispatch.transforms import custom_vjp, grad, grad_and_value, jvp, linearize, value_and_grad, vmap
     from irtool.execute.executor import Executor, compile
     from irtool.execute.jit import jit
     from irtool.execute.run import run, vjp
@@ -40,9 +41,10 @@ _HOMES = {
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
     "jit": "irtool.execute.jit",
     "gradcheck": "irtool.testing.gradcheck",
-    "grad": "irtool.dispatch.transforms", "value_and_grad": "irtool.dispatch.transforms", "vmap": "irtool.dispatch.transforms",
-    "jacrev": "irtool.dispatch.transforms", "jacfwd": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms",
-    "hessian": "irtool.dispatch.transforms", "custom_vjp": "irtool.dispatch.transforms", "trace": "irtool.dispatch.tracer",
+    "grad": "irtool.dispatch.transforms", "value_and_grad": "irtool.dispatch.transforms", "grad_and_value": "irtool.dispatch.transforms",
+    "vmap": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms", "linearize": "irtool.dispatch.transforms",
+    "custom_vjp": "irtool.dispatch.transforms", "jacrev": "irtool.dispatch.jacobians", "jacfwd": "irtool.dispatch.jacobians",
+    "hessian": "irtool.dispatch.jacobians", "trace": "irtool.dispatch.tracer",
     "torch": "irtool.ops.tensor",
     "to_script": "irtool.script.to_python",
     "from_script": "irtool.script",
@@ -61,7 +63,8 @@ _HOMES = {
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
     "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "custom_vjp",
-    "from_script", "grad", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "parse", "register_python_op", "run", "to_script",
+    "from_script", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "parse",
+    "register_python_op", "run", "to_script",
     "torch", "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]
 

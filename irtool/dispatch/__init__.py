@@ -10,9 +10,10 @@ from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.backend import Backend
 from irtool.dispatch.batched import Batched
 from irtool.dispatch.hooks import Hooks
+from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
 from irtool.dispatch.logger import Logger
 from irtool.dispatch.stack import Boxed, DispatchError, Layer, current
-from irtool.dispatch.transforms import grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
+from irtool.dispatch.transforms import grad, grad_and_value, jvp, linearize, value_and_grad, vjp, vmap
 
-__all__ = ["Autograd", "Backend", "Batched", "Boxed", "DispatchError", "Hooks", "Layer", "Logger", "current", "grad", "hessian", "jacfwd",
-           "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = ["Autograd", "Backend", "Batched", "Boxed", "DispatchError", "Hooks", "Layer", "Logger", "current", "grad", "grad_and_value",
+           "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]

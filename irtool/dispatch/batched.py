@@ -115,6 +115,8 @@ class Batched(Layer):
         """A tensor that was written into has a new value from now on. Raises DispatchError for a tensor that is the same for all places."""
         if not self.owns(target):
             raise DispatchError(f"{name.partition('.')[0]} writes batched values into a tensor that is not batched")
+        if not self.owns(result):       # the same for all places
+            result = self.box(self.whole(result))
         target.value, target.data = result.value, result.data
         return target
 

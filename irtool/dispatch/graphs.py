@@ -5,7 +5,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irtool.dispatch import transforms
+from irtool.dispatch import jacobians, transforms
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.logger import Logger, fresh_labels
 from irtool.dispatch.recipes import interpreted
@@ -18,8 +18,8 @@ from irtool.ops.arrays import dtype_named, seeded
 from irtool.ops.tensor import unwrapped, wrapped
 
 NAMES: dict[str, Callable[..., Any]] = {
-    "grad": transforms.grad, "value_and_grad": transforms.value_and_grad, "vmap": transforms.vmap, "jacrev": transforms.jacrev,
-    "jacfwd": transforms.jacfwd, "hessian": transforms.hessian,
+    "grad": transforms.grad, "value_and_grad": transforms.value_and_grad, "grad_and_value": transforms.grad_and_value,
+    "vmap": transforms.vmap, "jacrev": jacobians.jacrev, "jacfwd": jacobians.jacfwd, "hessian": jacobians.hessian,
 }
 MAX_DEPTH = 32
 

@@ -2,10 +2,11 @@
 
     irtool.grad(f, argnums=0)(x)            irtool.vmap(f, in_dims=0, out_dims=0)(xs)
     vjp(f, *primals) -> (outputs, function of cotangents)       jvp(f, primals, tangents) -> (outputs, tangents)
-    jacrev(f), jacfwd(f), hessian(f)
+    linearize(f, *primals) -> (outputs, function of tangents)
 
 Functions take NumPy arrays (or tensors) and see `irtool.Tensor`; results are tensors, and np.asarray makes arrays of them. Arguments and
-results may be lists, tuples and dicts. Each call makes layers of its own, so transformations nest in any order.
+results may be lists, tuples and dicts; arguments by name go to the function as they are. Each call makes layers of its own, so
+transformations nest in any order. Jacobians are in `irtool.dispatch.jacobians`.
 """
 from __future__ import annotations
 
@@ -20,45 +21,79 @@ from irtool.dispatch.batched import Batched
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.trees import flatten, spread, unflatten
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import dtype_of
+from irtool.ops.arrays import generator
 from irtool.ops.tensor import Tensor
 
 Function = Callable[..., Any]
 
 
 def as_tensor(value: Any) -> Any:
-    """Arrays and floats as tensors; tensors and everything else as they are."""
-    if isinstance(value, np.ndarray | np.generic):
-        return Tensor(value)
-    if isinstance(value, float | complex):
+    """Arrays as tensors; everything else as it is."""
+    return Tensor(value) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def as_variable(value: Any) -> Any:
+    """Arrays and numbers that are not whole as tensors."""
+    if isinstance(value, float | complex) and not isinstance(value, np.generic):
         return Tensor(np.asarray(value, np.float32 if isinstance(value, float) else np.complex64))
-    return value
+    return as_tensor(value)
 
 
-def tensors(tree: Any) -> Any:
+def tensors(tree: Any, made: Callable[[Any], Any] = as_tensor) -> Any:
     """The same tree with tensors for arrays."""
     leaves, shape = flatten(tree)
-    return unflatten(shape, [as_tensor(leaf) for leaf in leaves])
+    return unflatten(shape, [made(leaf) for leaf in leaves])
+
+
+def do(kind: str, *args: Any, **named: Any) -> Any:
+    """An operation on the layer on top."""
+    return current().call(kind, args, named)
+
+
+def chosen_places(argnums: Any, count: int, what: str = "argnums") -> list[int]:
+    """The arguments that `argnums`, an int or a tuple of them, names. Raises RunError for any that is not there, or is there twice."""
+    wanted = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not wanted:
+        raise RunError("argnums must be non-empty")
+    for place in wanted:
+        if not isinstance(place, int) or isinstance(place, bool):
+            raise RunError(f"argnums must be an int or a tuple of ints, got {argnums!r}")
+        if not -count <= place < count:
+            raise RunError(f"{what} names argument {place}, the function is called with {count}")
+    places = [place % count for place in wanted]
+    if len(set(places)) < len(places):
+        raise RunError(f"argnums elements must be unique, got {argnums}")
+    return places
+
+
+def with_aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
+    """What a function gave, and what it gave beside it. Raises RunError when that should be there and is not."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RunError(f"{what}: with has_aux the function must give a tuple (output, aux), it gave {type(result).__name__}"
+                       f"{f' of {len(result)}' if isinstance(result, tuple) else ''}")
+    return result
 
 
 # -- gradients
 class Recorded:
     """A function that ran under a tape of its own: its result, and what its gradient is asked with."""
 
-    def __init__(self, function: Function, args: Sequence[Any], which: Sequence[int]) -> None:
+    def __init__(self, function: Function, args: Sequence[Any], which: Sequence[int], named: dict[str, Any] | None = None) -> None:
         self.layer = Autograd(current())
-        given = [tensors(arg) for arg in args]
-        for place in which:
-            if not -len(given) <= place < len(given):
-                raise RunError(f"argnums names argument {place}, the function is called with {len(given)}")
+        given = [tensors(arg, as_variable if place in which else as_tensor) for place, arg in enumerate(args)]
         self.variables = []
         for place in which:
             leaves, shape = flatten(given[place])
+            if leaves and not any(map(is_floating, leaves)):
+                found = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
+                raise RunError(f"only tensors of floating point numbers have gradients, argument {place} is {found}")
             boxed = [self.layer.variable(leaf) if is_floating(leaf) else leaf for leaf in leaves]
             self.variables.append((leaves, shape, boxed))
             given[place] = unflatten(shape, boxed)
         with pushed(self.layer):
-            self.result = function(*given)
+            self.result = function(*given, **tensors(named or {}))
 
     def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], unused: str) -> list[Any]:
         """Trees of gradients, one per argument asked for. unused: "zeros" or "none" for what the outputs do not depend on."""
@@ -84,22 +119,16 @@ class Recorded:
         self.layer.tape.clear()
 
 
-def do(kind: str, *args: Any, **named: Any) -> Any:
-    """An operation on the layer on top."""
-    return current().call(kind, args, named)
+def value_and_grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, unused: str = "zeros") -> Function:
+    """A function that gives (value, gradient), the other way round than torch.func.grad_and_value.
 
-
-def value_and_grad(function: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, unused: str = "zeros") -> Function:
-    """A function that gives (gradient, value) as torch.func.grad_and_value does the other way round: (value, gradient).
-
-    The function must give a scalar tensor (with has_aux: and something else, which is given beside the value). argnums: which arguments; a
+    The function must give a scalar tensor (with has_aux: a tuple of it and something else, given beside the value). argnums: which; a
     tuple gives a tuple. unused: "zeros" (as torch.func) or "none" for arguments the result does not depend on. Raises RunError.
     """
-    @wraps(function)
-    def transformed(*args: Any) -> Any:
-        which = argnums if isinstance(argnums, tuple) else (argnums,)
-        recorded = Recorded(function, args, which)
-        result, aux = recorded.result if has_aux else (recorded.result, None)
+    @wraps(func)
+    def transformed(*args: Any, **named: Any) -> Any:
+        recorded = Recorded(func, args, chosen_places(argnums, len(args)), named)
+        result, aux = with_aux(recorded.result, has_aux, "grad")
         if not isinstance(result, Tensor):
             raise RunError(f"the function whose gradient is taken must give a tensor, it gave {type(result).__name__}")
         if result.ndim:
@@ -114,62 +143,114 @@ def value_and_grad(function: Function, argnums: int | tuple[int, ...] = 0, has_a
     return transformed
 
 
-def grad(function: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, unused: str = "zeros") -> Function:
-    """A function that gives the gradient of a scalar function; with has_aux (gradient, aux). As torch.func.grad; see value_and_grad."""
-    inner = value_and_grad(function, argnums, has_aux, unused)
+def grad_and_value(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
+    """A function that gives (gradient, value): as torch.func.grad_and_value. With has_aux (gradient, (value, aux))."""
+    inner = value_and_grad(func, argnums, has_aux)
 
-    @wraps(function)
-    def transformed(*args: Any) -> Any:
-        value, found = inner(*args)
+    @wraps(func)
+    def transformed(*args: Any, **named: Any) -> Any:
+        return inner(*args, **named)[::-1]
+    return transformed
+
+
+def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, unused: str = "zeros") -> Function:
+    """A function that gives the gradient of a scalar function; with has_aux (gradient, aux). As torch.func.grad; see value_and_grad."""
+    inner = value_and_grad(func, argnums, has_aux, unused)
+
+    @wraps(func)
+    def transformed(*args: Any, **named: Any) -> Any:
+        value, found = inner(*args, **named)
         return (found, value[1]) if has_aux else found
     return transformed
 
 
-def vjp(function: Function, *primals: Any, has_aux: bool = False, unused: str = "zeros") -> Any:
-    """(outputs, function of cotangents): as torch.func.vjp. The function gives one gradient per primal, a tuple of them for several."""
-    recorded = Recorded(function, primals, range(len(primals)))
-    result, aux = recorded.result if has_aux else (recorded.result, None)
+def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zeros") -> Any:
+    """(outputs, function of cotangents), with has_aux and what the function gave besides: as torch.func.vjp.
+
+    The function of cotangents, which stand in a tree as the outputs do, gives a tuple with a gradient per primal. Raises RunError.
+    """
+    recorded = Recorded(func, primals, range(len(primals)))
+    result, aux = with_aux(recorded.result, has_aux, "vjp")
     leaves, shape = flatten(result)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RunError(f"vjp: the function must give tensors, it gave {type(leaf).__name__}")
 
     def back(cotangents: Any) -> Any:
         given, other = flatten(tensors(cotangents))
         if len(given) != len(leaves):
             raise RunError(f"expected {len(leaves)} cotangents, got {len(given)}")
+        if other != shape:
+            raise RunError("cotangents must stand in a tree as the outputs do")
         for each, leaf in zip(given, leaves, strict=True):
-            if isinstance(each, Tensor) and isinstance(leaf, Tensor) and each.shape != leaf.shape:
+            if isinstance(each, Tensor) and each.shape != leaf.shape:
                 raise RunError(f"a cotangent has shape {each.shape}, its output {leaf.shape}")
-        found = recorded.gradients(leaves, given, unused)
-        return found[0] if len(found) == 1 else tuple(found)
+        return tuple(recorded.gradients(leaves, given, unused))
 
     opened = recorded.opened(result)
     return (opened, back, recorded.opened(aux)) if has_aux else (opened, back)
 
 
-def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """(outputs, their tangents): as torch.func.jvp, by differentiating the vjp with respect to its cotangent, in which it is linear."""
+# -- tangents
+class Linearized:
+    """A function at a point, and how it moves: its vjp differentiated with respect to the cotangent, in which that is linear."""
+
+    def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False) -> None:
+        self.outer = outer = Autograd(current())
+        with pushed(outer):
+            outputs, back, *aux = vjp(func, *primals, has_aux=has_aux, unused="none")
+            leaves, self.shape = flatten(outputs)
+            self.dual = [outer.variable(do("aten::zeros_like", leaf)) for leaf in leaves]
+            self.pulled, self.wanted = flatten(back(unflatten(self.shape, self.dual)))
+        self.points = flatten([tensors(primal, as_variable) for primal in primals])[0]
+        self.leaves = [outer.opened(leaf) for leaf in leaves]
+        self.outputs = unflatten(self.shape, self.leaves)
+        self.aux = unflatten((found := flatten(aux))[1], [outer.opened(each) for each in found[0]])
+        if strict and all(each is None for each in self.pulled):
+            raise RunError("jvp: the output of the function is independent of the inputs. This is not allowed with strict=True")
+
+    def __call__(self, tangents: Sequence[Any]) -> Any:
+        """The tangents of the outputs. Raises RunError for tangents that do not fit the primals."""
+        seeds, shape = flatten(tuple(tensors(each, as_variable) for each in tangents))
+        if len(tangents) != len(self.wanted):
+            raise RunError(f"expected {len(self.wanted)} tangents, got {len(tangents)}")
+        if shape != self.wanted:
+            raise RunError("tangents must stand in a tree as the primals do")
+        for seed, point in zip(seeds, self.points, strict=True):
+            if isinstance(seed, Tensor) and isinstance(point, Tensor) and seed.shape != point.shape:
+                raise RunError(f"a tangent has shape {seed.shape}, its primal {point.shape}")
+        pairs = [(one, seed) for one, seed in zip(self.pulled, seeds, strict=True) if one is not None]
+        rows = self.outer.gradients([one for one, _ in pairs], [seed for _, seed in pairs], self.dual)
+        return unflatten(self.shape, [do("aten::zeros_like", leaf) if row is None else row
+                                      for row, leaf in zip(rows, self.leaves, strict=True)])
+
+
+def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, strict: bool = False, has_aux: bool = False) -> Any:
+    """(outputs, their tangents), with has_aux and what the function gave besides: as torch.func.jvp.
+
+    strict: an output that does not depend on the primals is a RunError, otherwise its tangents are zeros.
+    """
+    if not isinstance(primals, list | tuple) or not isinstance(tangents, list | tuple):
+        raise RunError(f"jvp: expected a tuple of primals and one of tangents, got {type(primals).__name__} and {type(tangents).__name__}")
     if len(primals) != len(tangents):
         raise RunError(f"expected {len(primals)} tangents, got {len(tangents)}")
-    outer = Autograd(current())
-    with pushed(outer):
-        outputs, back = vjp(function, *primals, unused="none")
-        leaves, shape = flatten(outputs)
-        dual = [outer.variable(do("aten::zeros_like", leaf)) for leaf in leaves]
-        found = back(unflatten(shape, dual))
-    pulled, _ = flatten(found if len(primals) > 1 else (found,))
-    seeds, _ = flatten(tensors(list(tangents)))
-    pairs = [(one, seed) for one, seed in zip(pulled, seeds, strict=True) if one is not None]
-    rows = outer.gradients([one for one, _ in pairs], [seed for _, seed in pairs], dual)
-    outputs = unflatten(shape, [outer.opened(leaf) for leaf in leaves])
-    moved = [do("aten::zeros_like", outer.opened(leaf)) if row is None else row for row, leaf in zip(rows, leaves, strict=True)]
-    outer.is_alive = False
-    return outputs, unflatten(shape, moved)
+    linear = Linearized(func, primals, has_aux, strict)
+    moved = linear(tangents)
+    linear.outer.is_alive = False
+    return (linear.outputs, moved, linear.aux[0]) if has_aux else (linear.outputs, moved)
+
+
+def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
+    """(outputs, function of tangents): as torch.func.linearize. The function runs once, its tangents as often as they are asked for."""
+    linear = Linearized(func, primals)
+    return linear.outputs, lambda *tangents: linear(tangents)
 
 
 def custom_vjp(forward: Function, backward: Function) -> Function:
     """A function with a gradient of one's own, under every transformation.
 
     forward(*args) gives (output, saved); backward(gradient, saved) one gradient per argument (None where there is none), a list of them.
-    What is saved of arguments and output can be differentiated again.
+    What is saved of arguments and output can be differentiated again. A trace keeps both (`irtool.ir.custom`).
     """
     @wraps(forward)
     def transformed(*args: Any) -> Any:
@@ -178,30 +259,62 @@ def custom_vjp(forward: Function, backward: Function) -> Function:
 
 
 # -- batches
-def vmap(function: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error") -> Function:
+def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Function:
     """The function done for every place of a dimension at once: as torch.func.vmap.
 
     in_dims: which dimension of each argument is hidden, None for none: an int for all, or one per argument (trees as the arguments).
-    out_dims: where the dimension goes in each result. randomness: "error", "same" or "different". Raises RunError for extents that
-    differ, no argument to batch, or a result that is no tensor.
+    out_dims: where the dimension goes in each result, None for a result that has none. randomness: "error", "same" or "different".
+    chunk_size: so many places at a time. Raises RunError for extents that differ, no argument to batch, or a result that is no tensor.
     """
-    @wraps(function)
-    def transformed(*args: Any) -> Any:
+    if chunk_size is not None and chunk_size <= 0:
+        raise RunError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @wraps(func)
+    def transformed(*args: Any, **named: Any) -> Any:
         if not args:
             raise RunError("vmap: the function is called without arguments, there is nothing to batch")
         leaves, shape = flatten([tensors(arg) for arg in args])
-        dims = spread(in_dims if isinstance(in_dims, int | None) else list(in_dims), list(args), "in_dims")
+        dims = spread(list(in_dims) if isinstance(in_dims, tuple) else in_dims, list(args), "in_dims")
         length = extent_of(leaves, dims)
-        layer = Batched(current(), length, randomness=randomness)
-        boxed = [leaf if dim is None else layer.box(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
-        with pushed(layer):
-            result = function(*unflatten(shape, boxed))
-        found, out_shape = flatten(result)
-        places = spread(out_dims if not isinstance(out_dims, list) else tuple(out_dims), result, "out_dims")
-        opened = [unhidden(layer, leaf, dim) for leaf, dim in zip(found, places, strict=True)]
-        layer.is_alive = False
-        return unflatten(out_shape, opened)
+
+        def once(given: list[Any], size: int) -> tuple[list[Any], list[Any], Any]:
+            """Results with the dimension where it belongs, where that is, and the tree they stand in."""
+            layer = Batched(current(), size, randomness=randomness)
+            boxed = [leaf if dim is None else layer.box(leaf, dim) for leaf, dim in zip(given, dims, strict=True)]
+            with pushed(layer):
+                result = func(*unflatten(shape, boxed), **tensors(named))
+            found, out_shape = flatten(result)
+            wanted = tuple(out_dims) if isinstance(out_dims, list) else out_dims
+            if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(result, list | tuple | dict):
+                wanted = wanted[0]
+            places = spread(wanted, result, "out_dims")
+            opened = [unhidden(layer, leaf, dim) for leaf, dim in zip(found, places, strict=True)]
+            layer.is_alive = False
+            return opened, places, out_shape
+
+        if chunk_size is None or chunk_size >= length:
+            found, _, out_shape = once(leaves, length)
+            return unflatten(out_shape, found)
+        return in_chunks(once, leaves, dims, length, chunk_size, randomness)
     return transformed
+
+
+def in_chunks(once: Callable[[list[Any], int], tuple[list[Any], list[Any], Any]], leaves: Sequence[Any], dims: Sequence[int | None],
+              length: int, chunk_size: int, randomness: str) -> Any:
+    """So many places at a time, put together again. The `same` random numbers are those of every chunk."""
+    made = []
+    random = generator()
+    state = random.bit_generator.state
+    for start in range(0, length, chunk_size):
+        size = min(chunk_size, length - start)
+        given = [leaf if dim is None else do("aten::narrow", leaf, dim, start, size) for leaf, dim in zip(leaves, dims, strict=True)]
+        if randomness == "same":
+            random.bit_generator.state = state
+        made.append(once(given, size))
+    first, places, shape = made[0]
+    chunks = zip(*[found for found, _, _ in made], strict=True)
+    return unflatten(shape, [one if place is None else do("aten::cat", list(pieces), place)
+                             for one, place, pieces in zip(first, places, chunks, strict=True)])
 
 
 def extent_of(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
@@ -238,80 +351,4 @@ def unhidden(layer: Batched, value: Any, dim: Any) -> Any:
     return whole if place == 0 else layer.below.call("aten::movedim", (whole, 0, place), {})
 
 
-# -- Jacobians
-def jacrev(function: Function, argnums: int | tuple[int, ...] = 0) -> Function:
-    """The Jacobian, of shape outputs + inputs, row by row by reverse differentiation: as torch.func.jacrev. A tuple gives a tuple."""
-    @wraps(function)
-    def transformed(*args: Any) -> Any:
-        of_some, chosen = restricted(function, args, argnums, "jacrev")
-        outputs, back = vjp(of_some, *chosen)
-        leaves, shape = flatten(outputs)
-        rows = []
-        for place, leaf in enumerate(leaves):
-            size = int(np.prod(leaf.shape, dtype=np.int64))
-            basis = unit_rows(leaf, size)
-
-            def row(seed: Any, place: int = place) -> Any:
-                found = back(unflatten(shape, [seed if i == place else do("aten::zeros_like", each) for i, each in enumerate(leaves)]))
-                return found if isinstance(argnums, int) or len(chosen) > 1 else (found,)
-
-            jacobian, inner = flatten(vmap(row)(basis))
-            rows.append(unflatten(inner, [do("aten::reshape", each, [*leaf.shape, *each.shape[1:]]) for each in jacobian]))
-        return unflatten(shape, rows)
-    return transformed
-
-
-def jacfwd(function: Function, argnums: int | tuple[int, ...] = 0) -> Function:
-    """The Jacobian, of shape outputs + inputs, column by column by forward differentiation: as torch.func.jacfwd. A tuple gives a tuple."""
-    @wraps(function)
-    def transformed(*args: Any) -> Any:
-        of_some, chosen = restricted(function, args, argnums, "jacfwd")
-        found = []
-        for place, given in enumerate(chosen):
-            if not isinstance(given, Tensor):
-                raise RunError("jacfwd: each argument must be one tensor")
-
-            def of_one(value: Any, place: int = place) -> Any:
-                return of_some(*chosen[:place], value, *chosen[place + 1:])
-
-            def column(tangent: Any, given: Any = given, of_one: Function = of_one) -> Any:
-                return jvp(of_one, (given,), (tangent,))[1]
-
-            size = int(np.prod(given.shape, dtype=np.int64))
-            leaves, shape = flatten(vmap(column, out_dims=-1)(unit_rows(given, size)))
-            found.append([do("aten::reshape", each, [*each.shape[:-1], *given.shape]) for each in leaves])
-        if isinstance(argnums, int):
-            return unflatten(shape, found[0])
-        return unflatten(shape, [tuple(each) for each in zip(*found, strict=True)])
-    return transformed
-
-
-def restricted(function: Function, args: Sequence[Any], argnums: int | tuple[int, ...], what: str) -> tuple[Function, list[Any]]:
-    """A function of some of its arguments, the others fixed, and those arguments. Raises RunError for one that is not there."""
-    given = [tensors(arg) for arg in args]
-    wanted = (argnums,) if isinstance(argnums, int) else argnums
-    for place in wanted:
-        if not -len(given) <= place < len(given):
-            raise RunError(f"{what}: argnums names argument {place}, the function is called with {len(given)}")
-    places = [place % len(given) for place in wanted]
-
-    def of_some(*values: Any) -> Any:
-        filled = list(given)
-        for place, value in zip(places, values, strict=True):
-            filled[place] = value
-        return function(*filled)
-    return of_some, [given[place] for place in places]
-
-
-def hessian(function: Function, argnums: int | tuple[int, ...] = 0) -> Function:
-    """Second derivatives, outputs + inputs + inputs: forward over reverse, as torch.func.hessian. A tuple gives tuples in a tuple."""
-    return jacfwd(jacrev(function, argnums), argnums)
-
-
-def unit_rows(tensor: Any, size: int) -> Any:
-    """One tensor of its shape per element, with a one there and zeros elsewhere."""
-    eye = Tensor(np.eye(size, dtype=dtype_of(tensor.dtype)))
-    return do("aten::reshape", eye, [size, *tensor.shape])
-
-
-__all__ = ["custom_vjp", "grad", "hessian", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = ["custom_vjp", "grad", "grad_and_value", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]

@@ -50,7 +50,7 @@ def _built(node: Any, given: Iterator[Any]) -> Any:
 def spread(prefix: Any, tree: Any, what: str) -> list[Any]:
     """One entry of `prefix`, an int, None or a tree of them, for each value of a tree. Raises RunError where the two do not fit."""
     def walk(own: Any, node: Any) -> Iterator[Any]:
-        if own is None or isinstance(own, int):
+        if own is None or isinstance(own, int) and not isinstance(own, bool):
             yield from [own] * len(flatten(node)[0])
         elif isinstance(own, dict) and isinstance(node, dict) and own.keys() == node.keys():
             for key in node:

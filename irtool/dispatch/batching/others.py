@@ -171,7 +171,15 @@ def random_of_size(batch: Batch, size: Any, *args: Any) -> Any:
     return batch.box(batch.same([batch.length, *size], *args))
 
 
-@rule("randint randint.generator randint.low randint.low_generator")
+@rule("randperm randperm.generator")
+def permutation(batch: Batch, n: int, *args: Any) -> Any:
+    """The order of random numbers, drawn for each place."""
+    order = batch.do("aten::argsort", batch.do("aten::rand", [batch.length, n]), 1)
+    dtype = args[-4]
+    return batch.box(order if dtype is None else batch.do("aten::to", order, dtype))
+
+
+@rule("randint randint.generator randint.low randint.low_generator normal.float_float")
 def random_ints(batch: Batch, *args: Any) -> Any:
     """Drawn for each place."""
     place = batch.schema.positions["size"]

@@ -1,0 +1,97 @@
+"""Jacobians and Hessians: rows by reverse, columns by forward differentiation, all at once or in chunks. Signatures are torch.func's."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from irtool.dispatch.stack import is_floating
+from irtool.dispatch.transforms import Function, Linearized, as_variable, chosen_places, do, tensors, vjp, vmap
+from irtool.dispatch.trees import flatten, unflatten
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import dtype_of
+from irtool.ops.tensor import Tensor
+
+
+def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Function:
+    """The Jacobian, of shape outputs + inputs, row by row by reverse differentiation: as torch.func.jacrev. A tuple gives a tuple.
+
+    has_aux: the function gives (output, aux), and the result is (Jacobian, aux). chunk_size: so many rows at a time. Raises RunError.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise RunError(f"jacrev: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @wraps(func)
+    def transformed(*args: Any, **named: Any) -> Any:
+        of_some, chosen = restricted(func, args, named, argnums, "jacrev")
+        outputs, back, *aux = vjp(of_some, *chosen, has_aux=has_aux)
+        leaves, shape = flatten(outputs)
+        rows = []
+        for place, leaf in enumerate(leaves):
+            def row(seed: Any, place: int = place) -> Any:
+                return back(unflatten(shape, [seed if i == place else do("aten::zeros_like", each) for i, each in enumerate(leaves)]))
+
+            jacobian, inner = flatten(vmap(row, chunk_size=chunk_size)(unit_rows(leaf)))
+            whole = unflatten(inner, [do("aten::reshape", each, [*leaf.shape, *each.shape[1:]]) for each in jacobian])
+            rows.append(whole if isinstance(argnums, tuple) else whole[0])
+        found = unflatten(shape, rows)
+        return (found, aux[0]) if has_aux else found
+    return transformed
+
+
+def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error") -> Function:
+    """The Jacobian, of shape outputs + inputs, column by column by forward differentiation: as torch.func.jacfwd. A tuple gives a tuple.
+
+    has_aux: the function gives (output, aux), and the result is (Jacobian, aux). randomness: as for vmap. Raises RunError.
+    """
+    @wraps(func)
+    def transformed(*args: Any, **named: Any) -> Any:
+        of_some, chosen = restricted(func, args, named, argnums, "jacfwd")
+        inputs, inner = flatten(tuple(chosen))
+        parts: list[list[Any]] = []
+        aux: list[Any] = []
+        shape: Any = None
+        for place, given in enumerate(inputs):
+            if not is_floating(given):
+                raise RunError(f"jacfwd: only tensors of floating point numbers have tangents, not {type(given).__name__}")
+
+            def column(tangent: Any, place: int = place) -> Any:
+                linear = Linearized(of_some, chosen, has_aux)
+                aux[:] = linear.aux
+                return linear(unflatten(inner, [tangent if i == place else do("aten::zeros_like", each) for i, each in enumerate(inputs)]))
+
+            leaves, shape = flatten(vmap(column, out_dims=-1, randomness=randomness)(unit_rows(given)))
+            parts.append([do("aten::reshape", each, [*each.shape[:-1], *given.shape]) for each in leaves])
+        columns = [unflatten(inner, list(each)) for each in zip(*parts, strict=True)]
+        found = unflatten(shape, [each if isinstance(argnums, tuple) else each[0] for each in columns])
+        return (found, aux[0]) if has_aux else found
+    return transformed
+
+
+def restricted(func: Function, args: Sequence[Any], named: dict[str, Any], argnums: Any, what: str) -> tuple[Function, list[Any]]:
+    """A function of some of its arguments, the others fixed, and those arguments. Raises RunError for one that is not there."""
+    places = chosen_places(argnums, len(args), f"{what}: argnums")
+    given = [tensors(arg, as_variable) if place in places else tensors(arg) for place, arg in enumerate(args)]
+
+    def of_some(*values: Any) -> Any:
+        filled = list(given)
+        for place, value in zip(places, values, strict=True):
+            filled[place] = value
+        return func(*filled, **named)
+    return of_some, [given[place] for place in places]
+
+
+def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:
+    """Second derivatives, outputs + inputs + inputs: forward over reverse, as torch.func.hessian. A tuple gives tuples in a tuple."""
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def unit_rows(tensor: Any) -> Any:
+    """One tensor of its shape per element, with a one there and zeros elsewhere."""
+    size = int(np.prod(tensor.shape, dtype=np.int64))
+    return do("aten::reshape", Tensor(np.eye(size, dtype=dtype_of(tensor.dtype))), [size, *tensor.shape])
+
+
+__all__ = ["hessian", "jacfwd", "jacrev"]

@@ -1,0 +1,175 @@
+"""Calls of torch.func's transformations: how arguments, trees, extents and mistakes are taken.
+
+`python tests/func_calls.py` (with torch) records what torch.func makes of them in tests/data/func_calls.json.
+"""
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RECORDED = Path(__file__).parent / "data" / "func_calls.json"
+X, Y, N = np.arange(1, 7.0).reshape(2, 3), np.arange(3.0) + 0.5, np.arange(3)
+PUBLIC = ("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap")
+
+def equal_rows(found: Any) -> bool:
+    """Are the first two rows the same?"""
+    return bool((found[0] == found[1]).all())
+
+
+CALLS: dict[str, Callable[..., Any]] = {        # of the transformations, torch's operators, and what makes a tensor of an array
+    "vmap kwargs": lambda t, torch, T: t.vmap(lambda a, *, k: a * k)(T(X), k=3.0),
+    "vmap float None": lambda t, torch, T: t.vmap(lambda a, k: torch.add(a, a, alpha=k), in_dims=(0, None))(T(X), 2.0),
+    "vmap float 0": lambda t, torch, T: t.vmap(lambda a, k: a * k)(T(X), 2.0),
+    "vmap without arguments": lambda t, torch, T: t.vmap(lambda: 1)(),
+    "vmap of other extents": lambda t, torch, T: t.vmap(lambda a, b: a * b)(T(X), T(Y)),
+    "vmap over nothing": lambda t, torch, T: t.vmap(lambda a: a, in_dims=None)(T(X)),
+    "vmap over nothing in a tuple": lambda t, torch, T: t.vmap(lambda a: a, in_dims=(None,))(T(X)),
+    "vmap of too many dims": lambda t, torch, T: t.vmap(lambda a: a, in_dims=(0, 0))(T(X)),
+    "vmap over a text": lambda t, torch, T: t.vmap(lambda a: a, in_dims="a")(T(X)),
+    "vmap over 0.0": lambda t, torch, T: t.vmap(lambda a: a, in_dims=0.0)(T(X)),
+    "vmap over True": lambda t, torch, T: t.vmap(lambda a: a, in_dims=True)(T(X)),
+    "vmap nested":
+        lambda t, torch, T: t.vmap(lambda d, p: d["a"] * p[0] + p[1], in_dims=({"a": 0}, [1, None]))({"a": T(X)}, [T(X.T), T(Y)]),
+    "vmap nested int": lambda t, torch, T: t.vmap(lambda d, p: d["a"] * p[0], in_dims=({"a": 0}, 1))({"a": T(X)}, [T(X.T)]),
+    "vmap nested wrong": lambda t, torch, T: t.vmap(lambda d: d["a"], in_dims=({"b": 0},))({"a": T(X)}),
+    "vmap neg": lambda t, torch, T: t.vmap(lambda a: a.sum(), in_dims=-1)(T(X)),
+    "vmap neg out": lambda t, torch, T: t.vmap(lambda a: a, out_dims=-1)(T(X)),
+    "vmap out None batched": lambda t, torch, T: t.vmap(lambda a: a, out_dims=None)(T(X)),
+    "vmap out None": lambda t, torch, T: t.vmap(lambda a: T(Y), out_dims=None)(T(X)),
+    "vmap out tuple": lambda t, torch, T: t.vmap(lambda a: (a, a.sum()), out_dims=(1, 0))(T(X)),
+    "vmap out tuple None": lambda t, torch, T: t.vmap(lambda a: (a, T(Y)), out_dims=(1, None))(T(X)),
+    "vmap out tuple int": lambda t, torch, T: t.vmap(lambda a: (a, a), out_dims=1)(T(X)),
+    "vmap out mism": lambda t, torch, T: t.vmap(lambda a: (a, a), out_dims=(0,))(T(X)),
+    "vmap out single tuple": lambda t, torch, T: t.vmap(lambda a: a, out_dims=(1,))(T(X)),
+    "vmap out range": lambda t, torch, T: t.vmap(lambda a: a, out_dims=2)(T(X)),
+    "vmap out dict": lambda t, torch, T: t.vmap(lambda a: {"p": a, "q": a.sum()}, out_dims={"p": 1, "q": 0})(T(X)),
+    "vmap returns int": lambda t, torch, T: t.vmap(lambda a: 3)(T(X)),
+    "vmap returns None": lambda t, torch, T: t.vmap(lambda a: None)(T(X)),
+    "vmap returns list": lambda t, torch, T: t.vmap(lambda a: [a, (a,)])(T(X)),
+    "vmap 0d": lambda t, torch, T: t.vmap(lambda a: a)(T(np.array(1.0))),
+    "vmap chunk": lambda t, torch, T: t.vmap(lambda a: a.sum(), chunk_size=1)(T(X)),
+    "vmap chunk2": lambda t, torch, T: t.vmap(lambda a, b: (a * b, a.sum()), in_dims=(1, 0), out_dims=(1, 0), chunk_size=2)(T(X), T(Y)),
+    "vmap chunk0": lambda t, torch, T: t.vmap(lambda a: a, chunk_size=0)(T(X)),
+    "vmap chunk dict": lambda t, torch, T: t.vmap(lambda a: {"p": a}, chunk_size=1)(T(X)),
+    "vmap randomness bad": lambda t, torch, T: t.vmap(lambda a: a, randomness="X")(T(X)),
+    "vmap empty": lambda t, torch, T: t.vmap(lambda a: a * 2)(T(np.zeros((0, 3)))),
+    "grad": lambda t, torch, T: t.grad(lambda a: (a * a).sum())(T(X)),
+    "grad neg": lambda t, torch, T: t.grad(lambda a, b: (a * b).sum(), argnums=-1)(T(X), T(Y)),
+    "grad tuple": lambda t, torch, T: t.grad(lambda a, b: (a * b).sum(), argnums=(1, 0))(T(X), T(Y)),
+    "grad tuple1": lambda t, torch, T: t.grad(lambda a, b: (a * b).sum(), argnums=(1,))(T(X), T(Y)),
+    "grad empty tuple": lambda t, torch, T: t.grad(lambda a, b: (a * b).sum(), argnums=())(T(X), T(Y)),
+    "grad dup": lambda t, torch, T: t.grad(lambda a, b: (a * b).sum(), argnums=(0, 0))(T(X), T(Y)),
+    "grad dup neg": lambda t, torch, T: t.grad(lambda a, b: (a * b).sum(), argnums=(1, -1))(T(X), T(Y)),
+    "grad range": lambda t, torch, T: t.grad(lambda a, b: (a * b).sum(), argnums=2)(T(X), T(Y)),
+    "grad list argnums": lambda t, torch, T: t.grad(lambda a, b: (a * b).sum(), argnums=[0])(T(X), T(Y)),
+    "grad kwargs": lambda t, torch, T: t.grad(lambda a, k: (a * k).sum())(T(X), k=T(Y)),
+    "grad aux wrong": lambda t, torch, T: t.grad(lambda a: (a * a).sum(), has_aux=True)(T(Y)),
+    "grad aux 3": lambda t, torch, T: t.grad(lambda a: (a.sum(), a, a), has_aux=True)(T(Y)),
+    "grad vec": lambda t, torch, T: t.grad(lambda a: a * a)(T(Y)),
+    "grad 1elem": lambda t, torch, T: t.grad(lambda a: (a * a).sum().reshape(1))(T(Y)),
+    "grad tuple out": lambda t, torch, T: t.grad(lambda a: (a.sum(),))(T(Y)),
+    "grad int": lambda t, torch, T: t.grad(lambda a: (a * 2.0).sum())(T(N)),
+    "grad const": lambda t, torch, T: t.grad(lambda a: T(np.array(3.0)))(T(Y)),
+    "grad list": lambda t, torch, T: t.grad(lambda p: (p[0] * p[1]["b"]).sum())([T(X), {"b": T(Y)}]),
+    "gav": lambda t, torch, T: t.grad_and_value(lambda a: (a * a).sum())(T(Y)),
+    "gav aux": lambda t, torch, T: t.grad_and_value(lambda a: ((a * a).sum(), a), has_aux=True)(T(Y)),
+    "vjp": lambda t, torch, T: (lambda r: (r[0], r[1](T(Y))))(t.vjp(lambda a: a * a, T(Y))),
+    "vjp two": lambda t, torch, T: (lambda r: (r[0], r[1]((T(Y), T(Y)))))(t.vjp(lambda a, b: (a * b, a + b), T(Y), T(Y))),
+    "vjp dict": lambda t, torch, T: (lambda r: (r[0], r[1]({"p": T(Y)})))(t.vjp(lambda d: {"p": d["q"]*2}, {"q": T(Y)})),
+    "vjp aux": lambda t, torch, T: (lambda r: (r[0], r[1](T(Y)), r[2]))(t.vjp(lambda a: (a * a, a + 1), T(Y), has_aux=True)),
+    "vjp wrong shape": lambda t, torch, T: (lambda r: (r[0], r[1](T(X))))(t.vjp(lambda a: a * a, T(Y))),
+    "vjp wrong struct": lambda t, torch, T: (lambda r: (r[0], r[1]((T(Y),))))(t.vjp(lambda a: a * a, T(Y))),
+    "vjp noprim": lambda t, torch, T: t.vjp(lambda: 3),
+    "jvp": lambda t, torch, T: t.jvp(lambda a: a * a, (T(Y),), (T(Y),)),
+    "jvp nontuple": lambda t, torch, T: t.jvp(lambda a: a * a, T(Y), T(Y)),
+    "jvp tree": lambda t, torch, T: t.jvp(lambda d, b: {"o": d["q"]*b}, ({"q": T(Y)}, T(Y)), ({"q": T(Y)}, T(Y))),
+    "jvp aux": lambda t, torch, T: t.jvp(lambda a: (a * a, {"k": a}), (T(Y),), (T(Y),), has_aux=True),
+    "jvp strict": lambda t, torch, T: t.jvp(lambda a: T(X), (T(Y),), (T(Y),), strict=True),
+    "jvp const": lambda t, torch, T: t.jvp(lambda a: T(X), (T(Y),), (T(Y),)),
+    "jvp shape": lambda t, torch, T: t.jvp(lambda a: a, (T(Y),), (T(X),)),
+    "jvp len": lambda t, torch, T: t.jvp(lambda a: a, (T(Y),), (T(Y), T(Y))),
+    "jacrev": lambda t, torch, T: t.jacrev(lambda a, b: a * b, argnums=(0, 1))(T(Y), T(Y)),
+    "jacrev aux": lambda t, torch, T: t.jacrev(lambda a: (a * a, {"k": a}), has_aux=True)(T(Y)),
+    "jacrev chunk": lambda t, torch, T: t.jacrev(lambda a: (a * a, a.sum()), chunk_size=2)(T(Y)),
+    "jacrev chunk1": lambda t, torch, T: t.jacrev(lambda a: (a * a, a.sum()), chunk_size=1)(T(Y)),
+    "jacrev chunk0": lambda t, torch, T: t.jacrev(lambda a: a * a, chunk_size=0)(T(Y)),
+    "jacrev dict": lambda t, torch, T: t.jacrev(lambda d: {"o": d["q"]*2})({"q": T(Y)}),
+    "jacrev tree args": lambda t, torch, T: t.jacrev(lambda d: d[0] * d[1])((T(Y), T(Y))),
+    "jacrev dup": lambda t, torch, T: t.jacrev(lambda a, b: a * b, argnums=(0, 0))(T(Y), T(Y)),
+    "jacrev nontensor": lambda t, torch, T: t.jacrev(lambda a: 3)(T(Y)),
+    "jacrev const": lambda t, torch, T: t.jacrev(lambda a: T(Y))(T(Y)),
+    "jacfwd": lambda t, torch, T: t.jacfwd(lambda a, b: a * b, argnums=(0, 1))(T(Y), T(Y)),
+    "jacfwd t1": lambda t, torch, T: t.jacfwd(lambda a, b: a * b, argnums=(0,))(T(Y), T(Y)),
+    "jacfwd aux": lambda t, torch, T: t.jacfwd(lambda a: (a * a, {"k": a}), has_aux=True)(T(Y)),
+    "jacfwd dict": lambda t, torch, T: t.jacfwd(lambda d: {"o": d["q"]*2})({"q": T(Y)}),
+    "jacfwd const": lambda t, torch, T: t.jacfwd(lambda a: T(Y))(T(Y)),
+    "jacfwd rand": lambda t, torch, T: t.jacfwd(lambda a: a * torch.rand([3]).shape[0], randomness="same")(T(Y)),
+    "hessian": lambda t, torch, T: t.hessian(lambda a, b: (a * a * b).sum(), argnums=(0, 1))(T(Y), T(Y)),
+    "hessian vec": lambda t, torch, T: t.hessian(lambda a: a * a * a)(T(Y)),
+    "hessian dict": lambda t, torch, T: t.hessian(lambda d: (d["q"]**3).sum())({"q": T(Y)}),
+    "linearize": lambda t, torch, T: (lambda r: (r[0], r[1](T(Y)), r[1](T(2 * Y))))(t.linearize(lambda a: a.sin(), T(Y))),
+    "linearize2": lambda t, torch, T: (lambda r: (r[0], r[1](T(Y), T(Y))))(t.linearize(lambda a, b: {"o": a.sin() * b}, T(Y), T(Y))),
+    "linearize vmap": lambda t, torch, T: (lambda r: t.vmap(r[1])(T(np.eye(3))))(t.linearize(lambda a: a.sin(), T(Y))),
+    "rand same":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: a * 0+torch.rand([3]), randomness="same")(T(X))),
+    "rand diff":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: a * 0+torch.rand([3]), randomness="different")(T(X))),
+    "rand err": lambda t, torch, T: t.vmap(lambda a: a * 0+torch.rand([3]))(T(X)),
+    "rand like err": lambda t, torch, T: t.vmap(lambda a: torch.rand_like(a))(T(X)),
+    "rand like same":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: torch.rand_like(a), randomness="same")(T(X))),
+    "rand like diff":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: torch.rand_like(a), randomness="different")(T(X))),
+    "bern same":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: torch.bernoulli(a), randomness="same")(T(np.full((2, 300), 0.5)))),
+    "bern diff":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: torch.bernoulli(a), randomness="different")(T(np.full((2, 300), 0.5)))),
+    "dropout same":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: torch.dropout(a, 0.5, True), randomness="same")(T(np.full((2, 300), 0.5)))),
+    "dropout err": lambda t, torch, T: t.vmap(lambda a: torch.dropout(a, 0.5, True))(T(np.full((2, 300), 0.5))),
+    "dropout eval": lambda t, torch, T: t.vmap(lambda a: torch.dropout(a, 0.5, False))(T(X)),
+    "inplace uniform same":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: a.clone().uniform_(), randomness="same")(T(X))),
+    "rand chunk same":
+        lambda t, torch, T: equal_rows(t.vmap(lambda a: a * 0+torch.rand([3]), randomness="same", chunk_size=1)(T(X))),
+    "inplace": lambda t, torch, T: t.vmap(lambda a: T(Y).add_(a))(T(X)),
+}
+
+
+def shown(value: Any) -> Any:
+    """A result as JSON keeps it."""
+    if isinstance(value, list | tuple):
+        return [type(value).__name__, *map(shown, value)]
+    if isinstance(value, dict):
+        return {key: shown(each) for key, each in value.items()}
+    if isinstance(value, bool | int | float | str) or value is None:
+        return value
+    array = np.asarray(value)
+    return {"dtype": str(array.dtype), "shape": list(array.shape), "values": np.round(array.astype(float), 6).ravel().tolist()}
+
+
+def outcome(call: Callable[..., Any], *given: Any) -> Any:
+    """What a call gives, or that it is refused."""
+    try:
+        return shown(call(*given))
+    except Exception:
+        return "refused"
+
+
+def signature(function: Callable[..., Any]) -> list[Any]:
+    """Names, kinds and defaults of what a function takes."""
+    parameters = inspect.signature(function).parameters.values()
+    return [[p.name, p.kind.name, None if p.default is p.empty else repr(p.default)] for p in parameters if not p.name.startswith("_")]
+
+
+if __name__ == "__main__":
+    import torch
+    import torch.func
+    found = {"calls": {name: outcome(call, torch.func, torch, torch.tensor) for name, call in CALLS.items()},
+             "signatures": {name: signature(getattr(torch.func, name)) for name in PUBLIC}}
+    RECORDED.write_text(json.dumps(found, separators=(",", ":")).replace('],"', '],\n"').replace('},"', '},\n"') + "\n")
