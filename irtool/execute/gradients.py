@@ -175,7 +175,7 @@ def summed(gradient: Any, shape: tuple[int, ...]) -> Any:
     if extra < 0:
         return namespace_of(gradient).broadcast_to(gradient, shape)
     gradient = gradient.sum(axis=tuple(range(extra))) if extra else gradient
-    axes = tuple(i for i, size in enumerate(shape) if size == 1 and gradient.shape[i] != 1)
+    axes = tuple([i for i, size in enumerate(shape) if size == 1 and gradient.shape[i] != 1])
     gradient = gradient.sum(axis=axes, keepdims=True) if axes else gradient
     if gradient.shape != shape and gradient.size == int(np.prod(shape, dtype=np.int64)):
         raise UnsupportedError(f"a gradient of shape {gradient.shape} for an input of shape {shape}")

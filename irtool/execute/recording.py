@@ -64,7 +64,7 @@ class Recording:
             return self.write(node, operands) if needed else self.overwrite(node, operands)
         if not needed or not is_differentiable(node):
             return self.plain(node, operands)
-        step = self.make(node, tuple(map(needs_gradient, operands)), False)
+        step = self.make(node, tuple([needs_gradient(each) for each in operands]), False)
         return self.noted(step(operands, self.versions), operands)
 
     def plain(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
@@ -84,7 +84,7 @@ class Recording:
     # -- writes
     def write(self, node: Node, operands: list[Any]) -> Sequence[Any]:
         """A node that writes into an operand, and gradients go through it: the new values, then where they come from."""
-        flags = tuple(map(needs_gradient, operands))
+        flags = tuple([needs_gradient(each) for each in operands])
         written = written_by(node)
         schema = schema_of(node)
         if schema is not None and any(argument.keyword_only and argument.alias is not None for argument in schema.arguments):

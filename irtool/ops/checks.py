@@ -24,7 +24,7 @@ def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """`dims` counted from the front, as an axis tuple for NumPy; None and [] mean all, and of a 0-dim array there are none."""
     if dims is None:
         return tuple(range(ndim))
-    wrapped = tuple(wrap_dim(dim, ndim) for dim in ((dims,) if isinstance(dims, int) else dims))
+    wrapped = tuple([wrap_dim(dim, ndim) for dim in ((dims,) if isinstance(dims, int) else dims)])
     for dim in wrapped:
         if wrapped.count(dim) > 1:
             raise RunError(f"dim {dim} appears multiple times in the list of dims")

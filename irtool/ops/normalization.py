@@ -154,7 +154,7 @@ def batch_norm_impl_index(xp, input, weight, bias, running_mean, running_var, tr
 def _batch_norm_backward(xp, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask):
     if not input.size:
         each = xp.zeros(input.shape[1:2], grad_out.dtype)
-        return tuple(part if wanted else None for part, wanted in zip((xp.zeros_like(input), each, each), output_mask, strict=True))
+        return tuple([part if wanted else None for part, wanted in zip((xp.zeros_like(input), each, each), output_mask, strict=True)])
     axes = (0, *range(2, input.ndim))
     rank, count = input.ndim, input.size // max(input.shape[1], 1)
     mean = save_mean if train else running_mean
@@ -168,7 +168,7 @@ def _batch_norm_backward(xp, grad_out, input, weight, running_mean, running_var,
     else:
         for_input = grad_out * scale
     kept = (for_input.astype(input.dtype, copy=False), for_weight, for_bias)
-    return tuple(part if wanted else None for part, wanted in zip(kept, output_mask, strict=True))
+    return tuple([part if wanted else None for part, wanted in zip(kept, output_mask, strict=True)])
 
 
 table.define("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
@@ -250,7 +250,7 @@ def native_layer_norm_backward(xp, grad_out, input, normalized_shape, mean, rstd
                                       - normalized * (scaled * normalized).mean(last, keepdims=True, dtype=scaled.dtype))
     parts = (for_input, (grad_out * normalized).sum(outer, dtype=grad_out.dtype), grad_out.sum(outer, dtype=grad_out.dtype))
     known = (True, weight is not None, bias is not None)
-    return tuple(part if wanted and given else None for part, wanted, given in zip(parts, output_mask, known, strict=True))
+    return tuple([part if wanted and given else None for part, wanted, given in zip(parts, output_mask, known, strict=True)])
 
 
 @table.op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
@@ -338,7 +338,7 @@ def native_group_norm_backward(xp, grad_out, input, mean, rstd, weight, N, C, Hx
     for_input = rstd.reshape(N, group, 1) * (scaled - scaled.mean(2, keepdims=True)
                                              - flat * (scaled * flat).mean(2, keepdims=True))
     parts = (for_input.reshape(input.shape), (grad * normalized).sum((0, 2), dtype=grad.dtype), grad.sum((0, 2), dtype=grad.dtype))
-    return tuple(part if wanted else None for part, wanted in zip(parts, output_mask, strict=True))
+    return tuple([part if wanted else None for part, wanted in zip(parts, output_mask, strict=True)])
 
 
 @table.op(f"aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATS}, bool use_input_stats, float momentum, float eps, "

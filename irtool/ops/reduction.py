@@ -286,7 +286,7 @@ def sum_to(xp, x, size):
     lead = x.ndim - len(size)
     if lead < 0 or any(wanted not in (1, had) for wanted, had in zip(size, x.shape[lead:], strict=True)):
         raise RunError(f"size {{{list(size)}}} is not expandable to size {{{list(x.shape)}}}.")
-    axes = tuple(range(lead)) + tuple(lead + place for place, wanted in enumerate(size) if wanted == 1 and x.shape[lead + place] != 1)
+    axes = tuple(range(lead)) + tuple([lead + place for place, wanted in enumerate(size) if wanted == 1 and x.shape[lead + place] != 1])
     if not size:
         return add_up(xp, as_summed(x, None, xp), wrap_dims(None, x.ndim))
     return x if not axes else xp.asarray(add_up(xp, as_summed(x, None, xp), axes, True)).reshape(tuple(size))
