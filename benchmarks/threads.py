@@ -40,6 +40,8 @@ import numpy as np  # noqa: E402
 import irtool  # noqa: E402
 
 Run = Callable[[], Any]
+REST = 0.02
+"""Seconds before each call: threads of the candidate before it look for work for a while, and take a core meanwhile."""
 
 
 def chain(quick: bool) -> tuple[str, list[Any], bool]:
@@ -98,13 +100,13 @@ def measure(name: str, make: Callable[[bool], tuple[str, list[Any], bool]], give
     for _ in range(3):
         for a, b in zip(one(), several(), strict=True):
             assert a.tobytes() == b.tobytes(), f"{name}: other bits with {given.threads} threads"
+    busiest = busiest_part(several)
     try:
         for count in (1, given.threads):
             runs[f"torch, {count}"] = of_torch(text, values, has_gradient, count)
     except ImportError:
         print("  torch is not installed")
     samples = interleaved(runs, 5 if given.quick else given.rounds)
-    busiest = busiest_part(several)
     records = []
     for candidate, times in samples.items():
         median, spread = middle(times)
@@ -160,6 +162,7 @@ def interleaved(runs: dict[str, Run], rounds: int) -> dict[str, list[float]]:
     for turn in range(rounds):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
+            time.sleep(REST)
             start = time.perf_counter()
             runs[name]()
             samples[name].append(time.perf_counter() - start)
