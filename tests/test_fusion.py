@@ -307,10 +307,10 @@ def test_small_arrays_that_lie_otherwise_and_results_that_are_equal() -> None:
         assert not np.shares_memory(first, second) and first.strides == second.strides
         out = np.empty_like(x)
         chain = parsed("graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::exp(%1)\n  return (%2)\n")
-        Fused(chain, native=False).into(x, out=out)
+        Fused(chain, native=False).into([x], [out])
         assert (out == np.exp(-x)).all()
         over = x.copy("K")
-        Fused(chain, native=False).into(over, out=over)
+        Fused(chain, native=False).into([over], [over])
         assert (over == out).all()
     apart = parsed("graph(%x : Tensor, %y : Tensor, %z : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::neg(%y)\n"
                      "  return (%1, %2)\n")

@@ -198,3 +198,82 @@ def test_large_groups_run_in_blocks_into_memory_of_the_plan(shape: tuple[int, ..
     assert len(plan.groups) == (x.nbytes >= WORTH_FUSING)
     assert ("group(" in plan.source) == bool(plan.groups)
     assert all("NumPy in blocks" in how for _, group in plan.groups for how in group.chosen.values())
+
+
+LARGE = {
+    "sums": """  %dims : int[] = prim::ListConstruct(%one)
+  %a : Tensor = aten::sum(%x, %dims, %no, %none)
+  %b : Tensor = aten::mean(%x, %dims, %yes, %none)
+  %c : Tensor = aten::amax(%x, %dims, %no)
+  %d : Tensor = aten::amin(%x, %dims, %yes)
+  %e : Tensor = aten::sum(%x, %dims, %no, %double)
+  return (%a, %b, %c, %d, %e)
+""",
+    "copies": """  %t : Tensor = aten::t(%x)
+  %size : int[] = prim::ListConstruct(%minus)
+  %a : Tensor = aten::reshape(%t, %size)
+  %b : Tensor = aten::contiguous(%t, %zero)
+  %c : Tensor = aten::to(%x, %double, %no, %no, %none)
+  %d : Tensor = aten::clone(%x, %none)
+  %e : Tensor = aten::mul(%a, %a)
+  return (%b, %c, %d, %e)
+""",
+    "parts": """  %size : int[] = prim::ListConstruct(%two, %rows, %columns)
+  %a : Tensor = aten::select_backward(%x, %size, %zero, %one)
+  %b : Tensor = aten::slice_backward(%x, %whole, %zero, %zero, %rows, %one)
+  %c : Tensor = aten::add(%b, %x, %one)
+  return (%a, %c)
+""",
+}
+ROWS, COLUMNS = 5000, 20
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64])
+def test_large_results_that_are_no_elementwise_functions_lie_in_memory_of_the_plan(name: str, dtype: Any) -> None:
+    if dtype is np.int64 and name == "sums":
+        pytest.skip("no means of whole numbers")
+    constants = {"one": 1, "two": 2, "zero": 0, "minus": -1, "double": 7, "rows": ROWS, "columns": COLUMNS, "no": "0", "yes": "1"}
+    head = "".join([f"  %{each} : {'bool' if type(value) is str else 'int'} = prim::Constant[value={value}]()\n"
+                    for each, value in constants.items()])
+    graph = graph_of(f"graph(%x : Tensor):\n{head}  %none : NoneType = prim::Constant()\n"
+                     f"  %whole : int[] = prim::ListConstruct(%rows, %columns)\n{LARGE[name]}")
+    x = np.random.default_rng(0).standard_normal((ROWS, COLUMNS)).astype(dtype)
+    plan = Plan(graph)
+    wanted = irtool.run(graph, [x])
+    for _ in range(4):
+        assert not difference(plan([x]), wanted)
+    assert plan.memory is not None and (plan.memory.unplanned == 0 or dtype is np.float16)
+    assert "node" not in plan.source
+
+
+SEVERAL = """graph(%x : Tensor, %y : Tensor):
+  %a : Tensor, %b : Tensor, %e : Tensor = prim::FusionGroup_0(%x, %y)
+  %c : Tensor = aten::mul(%a, %b)
+  %d : Tensor = aten::t(%e)
+  return (%c, %d)
+with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %2 : Tensor = aten::mul(%0, %1)
+  %3 : Tensor = aten::tanh(%2)
+  %4 : Tensor = aten::add(%3, %1, %one)
+  %5 : Tensor = aten::exp(%2)
+  %6 : Tensor = aten::add(%5, %3, %one)
+  return (%3, %4, %6)
+"""
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("other", [(300, 400), (400,)])
+def test_groups_of_several_results_write_into_memory_of_the_plan(native: bool, other: tuple[int, ...]) -> None:
+    graph = graph_of(SEVERAL)
+    plan = compile_plan(graph, native=native)
+    generator = np.random.default_rng(0)
+    x, y = generator.standard_normal((300, 400)).astype(np.float32), generator.standard_normal(other).astype(np.float32)
+    first = plan([x, y])
+    for _ in range(4):
+        found = plan([x, y])
+        assert not difference(found, first)
+    if not native:
+        assert not difference(found, irtool.run(graph, [x, y]))
+    assert plan.memory is not None and plan.memory.unplanned == 0 and plan.memory.peak <= 1.1 * plan.memory.live

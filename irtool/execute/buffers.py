@@ -15,6 +15,8 @@ from irtool.execute.codegen_layout import Meta, allocated
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
+RECYCLED = 1 << 14
+"""Bytes from which a result is worth looking for memory to make it of."""
 MOST = 3
 """Arrays that a recycler keeps for one result. Who holds more gets memory that is its own."""
 
@@ -153,4 +155,4 @@ MORE_OF_FREE = _references_of_free(2) - REFERENCES_OF_FREE
 """And for each array more."""
 
 
-__all__ = ["ALIGNMENT", "Recycler", "Shared", "Workspace"]
+__all__ = ["ALIGNMENT", "RECYCLED", "Recycler", "Shared", "Workspace"]

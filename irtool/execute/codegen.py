@@ -26,6 +26,7 @@ from irtool.execute.codegen_loops import hoist_products
 from irtool.execute.codegen_lower import Lowering, NotLowered, Observed, lower
 from irtool.execute.codegen_numbers import ROOM
 from irtool.execute.codegen_program import Known, Program
+from irtool.execute.codegen_results import into_buffers
 from irtool.execute.codegen_siblings import join_siblings
 from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.crew import Failed
@@ -166,6 +167,7 @@ class Variant:
             if thorough:
                 drop_needless(program)
                 join_siblings(program)
+            into_buffers(program)
             run_beside(program, self.fusion[1])
             if thorough:
                 use_rows(program, self.fusion[0])

@@ -17,6 +17,7 @@ import numpy as np
 from irtool.execute import fusion
 from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
+from irtool.execute.codegen_results import copy, zeros
 from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.native import LIBRARY
 from irtool.execute.native_loops import NativeLoop
@@ -32,7 +33,7 @@ FUNCTION = 1.0
 """The same for any other function: exp, those that sort, and whatever is not known."""
 BLAS_SHARES = 2 * 64**3
 """Floating-point operations from which OpenBLAS shares a product among its threads."""
-SIMPLE = frozenset((np.concatenate, np.stack, np.where, select, *[getattr(np.ndarray, name) for name in (
+SIMPLE = frozenset((copy, zeros, np.concatenate, np.stack, np.where, select, *[getattr(np.ndarray, name) for name in (
     "copy", "reshape", "astype", "sum", "mean", "max", "min")]))
 """Functions that copy or add, besides the elementwise ones."""
 CONVOLUTIONS = ("aten::conv", "aten::_conv", "aten::thnn_conv", "aten::slow_conv")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.execute.buffers import RECYCLED
 from irtool.execute.codegen_layout import Meta, dummy, fresh_meta, meta_of
 from irtool.execute.codegen_numbers import bounds_of, computed, selected
 from irtool.execute.codegen_program import (
@@ -477,7 +478,8 @@ class Lowering:
             return
         outs = [self.variable(meta) for meta in metas]
         visit = Visit(BoundToMany(group), operands, outs, node, False, False)
-        visit.facts = [None] * len(outs)
+        visit.fills = all(meta is not None and meta.nbytes >= RECYCLED for meta in metas)
+        visit.facts = list(metas) if visit.fills else [None] * len(outs)
         into.instructions.append(visit)
         self.env.update(zip(node.outputs, outs, strict=True))
 

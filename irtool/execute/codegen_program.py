@@ -65,11 +65,14 @@ class Call:
 
 
 class Visit:
-    """A node called as the interpreter calls it: `outs = function(list of args)`; without a sole result a sequence of them."""
+    """A node called as the interpreter calls it: `outs = function(list of args)`; without a sole result a sequence of them.
 
-    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts")
+    With `fills`, its results are written to arrays that it is given: `function(list of args, list of outs)`.
+    """
 
-    def __init__(self, function: Callable[[list[Any]], Any], args: list[Item], outs: list[Variable], node: Node, sole: bool,
+    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills")
+
+    def __init__(self, function: Callable[..., Any], args: list[Item], outs: list[Variable], node: Node, sole: bool,
                  keeps: bool) -> None:
         self.function = function
         self.args = args
@@ -78,6 +81,7 @@ class Visit:
         self.sole = sole
         self.keeps = keeps      # what it is given may be held or written after it is done
         self.facts: list[Meta | None] = []      # of its results, to be checked in each run
+        self.fills = False
 
 
 class Branch:

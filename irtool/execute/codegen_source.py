@@ -31,13 +31,13 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.buffers import Recycler
+from irtool.execute.buffers import RECYCLED, Recycler
 from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_numbers import SYMBOLS
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.codegen_visits import itself
 from irtool.execute.crew import Crew
-from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan
+from irtool.execute.memory import WRITES_OUT, MemoryPlan
 from irtool.execute.places import Buffer, Piece, View
 from irtool.ir.graph import Node
 
@@ -203,7 +203,7 @@ class Source:
             elif isinstance(instruction, Call):
                 self.call(instruction, depth)
             elif isinstance(instruction, Visit):
-                self.visit(instruction, depth, self.visited(instruction))
+                self.visit(instruction, depth, self.visited(instruction, depth))
             elif isinstance(instruction, Branch):
                 self.branch(instruction, depth)
             else:
@@ -257,14 +257,25 @@ class Source:
             return
         buffer, over = self.memory.place[out], self.memory.over.get(out)
         place = self.local[out] = f"b{buffer.number}" if over is None else self.name(over)
-        text = f"{self.function(call.function)}({', '.join(args)}"
         if over is None and buffer.leaves and buffer.number not in self.begun:
-            self.begun.add(buffer.number)
             if meta.nbytes < RECYCLED:
-                self.write(depth, f"{place} = {text})" if meta.shape else f"{place} = asarray({text}))", call.node)
+                self.begun.add(buffer.number)
+                text = self.expression(call, args)
+                self.write(depth, f"{place} = {text if meta.shape else f'asarray({text})'}", call.node)
                 return
-            self.write(depth, f"{place} = {self.taker(buffer)}()", call.node)
-        self.write(depth, f"{text}, {self.out(call, place)})", call.node)
+            self.begin(buffer, depth, call.node)
+        self.write(depth, self.expression(call, args, self.out(call, place), *self.work_of(call)), call.node)
+
+    def begin(self, buffer: Buffer, depth: int, node: Node) -> None:
+        """Memory for a buffer that leaves, if it has none."""
+        if buffer.leaves and buffer.number not in self.begun:
+            self.begun.add(buffer.number)
+            self.write(depth, f"b{buffer.number} = {self.taker(buffer)}()", node)
+
+    def work_of(self, instruction: Call | Visit) -> list[str]:
+        """The argument that says where a group works."""
+        buffer = self.memory.scratch.get(instruction)
+        return [] if buffer is None else [f"scratch=b{buffer.number}"]
 
     def spread(self, operand: Any, meta: Meta, node: Node) -> str:
         """An input that broadcasts in every round of a loop, made as large as the result once; empty where it does not."""
@@ -310,9 +321,9 @@ class Source:
         self.names[name] = Recycler(buffer.meta).take
         return name
 
-    def expression(self, call: Call, args: list[str]) -> str:
+    def expression(self, call: Call, args: list[str], *more: str) -> str:
         """A method, an index, or a function."""
-        named = [f"{name}={self.value(value)}" for name, value in call.named.items()]
+        named = [*[f"{name}={self.value(value)}" for name, value in call.named.items()], *more]
         if call.function is operator.getitem:
             return f"{args[0]}[{self.index(call.args[1])}]"
         if call.function is operator.pow:
@@ -334,7 +345,7 @@ class Source:
         """A call that another thread makes, from here on."""
         task, taker = f"t{len(self.started)}", ""
         if isinstance(started, Visit):
-            args = [self.constant(started.function, "node"), f"[{', '.join([self.item(item) for item in started.args])}]"]
+            args = [self.constant(started.function, "node"), *self.given_to(started, depth)]
         else:
             args = [self.function(started.function), *[self.value(each) for each in started.args]]
             args += [f"{name}={self.value(value)}" for name, value in started.named.items()]
@@ -343,12 +354,11 @@ class Source:
                 buffer = self.memory.place[out]
                 self.local[out] = f"b{buffer.number}"
                 if not buffer.leaves or buffer.number in self.begun or buffer.meta.nbytes >= RECYCLED:
-                    if buffer.leaves and buffer.number not in self.begun:
-                        self.write(depth, f"{self.name(out)} = {self.taker(buffer)}()", started.node)
+                    self.begin(buffer, depth, started.node)
                     args.append(self.out(started, self.name(out)))
                 else:
                     taker = self.name(out)
-                self.begun.add(buffer.number)
+                    self.begun.add(buffer.number)
             else:
                 taker = self.name(out)
         self.started[started] = task, taker
@@ -364,14 +374,30 @@ class Source:
             text = f"{task}()" if meta is None or meta.shape else f"asarray({task}())"
             self.write(depth, f"{taker} = {text}" if taker else f"{task}()", started.node)
 
-    def visited(self, visit: Visit) -> str:
+    def visited(self, visit: Visit, depth: int) -> str:
         """The call of a node as the interpreter makes it."""
-        text = f"[{', '.join([self.item(item) for item in visit.args])}]"
-        return text if visit.function is itself else f"{self.constant(visit.function, 'node')}({text})"
+        args = self.given_to(visit, depth)
+        if visit.function is itself:
+            return args[0]
+        return f"{self.constant(visit.function, 'node')}({', '.join([*args, *self.work_of(visit)])})"
+
+    def given_to(self, visit: Visit, depth: int) -> list[str]:
+        """The arguments: operands, and where the results go if that is known."""
+        args = [f"[{', '.join([self.item(item) for item in visit.args])}]"]
+        if visit.fills:
+            for out in visit.outs:
+                buffer = self.memory.place[out]
+                self.local[out] = f"b{buffer.number}"
+                self.begin(buffer, depth, visit.node)
+            args.append(f"[{', '.join([self.name(out) for out in visit.outs])}]")
+        return args
 
     def visit(self, visit: Visit, depth: int, text: str) -> None:
         """The results of a node called as the interpreter calls it."""
         outs = [self.name(out) for out in visit.outs]
+        if visit.fills:
+            self.write(depth, text, visit.node)
+            return
         if not visit.sole:
             text = f"{', '.join(outs)}{',' if len(outs) == 1 else ''} = {text}" if outs else text
             self.write(depth, text, visit.node)

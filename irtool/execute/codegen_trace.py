@@ -126,7 +126,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     __array__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = _no_elements
     get = item = tolist = tobytes = nonzero = sort = fill = _no_elements
-    __setitem__ = __contains__ = _no_elements
+    __contains__ = _no_elements
     __hash__ = None     # type: ignore[assignment]
 
     def __len__(self) -> int:
@@ -233,6 +233,9 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         if Ellipsis not in parts and sum(type(part) is int for part in parts) >= self.ndim:
             raise Untraceable("one element")
         return self._view(operator.getitem, parts if len(parts) != 1 else parts[0])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        trace_assignment(self if index is Ellipsis else self[index], value)
 
     def as_strided(self, shape: Sequence[int], strides: Sequence[int]) -> Traced:
         """A view of this shape with strides in bytes."""
@@ -348,6 +351,14 @@ def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...], outs: tu
     recorder.steps.append(Step(ufunc, prepared(inputs), {}, target, "into"))
     made: Traced = target
     return made
+
+def trace_assignment(target: Traced, value: Any) -> None:
+    """`x[...] = y` for a part of what the kernel has made itself, and an array of its dtype and shape."""
+    if not is_traced(value) or (target.dtype, target.shape) != (value.dtype, value.shape) or target.dtype.kind == "b" \
+            or value.root is target.root or not any(step.out is target.root for step in target.recorder.steps):
+        raise Untraceable("writes")
+    target.recorder.steps.append(Step(np.positive, (value,), {}, target, "into"))
+
 
 def trace_write(target: Any, result: Any) -> Any:
     """Note what an in-place operator does with what the plain one gave: over the target goes the last step, or a copy. Gives the target."""

@@ -13,11 +13,13 @@ import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from irtool.execute import native
+from irtool.execute.buffers import ALIGNMENT
 from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
 from irtool.execute.crew import share
 from irtool.interpret import run
@@ -28,6 +30,8 @@ from irtool.ops.select import select
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 2**15
 """Elements of a block: 128 KiB of float32, a few of which fit a second-level cache."""
+SHORTEST = 2**13
+"""Elements of a block where memory is scarce: what goes from step to step should take a quarter of the result at most."""
 WORTH_COMPILING = 2**23
 """Elements times steps from which a native loop is made by itself: a run of several milliseconds, for a compilation of about 100."""
 WORTH_THREADS = 2**18
@@ -54,14 +58,20 @@ class Fused:
         way = self.way(operands)
         if way is None:
             return run(self.graph, operands)
-        return way([x for x in operands if isinstance(x, np.ndarray)])
+        return list(way([x for x in operands if isinstance(x, np.ndarray)]))
 
-    def into(self, *operands: Any, out: Array) -> None:
-        """The sole result, written to `out`: an array of its dtype and shape, in any layout, that shares no memory with the operands."""
+    def into(self, operands: Sequence[Any], outs: Sequence[Array], scratch: Array | None = None) -> None:
+        """The results, written to `outs`: arrays of their dtypes and shapes, in any layout, that share no memory with the operands."""
         way = self.way(operands)
-        found = run(self.graph, operands) if way is None else way([x for x in operands if isinstance(x, np.ndarray)], out)
-        if found[0] is not out:
-            np.copyto(out, found[0])
+        found = run(self.graph, operands) if way is None else way([x for x in operands if isinstance(x, np.ndarray)], outs, scratch)
+        for one, out in zip(found, outs, strict=True):
+            if one is not out:
+                np.copyto(out, one)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes that it can make use of, given to it as an array; for what was met so far."""
+        return max([way.scratch_bytes for way in self.ways.values() if way is not None], default=0)
 
     def is_native_for(self, operands: Sequence[Any]) -> bool:
         """Can a native loop run the group on such operands: (dtype, is it 0-d?) of an array, or a number?"""
@@ -102,7 +112,7 @@ class Fused:
 class Bound:
     """A group whose operands and result have the same dtypes, shapes and strides in every call: what is looked up, is looked up once."""
 
-    __slots__ = ("group", "meta", "make", "quick")
+    __slots__ = ("group", "meta", "make", "quick", "scratch")
     __name__ = "group"      # in the source of plans
 
     def __init__(self, group: Fused, meta: Meta) -> None:
@@ -111,16 +121,17 @@ class Bound:
         plain = meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize)
         self.make: Callable[[], Array] = partial(np.empty, meta.shape, meta.dtype) if plain else partial(allocated, meta)
         self.quick: Quick | None = None
+        self.scratch = group.scratch
 
-    def __call__(self, *operands: Any, out: Array | None = None) -> Array:
-        """The result, in `out` or else new. `out` may also be an operand of its shape and strides."""
+    def __call__(self, *operands: Any, out: Array | None = None, scratch: Array | None = None) -> Array:
+        """The result, in `out` or else new. `out` may also be an operand of its shape and strides. scratch: bytes to work in."""
         if out is None:
             out = self.make()
         quick = self.quick
         if quick is not None:
             quick.call(*operands if quick.in_order else [operands[i] for i in quick.places], out)
             return out
-        self.group.into(*operands, out=out)
+        self.group.into(operands, [out], scratch)
         way = self.group.way(operands)
         if way is not None:
             self.quick = way.quick(operands, [out])
@@ -128,22 +139,27 @@ class Bound:
 
 
 class BoundToMany:
-    """The same for a group of several results, which are new arrays in each call. Called with the operands in a list."""
+    """The same for a group of several results. Called with the operands in a list, and one of arrays for the results if there are any."""
 
-    __slots__ = ("group", "quick")
+    __slots__ = ("group", "quick", "scratch")
 
     def __init__(self, group: Fused) -> None:
         self.group = group
         self.quick: Quick | None = None
+        self.scratch = group.scratch
 
-    def __call__(self, operands: Sequence[Any]) -> list[Any]:
-        """The results."""
+    def __call__(self, operands: Sequence[Any], outs: Sequence[Array] | None = None, scratch: Array | None = None) -> Sequence[Any]:
+        """The results, in `outs` or else new."""
         quick = self.quick
         if quick is not None:
-            outputs = [make() for make in quick.outputs]
+            outputs = [make() for make in quick.outputs] if outs is None else outs
             quick.call(*operands if quick.in_order else [operands[i] for i in quick.places], *outputs)
             return outputs
-        found = self.group(operands)
+        if outs is None:
+            found: Sequence[Any] = self.group(operands)
+        else:
+            self.group.into(operands, outs, scratch)
+            found = outs
         way = self.group.way(operands)
         if way is not None and len(way.written) == len(found) and all(each.flags.c_contiguous for each in found):
             self.quick = way.quick(operands, found)
@@ -156,7 +172,7 @@ class Quick:
     __slots__ = ("call", "places", "in_order", "outputs", "kept")
 
     def __init__(self, function: Callable[..., None], extents: Any, strides: Any, places: list[int], count: int,
-                 outputs: list[Any]) -> None:
+                 outputs: Sequence[Any]) -> None:
         self.kept = (extents, strides)
         self.call = partial(function, *[ctypes.c_void_p(ctypes.addressof(each)) for each in self.kept])
         self.places = places
@@ -188,8 +204,12 @@ class Way:
         self.is_native = is_native is not False
         if is_native is None and self.size * len(self.inside) < WORTH_COMPILING:
             self.is_native = False
+        quarter = self.size * max([dtype.itemsize for dtype in self.dtypes], default=0) // 4
+        self.block = min(BLOCK, max(SHORTEST, quarter // max(sum([dtype.itemsize for dtype in self.body.scratch]), 1)))     # elements
+        alone = threads <= 1 or self.size < WORTH_THREADS
+        self.scratch_bytes = sum(map(self.block_bytes, self.body.scratch)) if alone and not self.is_native else 0
         self.loops: dict[Any, native.Loop | None] = {}
-        self.block = _block_function(self.body)
+        self.function = _block_function(self.body)
         self.reason = self._reason(is_native)
 
     def _reason(self, wanted: bool | None) -> str:
@@ -200,20 +220,20 @@ class Way:
             return f"NumPy in blocks: {work}, there is no C compiler"
         return f"native loop: {work}"
 
-    def __call__(self, operands: list[Array], out: Array | None = None) -> list[Any]:
-        """Run. out: where the sole result goes, if it is of the full shape and computed in the loop."""
-        if out is not None and out.shape == self.full and self.results == self.written and len(self.written) == 1:
+    def __call__(self, operands: list[Array], outs: Sequence[Array] = (), scratch: Array | None = None) -> Sequence[Any]:
+        """Run. outs: where the results go, if they are of the full shape and computed in the loop. scratch: bytes to work in."""
+        if outs and self.results == self.written and all(out.shape == self.full for out in outs):
             registers = dict(enumerate(operands))
             for register, step in self.before:
                 registers[register] = _plain(step, registers)
-            self._run([registers[register] for register in self.inputs], [out.transpose(self.order)])
-            return [out]
+            self._run([registers[register] for register in self.inputs], [out.transpose(self.order) for out in outs], scratch)
+            return outs
         registers = dict(enumerate(operands))
         for register, step in self.before:
             registers[register] = _plain(step, registers)
         if self.inside:
             outputs = [np.empty(self.shape, dtype) for dtype in self.dtypes]
-            self._run([registers[register] for register in self.inputs], outputs)
+            self._run([registers[register] for register in self.inputs], outputs, scratch)
             for register, output in zip(self.written, outputs, strict=True):
                 registers[register] = output if self.back is None else output.transpose(self.back)
         count = len(operands)
@@ -223,7 +243,7 @@ class Way:
             found.append(value.copy() if register < count else value.copy("K") if register in self.results[:place] else value)
         return found
 
-    def quick(self, operands: Sequence[Any], outputs: list[Array]) -> Quick | None:
+    def quick(self, operands: Sequence[Any], outputs: Sequence[Array]) -> Quick | None:
         """The native loop for arrays that lie as these do; None where Python has to do more than call it."""
         serial = self.threads <= 1 or self.size < WORTH_THREADS
         if not self.is_native or self.before or not serial or self.written != self.results or len(outputs) != len(self.written):
@@ -250,25 +270,25 @@ class Way:
         return "".join(["s" if s[-1] == 0 and i < len(arrays) else "v" if s[-1] == x.itemsize else "g"
                         for i, (x, s) in enumerate(zip((*arrays, *outputs), strides, strict=True))])
 
-    def _run(self, operands: list[Array], outputs: list[Array]) -> None:
+    def _run(self, operands: list[Array], outputs: list[Array], scratch: Array | None) -> None:
         arrays = [np.broadcast_to(x, self.full).transpose(self.order) for x in operands]
         extents, strides = coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
         if self.is_native and self._run_native(operands, arrays, outputs, extents, strides):
             return
         self.is_native = False
-        if self.size <= BLOCK and len(extents) == 1:
-            self.block(*arrays, *outputs, *self.scratch(self.shape))
+        if self.size <= self.block and len(extents) == 1:
+            self.function(*arrays, *outputs, *self.scratch(self.shape, scratch))
             return
         views = [np.lib.stride_tricks.as_strided(x, extents, s) for x, s in zip((*arrays, *outputs), strides, strict=True)]
-        places = list(_places(extents))
+        places = list(_places(extents, self.block))
         if self.threads > 1 and self.size >= WORTH_THREADS and len(places) > 1:
             each = -(-len(places) // self.threads)
             parts = [places[i:i + each] for i in range(0, len(places), each)]
-            share(self.threads, lambda part: self._blocks(views, part), parts)
+            share(self.threads, lambda part: self._blocks(views, part, None), parts)
         else:
-            self._blocks(views, places)
+            self._blocks(views, places, scratch)
 
-    def _blocks(self, views: list[Array], places: list[Any]) -> None:
+    def _blocks(self, views: list[Array], places: list[Any], room: Array | None) -> None:
         shape: tuple[int, ...] | None = None
         scratch: list[Array] = []
         with np.errstate(all="ignore"):
@@ -276,12 +296,20 @@ class Way:
                 parts = [view[place] for view in views]
                 if parts[-1].shape != shape:
                     shape = parts[-1].shape
-                    scratch = self.scratch(shape)
-                self.block(*parts, *scratch)
+                    scratch = self.scratch(shape, room)
+                self.function(*parts, *scratch)
 
-    def scratch(self, shape: tuple[int, ...]) -> list[Array]:
-        """Arrays for what goes from step to step."""
-        return [np.empty(shape, dtype) for dtype in self.body.scratch]
+    def scratch(self, shape: tuple[int, ...], room: Array | None) -> list[Array]:
+        """Arrays for what goes from step to step, in memory that is there if it is large enough."""
+        if room is None or room.nbytes < self.scratch_bytes:
+            return [np.empty(shape, dtype) for dtype in self.body.scratch]
+        starts = accumulate(map(self.block_bytes, self.body.scratch), initial=0)
+        return [np.ndarray(shape, dtype, room, start) for start, dtype in zip(starts, self.body.scratch, strict=False)]
+
+    def block_bytes(self, dtype: Any) -> int:
+        """Bytes of a block of an array, in whole cache lines."""
+        bytes: int = min(self.size, self.block) * dtype.itemsize
+        return -(-bytes // ALIGNMENT) * ALIGNMENT
 
     def _run_native(self, operands: list[Array], arrays: list[Array], outputs: list[Array], extents: tuple[int, ...],
                     strides: list[tuple[int, ...]]) -> bool:
@@ -360,15 +388,15 @@ def coalesced(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[t
     return tuple(extents), [tuple(own) for own in found]
 
 
-def _places(extents: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
-    """Indices that cut an array into blocks."""
+def _places(extents: tuple[int, ...], block: int) -> Iterator[tuple[Any, ...]]:
+    """Indices that cut an array into blocks of at most so many elements."""
     inner = math.prod(extents[1:])
-    if inner > BLOCK:
+    if inner > block:
         for i in range(extents[0]):
-            for rest in _places(extents[1:]):
+            for rest in _places(extents[1:], block):
                 yield (i, *rest)
         return
-    rows = max(1, BLOCK // inner)
+    rows = max(1, block // inner)
     for start in range(0, extents[0], rows):
         yield (slice(start, start + rows),)
 

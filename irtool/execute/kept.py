@@ -22,6 +22,7 @@ import numpy as np
 from irtool.execute import disk_cache
 from irtool.execute.buffers import Recycler, Shared, Workspace
 from irtool.execute.codegen_layout import Meta, allocated, meta_of
+from irtool.execute.codegen_results import copy, zeros
 from irtool.execute.crew import Crew
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.places import Buffer
@@ -36,6 +37,10 @@ WORTH_KEEPING = 100
 """Nodes from which making a plan takes longer than reading one."""
 MAX_BYTES = 4 * 2**20
 FORM = 3
+
+
+OWN = (Crew, copy, select, zeros)
+"""What functions call of ours."""
 
 
 class NotData(Exception):
@@ -204,10 +209,8 @@ def written(value: Any) -> tuple[Any, ...]:
         return "shared", shared.size, *[(each.offset, *facts_of_meta(each.meta)) for each in (shared.result, *shared.guests)]
     if type(value) in (int, float, bool, str, type(None)):
         return "value", value
-    if value is Crew:
-        return ("crew",)
-    if value is select:
-        return ("select",)
+    if any(value is each for each in OWN):
+        return "own", OWN.index(value)
     if type(value) is Rows:
         return "rows", value.function.__name__, value.left if value.quick is None else -1
     if type(value) is Bound:
@@ -265,10 +268,8 @@ def again(data: tuple[Any, ...]) -> Any:
     if kind == "shared":
         size, result, *guests = rest
         return Shared(size, buffer_again(*result), [buffer_again(*each) for each in guests]).take
-    if kind == "select":
-        return select
-    if kind == "crew":
-        return Crew
+    if kind == "own":
+        return OWN[rest[0]]
     if kind == "rows":
         return Rows(getattr(np, rest[0]), rest[1])
     if kind == "group":

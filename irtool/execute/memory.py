@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy
+from irtool.execute.buffers import RECYCLED
+from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy, fresh_meta
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, roots_of
 from irtool.execute.places import Buffer, Piece, View, largest_sum, place
 
-RECYCLED = 1 << 14
-"""Bytes from which a result is worth looking for memory to make it of."""
 WRITES_OUT = frozenset(("ufunc", "out"))
 
 
@@ -151,6 +150,8 @@ class MemoryPlan:
         self.whole: dict[Variable, Buffer] = {}         # views that see all of a buffer, in another shape
         self.views: dict[Variable, View] = {}           # views of what lies in the arena: they are made with it
         self.buffers: list[Buffer] = []
+        self.scratch: dict[Call | Visit, Buffer] = {}       # what a fused group works in
+        self.tasks = program.tasks
         self.unplanned: list[tuple[int, int, int]] = []     # start, end, bytes
         self.results = 0
         self.in_place = 0
@@ -166,8 +167,12 @@ class MemoryPlan:
         """Find the place of what an instruction gives."""
         if isinstance(instruction, Visit):
             for out, meta in zip(instruction.outs, instruction.facts, strict=True):
-                if meta is not None:
+                if meta is not None and instruction.fills:
+                    self.results += 1
+                    self.new(out, meta, instruction)
+                elif meta is not None:
                     self.own(out, meta)
+            self.work_in(instruction)
             return
         if not isinstance(instruction, Call) or instruction.way in ("into", "number"):
             return
@@ -180,19 +185,32 @@ class MemoryPlan:
         if instruction.way not in WRITES_OUT:
             self.own(out, out.meta)
             return
+        self.work_in(instruction)
         at, lives = self.lives.at[id(instruction)], self.lives
-        end, leaves = lives.last[out], out in lives.kept
         operand = self.dying_operand(instruction, at) if instruction.way == "ufunc" else None
         if operand is not None:
             dying = self.place[out] = self.buffer_of(operand)
-            dying.end, dying.leaves = max(dying.end, end), dying.leaves or leaves
+            dying.end, dying.leaves = max(dying.end, lives.last[out]), dying.leaves or out in lives.kept
             dying.results += 1
             self.in_place += 1
             self.over[out] = operand
             return
-        buffer = Buffer(len(self.buffers), out.meta, at, end, leaves, id(instruction) in self.always)
-        self.buffers.append(buffer)
-        self.place[out] = buffer
+        self.new(out, out.meta, instruction)
+
+    def new(self, out: Variable, meta: Meta, instruction: Call | Visit) -> None:
+        """A buffer for a result."""
+        lives = self.lives
+        self.place[out] = Buffer(len(self.buffers), meta, lives.at[id(instruction)], lives.last[out], out in lives.kept,
+                                 id(instruction) in self.always)
+        self.buffers.append(self.place[out])
+
+    def work_in(self, instruction: Call | Visit) -> None:
+        """Where a group works; a task finds a place of its own."""
+        size = getattr(instruction.function, "scratch", 0)
+        if size >= RECYCLED and instruction not in self.tasks:
+            at = self.lives.at[id(instruction)]
+            buffer = self.scratch[instruction] = Buffer(len(self.buffers), fresh_meta("uint8", (size,)), at, at, False)
+            self.buffers.append(buffer)
 
     def own(self, out: Variable, meta: Meta) -> None:
         """A result whose memory the operator makes."""
@@ -232,7 +250,8 @@ class MemoryPlan:
         """Give the buffers their places, and add up."""
         outside = [*self.unplanned, *[b.life for b in self.buffers if b.leaves and not is_placed(b)]]
         placed = [buffer for buffer in self.buffers if is_placed(buffer)]
-        live = largest_sum([*outside, *[buffer.life for buffer in placed]])
+        work = set(self.scratch.values())
+        live = largest_sum([*outside, *[buffer.life for buffer in placed if buffer not in work]])
         found = place(placed, live)
         self.arena = found.arena
         self.pieces = [piece for piece in found.pieces if len(piece.buffers) > 1]
@@ -272,4 +291,4 @@ def every(lowered: Lowered) -> Iterable[Instruction]:
             yield from every(instruction.body)
 
 
-__all__ = ["RECYCLED", "Lives", "MemoryPlan", "MemoryReport", "every"]
+__all__ = ["Lives", "MemoryPlan", "MemoryReport", "every"]

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.buffers import Recycler
+from irtool.execute.buffers import RECYCLED, Recycler
 from irtool.execute.codegen_layout import Meta, meta_of
 from irtool.execute.codegen_program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.codegen_source import Changed, last_reads, seen
 from irtool.execute.crew import Crew, Failed
-from irtool.execute.memory import RECYCLED, WRITES_OUT, MemoryPlan
+from irtool.execute.memory import WRITES_OUT, MemoryPlan
 from irtool.execute.places import View
 from irtool.interpret import located
 from irtool.ir.graph import Node
@@ -184,13 +184,15 @@ class SlotProgram:
             self.begun.add(buffer.number)
             take = Recycler(buffer.meta).take if begins and buffer.meta.nbytes >= RECYCLED else None
 
+            work = self.work_of(call)
+
             def fill(slots: Slots) -> None:
                 if take is not None:
                     slots[place] = take()
                 elif begins:
                     slots[place] = np.asarray(function(*[read(slots) for read in args], **named))
                     return
-                function(*[read(slots) for read in args], **named, out=slots[place])
+                function(*[read(slots) for read in args], **named, out=slots[place], **{name: slots[slot] for name, slot in work})
             return fill
         out = self.slot(call.out)
         if call.way in ("view", "number"):
@@ -202,8 +204,32 @@ class SlotProgram:
             slots[out] = np.asarray(function(*[read(slots) for read in args], **named))
         return make
 
+    def work_of(self, instruction: Call | Visit) -> list[tuple[str, int]]:
+        """The argument that says where a group works, by slot."""
+        buffer = self.memory.scratch.get(instruction)
+        return [] if buffer is None else [("scratch", self.places[buffer.number])]
+
+    def fill_all(self, visit: Visit) -> Action:
+        """A node called with the arrays that its results are written to."""
+        function, work = visit.function, self.work_of(visit)
+        args = [self.reader(each) for each in visit.args]
+        buffers = [self.memory.place[out] for out in visit.outs]
+        places = [self.places[buffer.number] for buffer in buffers]
+        takes = [(self.places[buffer.number], Recycler(buffer.meta).take) for buffer in buffers
+                 if buffer.leaves and buffer.number not in self.begun]
+        self.numbers.update(zip(visit.outs, places, strict=True))
+        self.begun |= {buffer.number for buffer in buffers}
+
+        def fill(slots: Slots) -> None:
+            for place, take in takes:
+                slots[place] = take()
+            function([read(slots) for read in args], [slots[place] for place in places], **{name: slots[slot] for name, slot in work})
+        return fill
+
     def visit(self, visit: Visit) -> Action:
         """A node called as the interpreter calls it."""
+        if visit.fills:
+            return self.fill_all(visit)
         function, sole, node, facts = visit.function, visit.sole, visit.node, visit.facts
         args = [self.reader(each) for each in visit.args]
         outs = [self.slot(out) for out in visit.outs]

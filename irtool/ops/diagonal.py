@@ -141,7 +141,7 @@ def as_strided_scatter(xp, self, src, size, stride, storage_offset):
 
 def _filled(op):
     def kernel(xp, grad_output, input_sizes, *args):
-        result = xp.zeros(input_sizes, grad_output.dtype)
+        result = xp.zeros_like(grad_output, order="C", shape=tuple(input_sizes))
         op.kernel(xp, result, *args)[...] = grad_output
         return result
     return kernel

@@ -81,7 +81,10 @@ def matmul_gradient(self: Tensor, other: Tensor):
         if len(other_size) == 1:
             right, spread = right.unsqueeze(-1), spread.unsqueeze(-1)
         self_grad = torch.matmul(spread, right.transpose(-2, -1)).sum_to_size(left.size())
-        other_grad = torch.matmul(left.transpose(-2, -1), spread).sum_to_size(right.size())
+        if len(self_size) > 2 and len(other_size) == 2:     # one product of many rows, as forwards
+            other_grad = left.flatten(0, -2).t().mm(spread.flatten(0, -2))
+        else:
+            other_grad = torch.matmul(left.transpose(-2, -1), spread).sum_to_size(right.size())
         return self_grad.reshape(self_size), other_grad.reshape(other_size)
 
     return torch.matmul(self, other), backward
