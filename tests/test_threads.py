@@ -109,6 +109,40 @@ def test_random_numbers_are_drawn_in_order(all_heavy: None) -> None:
         assert not difference(several(x, seed=seed), one(x, seed=seed))
 
 
+CONVOLUTIONS = """graph(%x : Tensor, %w : Tensor, %v : Tensor, %b : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %ones : int[] = prim::ListConstruct(%one, %one)
+  %zeros : int[] = prim::ListConstruct(%zero, %zero)
+  %1 : Tensor = aten::conv2d(%x, %w, %b, %ones, %zeros, %ones, %one)
+  %2 : Tensor = aten::relu(%1)
+  %3 : Tensor = aten::conv2d(%x, %v, %b, %ones, %zeros, %ones, %one)
+  %4 : Tensor = aten::relu(%3)
+  %5 : Tensor = aten::mul(%2, %4)
+  %loss : Tensor = aten::sum(%5, %none)
+  return (%loss)
+"""
+
+
+def test_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their results' facts are those of the first run, when the plan is made of groups, too."""
+    monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 1)
+    values = [array("float32", shape, np.random.default_rng(0)) for shape in ((8, 16, 32, 32), (32, 16, 3, 3), (32, 16, 3, 3), (32,))]
+    one, several = irtool.compile(graph_of(CONVOLUTIONS)), irtool.compile(graph_of(CONVOLUTIONS), threads=2)
+    given, wrt = [np.ones((), np.float32)], [0, 1, 2, 3]
+    for _ in range(3):
+        assert not difference(several(*values), one(*values))
+        assert not difference(several.vjp(values, given, wrt), one.vjp(values, given, wrt))
+    for run in (one, several):
+        (source,) = [plan.code.plan.source for spec, plan in run.plans.items() if not spec.requires_gradient]
+        assert source.count("seen(") == 2 and source.count("group(") == 1
+        assert source.count("start(") == (run is several)
+    (plan,) = [each for spec, each in several.plans.items() if spec.requires_gradient]
+    (backward,) = plan.together.executor.plans.values()
+    assert [line.split(",")[0] for line in backward.code.plan.beside] == ["aten::conv2d (line 7)", "aten::convolution_backward"]
+
+
 LOOP = """graph(%x : Tensor, %w : Tensor, %v : Tensor, %n : int):
   %one : int = prim::Constant[value=1]()
   %true : bool = prim::Constant[value=1]()

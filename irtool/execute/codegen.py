@@ -154,7 +154,8 @@ class Variant:
         if self.is_grouped or not is_worth_fusing(program, self.fusion[0]):
             return program
         self.is_grouped, self.graph = True, fused_graph(self.graph, lowering.env)
-        return lower(self.graph, self.facts, None, self.fusion)
+        self.observed = observed_again(self.observed, self.graph)
+        return lower(self.graph, self.facts, self.observed, self.fusion)
 
     def lowered(self, thorough: bool) -> tuple[Program, MemoryPlan]:
         """The program and its memory; when thorough, without needless copies and calls. Raises NotLowered."""
@@ -360,6 +361,15 @@ class Plan:
 def is_sizes(value: Any) -> bool:
     """Is it a list such as the sizes of a tensor?"""
     return type(value) is list and len(value) <= 8 and all(type(each) is int for each in value)
+
+
+def observed_again(observed: Observed | None, copy: Graph) -> Observed | None:
+    """What was seen of a graph's nodes, by the nodes of a copy that has them still."""
+    if observed is None:
+        return None
+    nodes = {(node.kind, node.outputs[0].name): node for node in copy.walk() if node.outputs}
+    found = [(nodes.get((node.kind, node.outputs[0].name)) if node.outputs else None, metas) for node, metas in observed.items()]
+    return {node: metas for node, metas in found if node is not None}
 
 
 def as_meta(value: Any) -> Meta | None:

@@ -58,7 +58,7 @@ def blocks_of(lowered: Lowered) -> list[Lowered]:
 def is_barrier(instruction: Instruction) -> bool:
     """May it write into what others see, or do more than give results?"""
     if isinstance(instruction, Call):
-        return instruction.way == "into"
+        return instruction.way in ("into", "keep")
     if isinstance(instruction, Visit):
         return instruction.keeps or instruction.node.kind[:1] == "^"
     if isinstance(instruction, Branch):

@@ -38,6 +38,8 @@ SIMPLE = frozenset((copy, zeros, np.concatenate, np.stack, np.where, select, *[g
 """Functions that copy or add, besides the elementwise ones."""
 CONVOLUTIONS = ("aten::conv", "aten::_conv", "aten::thnn_conv", "aten::slow_conv")
 """How kinds begin that multiply each part of an input with a weight, the second operand."""
+BACKWARD = "aten::convolution_backward"
+"""Twice the same, with the weight as third operand, behind the gradient of the result."""
 DENSE = frozenset("""
 aten::inverse aten::cholesky aten::svd aten::qr aten::det aten::slogdet aten::logdet aten::pinverse aten::matrix_exp aten::lstsq
 """.split())
@@ -64,7 +66,7 @@ def weigh(instruction: Instruction, threads: int) -> Weight:
     if isinstance(instruction, Repeat):
         limit = getattr(instruction.limit, "value", None)
         return Weight((limit if type(limit) is int and limit > 0 else 1) * total(instruction.body.instructions, threads))
-    if not isinstance(instruction, Call | Visit) or isinstance(instruction, Call) and instruction.way in ("view", "number"):
+    if not isinstance(instruction, Call | Visit) or isinstance(instruction, Call) and instruction.way in ("view", "number", "keep"):
         return NOTHING
     metas = metas_of(instruction)
     moved = sum([meta.nbytes for meta in metas]) * BYTE
@@ -130,6 +132,8 @@ def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
             return 2.0 * math.sqrt(math.prod(sizes))
         return 0.0
     kind = instruction.node.kind
+    if kind == BACKWARD and len(metas) > 2 and metas[2].shape and metas[2].shape[0]:
+        return 4.0 * sizes[0] * sizes[2] / metas[2].shape[0]
     if kind.startswith(CONVOLUTIONS) and len(metas) > 2 and metas[1].shape and metas[1].shape[0]:
         return 2.0 * sizes[-1] * sizes[1] / metas[1].shape[0]
     if (kind in DENSE or kind.startswith("aten::linalg_")) and metas and len(metas[0].shape) > 1:
