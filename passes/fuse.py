@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from irtool.ir.alias import Aliases
 from irtool.ir.constants import CONSTANT_KINDS, is_constant
-from irtool.ir.effects import facts_of
+from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType, Type
 from irtool.passes.autodiff_groups import Grouping
 from irtool.passes.create_autodiff_subgraphs import wrap
@@ -20,7 +22,7 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
 
     Pointwise are the operators whose results depend, element by element, on their operands' elements: arithmetic, comparisons, casts,
     `where`, activations. Operands may broadcast. Groups are maximal along the edges from producer to consumer; what stands between is
-    moved where that changes nothing. Constants are copied inside.
+    moved where that changes nothing, never past a write into what it reads. Constants are copied inside.
 
     before:
         graph(%x : Float(*, *), %y : Float(*, *)):
@@ -42,13 +44,26 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
     """
     if threshold < 1:
         raise PassError("fuse: threshold must be at least 1")
-    return fuse_block(graph, graph.block, threshold)
+    return fuse_block(graph, graph.block, threshold, any(map(node_may_write, graph.walk())))
 
 
-def fuse_block(graph: Graph, block: Block, threshold: int) -> bool:
-    """The groups of a block and of the blocks in it."""
+def fuse_block(graph: Graph, block: Block, threshold: int, writes: bool) -> bool:
+    """The groups of a block and of the blocks in it. writes: something in the graph writes.
+
+    Reading what is written somewhere is no reason to stand outside: nothing is moved past a write into what it reads. But a group makes
+    its results, so what may be another tensor's memory stays outside where that memory is written into.
+    """
     changed = False
-    for group in Grouping(block, is_pointwise).run():
+    aliases: list[Aliases] = []     # as the block is now, made when it is first asked
+
+    def fits(node: Node) -> bool:
+        if writes and is_pointwise(node) and may_be_a_view(node):
+            if not aliases:
+                aliases.append(Aliases(graph))
+            return not aliases[0].has_writers(node)
+        return is_pointwise(node)
+
+    for group in Grouping(block, fits).run():
         if group.size >= threshold:
             made = wrap(graph, group.nodes(), group.operands(), group.results())
             made.kind = KIND
@@ -57,8 +72,14 @@ def fuse_block(graph: Graph, block: Block, threshold: int) -> bool:
             changed = True
     for node in block:
         for nested in node.blocks:
-            changed = fuse_block(graph, nested, threshold) or changed
+            changed = fuse_block(graph, nested, threshold, writes) or changed
     return changed
+
+
+def may_be_a_view(node: Node) -> bool:
+    """Does it give its operand where there is nothing to do, as casts do?"""
+    schema = schema_of(node)
+    return schema is None or any(result.alias is not None for result in schema.returns)
 
 
 def is_pointwise(node: Node) -> bool:

@@ -12,25 +12,48 @@ WRITES = ("{v}.mul_({n})", "{v}.add_({v})", "{v}.exp_()", "{v}.tanh_()", "{v}.re
 MAKES = ("{a} * {b}", "torch.tanh({a})", "{a} + x", "{a} * y + {b}", "torch.sin({b})", "torch.relu({a} - {b})", "{a}.clone()")
 
 
-def write_program(seed: int, most: int = 8) -> str:
-    """`def f(x, y)` of two tensors of 3 by 3; gives a tuple of 3 by 3 tensors and numbers."""
+SAME = ("{a}.to(x.dtype)", "{a}.to(torch.float64)", "{a}.double()", "{a}.contiguous()", "torch.dropout({a}, 0.5, False)",
+        "{a}.type_as(y)", "{a}.view_as(x)", "torch.detach({a})")
+"""What may give the very tensor back, or a view of it."""
+
+
+def write_program(seed: int, most: int = 8, control: bool = False) -> str:
+    """`def f(x, y)` of two tensors of 3 by 3; gives a tuple of 3 by 3 tensors and numbers. control: with branches, loops and a list."""
     rng = random.Random(seed)
     wholes, lines = ["w0", "w1"], ["def f(x, y):", "    w0 = x * 1", "    w1 = y * x"]
     views: list[str] = []
+    if control:
+        lines.append("    l = [w1]")
 
     def filled(text: str) -> str:
         i = rng.randrange(3)
         return text.format(a=rng.choice(wholes), b=rng.choice(wholes), i=i, j=rng.randint(i, 3), n=rng.choice((0.5, -1.5, 2.0)),
                            v=rng.choice(views or wholes), s=f"{rng.choice([*wholes, 'x', 'y'])}[{i}, {rng.randrange(3)}]")
 
+    def write() -> str:
+        text = rng.choice(WRITES)
+        return filled(text if rng.random() < 0.7 else text.replace("{v}", "{a}"))
+
+    def within() -> list[str]:
+        """A branch or a loop, with writes and new values of names in it."""
+        inside = [write() if rng.random() < 0.5 else f"{rng.choice(wholes)} = {filled(rng.choice(MAKES))}"
+                  for _ in range(rng.randint(1, 4))]
+        head = f"if bool({filled('{s}')} > 0):" if rng.random() < 0.6 else "for i in range(2):"
+        return [f"    {head}", *[f"        {each}" for each in inside]]
+
     for count in range(rng.randint(3, most)):
         what = rng.random()
-        if what < 0.3 or not views:
+        if control and what < 0.2:
+            lines += within() if what < 0.15 else [f"    l.append({rng.choice(wholes)})", f"    n{count} = l[{rng.choice((0, -1))}]"]
+            wholes += [f"n{count}"] * (what >= 0.15)
+        elif control and what < 0.3:
+            lines.append(f"    m{count} = {filled(rng.choice(SAME))}")
+            wholes.append(f"m{count}")
+        elif what < 0.45 or not views:
             views.append(f"v{count}")
             lines.append(f"    v{count} = {filled(rng.choice(VIEWS))}")
         elif what < 0.75:
-            write = rng.choice(WRITES)
-            lines.append(f"    {filled(write if rng.random() < 0.7 else write.replace('{v}', '{a}'))}")
+            lines.append(f"    {write()}")
         else:
             lines.append(f"    m{count} = {filled(rng.choice(MAKES))}")
             wholes.append(f"m{count}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irtool.execute.codegen_lower import WORTH_FUSING
-from irtool.execute.codegen_program import Call, Group, Item, Known, Program, Variable, Visit
+from irtool.execute.codegen_program import Call, Group, Item, Known, Program, Variable
 from irtool.execute.memory import every
 from irtool.execute.schedule import sums_early
 from irtool.ir.builder import Builder
@@ -22,11 +22,8 @@ SUMS_TO_SIZE = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size"))
 
 
 def is_worth_fusing(program: Program, native: bool | None) -> bool:
-    """Is there a large result, or are all groups to be loops in C? Where memory is written into, the order stays."""
-    instructions = list(every(program.body))
-    if program.writes or any(isinstance(each, Visit) and each.keeps for each in instructions):
-        return False
-    calls = [each for each in instructions if isinstance(each, Call) and each.way == "ufunc"]
+    """Is there a large result, or are all groups to be loops in C?"""
+    calls = [each for each in every(program.body) if isinstance(each, Call) and each.way == "ufunc"]
     if native:
         return len(calls) > 1
     return any(each.out.meta is not None and each.out.meta.nbytes >= WORTH_FUSING for each in calls)

@@ -17,6 +17,7 @@ from irtool.ir.schema import schema_of, schemas
 from irtool.ir.types import TENSOR, ListType, TensorType, spell
 from irtool.script.hidden_writes import is_writer
 from irtool.script.items import MUTATORS
+from irtool.script.writes import in_its_dtype
 
 Put = Callable[[Builder, Node, Value, Value], Value]
 
@@ -102,6 +103,13 @@ def _same_in_every_round(block: Block) -> bool:
     return changed
 
 
+def in_any_layout(node: Node) -> Node:
+    """`view` as `reshape`: a version has the numbers of the tensor, its strides may be others."""
+    if node.kind == "aten::view":
+        node.kind = "aten::reshape"
+    return node
+
+
 class Memory:
     """A tensor that is written into, and the views of it."""
 
@@ -175,6 +183,8 @@ class Memory:
             for value in node.outputs:
                 if value in self.known:
                     self.version[value] = current
+                    if current is not self.base:
+                        in_any_layout(node)
         return current
 
     def read(self, value: Value, current: Value, node: Node) -> Value:
@@ -184,17 +194,18 @@ class Memory:
         if self.version.get(value) is current:
             return value
         source = self.read(self.whole[value], current, node)
-        return clone_node(value.node, {value.node.inputs[0]: source}, None, self.graph).insert_before(node).outputs[0]
+        return in_any_layout(clone_node(value.node, {value.node.inputs[0]: source}, None, self.graph)).insert_before(node).outputs[0]
 
     def write(self, node: Node, current: Value) -> Value:
         """A write becomes a new version."""
         build = self.build.before(node)
         made = build.node(node.kind[:-1], node.inputs, node.attributes, [node.outputs[0].type])
         made.tail, made.line = node.tail, node.line
-        part, view = made.output, node.inputs[0]
+        part, view = in_its_dtype(self.graph, made, node.inputs[0]), node.inputs[0]
         while view is not current:
             whole = view.node.inputs[0]
-            part = VIEWS[view.node.kind][1](build, view.node, whole, part)
+            put = _reshaped if view.node.kind == "aten::reshape" else VIEWS[view.node.kind][1]
+            part = put(build, view.node, whole, part)
             view = whole
         node.destroy()
         return part

@@ -4,11 +4,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from irtool.ir.alias import Aliases
+from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
+from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import IF_KINDS, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of, schemas
-from irtool.ir.types import TensorType
+from irtool.ir.types import TENSOR, TensorType, spell
 from irtool.script.changes import CONTAINERS
 from irtool.script.gradients import has_own_formula
 
@@ -25,9 +27,10 @@ def without_write(graph: Graph, node: Node) -> None:
         return
     target = node.inputs[0]
     stop_writing(node)
-    for user, slot in list(target.uses):
-        if user is not node and is_later(user, node):
-            user.replace_input(slot, node.output)
+    result = in_its_dtype(graph, node, target)
+    for user, slot in [*target.uses, *node.output.uses]:
+        if user is not result.node and user is not node and is_later(user, node):
+            user.replace_input(slot, result)
 
 
 def stop_writing(node: Node) -> bool:
@@ -40,6 +43,17 @@ def stop_writing(node: Node) -> bool:
         if names.keys() == after.positions.keys():      # polygamma(n, x) is x.polygamma_(n)
             node.set_inputs([names[argument.name] for argument in after.arguments])
     return after is not None
+
+
+def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
+    """The result of a node that no longer writes, in the dtype of the tensor that it wrote into, where that is known to be another."""
+    result = node.output
+    type = target.type
+    if not isinstance(type, TensorType) or type.dtype is None or not any(
+            isinstance(value.type, TensorType) and value.type.dtype not in (None, type.dtype) for value in node.inputs):
+        return result
+    kept, result.type = result.type, spell(TENSOR, graph.dialect)
+    return Builder(graph).after(node).call("aten::to", result, dtype_code(type.dtype), False, False, None, type=kept)
 
 
 def is_rewritable(node: Node) -> bool:
