@@ -29,7 +29,7 @@ class Variable:
 
     def __init__(self, made_by: int = -1) -> None:
         self.made_by = made_by
-        self.hooks: list[Callable[[Any], Any]] = []
+        self.hooks: Sequence[Callable[[Any], Any]] = ()
 
 
 class Entry:
@@ -52,6 +52,34 @@ class Entry:
         opened = [tape.opened(arg) for arg in self.args]
         results = [tape.opened(each) for each in self.results]
         return tape.rules.backward(self.name, opened, results, self.saved, grads, apply)    # type: ignore[no-any-return]
+
+
+class QuickEntry(Entry):
+    """An operation on tensors and numbers, whose operands and result get their boxes when they are asked for: most never are."""
+
+    __slots__ = ("values", "variables", "rest", "result", "variable")
+
+    def __init__(self, tape: Autograd, name: str, values: list[Any], variables: list[Variable | None], rest: list[Any], result: Tensor,
+                 variable: Variable) -> None:
+        self.tape = tape
+        self.name = name
+        self.saved = None
+        self.values = values            # the operands as the layer below sees them
+        self.variables = variables      # which variables they are
+        self.rest = rest                # arguments behind them
+        self.result = result
+        self.variable = variable
+
+    @property
+    def args(self) -> list[Any]:        # type: ignore[override]
+        """The operands in their boxes."""
+        return [*[value if variable is None else Boxed(self.tape, value, variable)
+                  for value, variable in zip(self.values, self.variables, strict=True)], *self.rest]
+
+    @property
+    def results(self) -> list[Any]:     # type: ignore[override]
+        """The result in its box."""
+        return [Boxed(self.tape, self.result, self.variable)]
 
 
 class CustomEntry(Entry):
@@ -123,39 +151,36 @@ class Autograd(Layer):
         if named or not self.is_quick:
             return super().call(kind, args, named)
         key: list[Any] = [kind]
-        inner: list[Any] = []
-        taken: list[Any] = []
+        values: list[Any] = []
+        variables: list[Variable | None] = []
         for arg in args:
-            each = arg
             if arg.__class__ is Boxed and arg.layer is self:
-                each = arg.value
-                taken.append(Boxed(self, each, arg.data))
+                variables.append(arg.data)
+                arg = arg.value
+                key.append(arg.array.ndim > 0 if arg.__class__ is Tensor else None)
             else:
-                taken.append(arg)
-            inner.append(each)
-            if each.__class__ is Tensor:
-                key.append((each is not arg, each.array.ndim == 0))
-            elif each.__class__ in NUMBERS:
-                key.append(each.__class__)
-            else:
-                return super().call(kind, args, named)
+                variables.append(None)
+                key.append(-1 if arg.__class__ is Tensor and arg.array.ndim else arg.__class__)
+            values.append(arg)
         place = tuple(key)
-        if place not in _simple:
-            _simple[place] = self.simple(kind, args)
-        found = _simple[place]
+        try:
+            found = _simple[place]
+        except KeyError:
+            found = _simple[place] = self.simple(kind, args)
         if found is None:
             return super().call(kind, args, named)
         name, rest = found
-        result = self.below.call(kind, inner, named)
+        result = self.below.call(kind, values, named)
         if result.__class__ is not Tensor or result.array.dtype.kind not in "fc":
             return result if result.__class__ is Tensor else super().call(kind, args, named)
         variable = Variable(len(self.tape))
-        taken += rest
-        self.tape.append(Entry(self, name, taken, [Boxed(self, result, variable)]))
+        self.tape.append(QuickEntry(self, name, values, variables, rest, result, variable))
         return Boxed(self, result, variable)
 
     def simple(self, kind: str, args: Sequence[Any]) -> tuple[str, list[Any]] | None:
         """The overload, and arguments behind those given, of an operator that needs no more than operands and result for its gradient."""
+        if not all(each.__class__ is Tensor or each.__class__ in NUMBERS for each in map(self.opened, args)):
+            return None
         name, values = self.rules.choose(kind, args, {})
         if not any(self.owns(arg) for arg in args) or any(a is not b for a, b in zip(args, values, strict=False)):
             return None
@@ -348,12 +373,12 @@ class Autograd(Layer):
         if not self.owns(value):
             return None
         found = grads.get(id(value.data))
-        hooks, value.data.hooks = value.data.hooks, []
+        hooks, value.data.hooks = value.data.hooks, ()
         for hook in hooks:
             if found is not None:
                 replaced = hook(found)
                 found = grads[id(value.data)] = found if replaced is None else replaced
-        value.data.hooks = hooks if found is None else []
+        value.data.hooks = hooks if found is None else ()
         return found
 
 
@@ -373,7 +398,7 @@ def register_hook(tensor: Any, hook: Callable[[Tensor], Tensor | None]) -> None:
     """
     if not isinstance(tensor, Boxed) or not isinstance(tensor.layer, Autograd):
         raise DispatchError("a hook needs a tensor whose gradient can be asked for")
-    tensor.data.hooks.append(hook)
+    tensor.data.hooks = [*tensor.data.hooks, hook]
 
 
 __all__ = ["Autograd", "Entry", "Variable", "register_hook"]

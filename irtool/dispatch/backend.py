@@ -6,7 +6,8 @@ from typing import Any
 
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, pushed, tensors_in
-from irtool.ops.tensor import Tensor, run_quickly
+from irtool.ops.quick import run_quickly
+from irtool.ops.tensor import Tensor, run_chosen
 
 
 class Backend(Layer):
@@ -14,15 +15,16 @@ class Backend(Layer):
 
     def __init__(self, name: str = "", rules: Any = None) -> None:
         super().__init__(None, name, rules)
+        self.is_quick = rules is None or rules.is_library
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Do `aten::add`, the quick way where there is one."""
-        if self.rules.is_library:
-            for value in args:
-                if isinstance(value, Boxed):
-                    break
-            else:
-                return run_quickly(kind, args, named)
+        if self.is_quick:
+            found = None if named else run_quickly(kind, args)
+            if found is not None:
+                return found
+            if not any([isinstance(value, Boxed) for value in args]):
+                return run_chosen(kind, args, named)
         return super().call(kind, args, named)
 
     def apply(self, name: str, args: list[Any]) -> Any:

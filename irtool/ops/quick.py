@@ -20,12 +20,14 @@ SIMPLE = frozenset((int, float, bool, str, type(None)))
 _calls: dict[Any, Callable[..., Any] | None] = {}
 
 
-def quick(kind: str, args: Sequence[Any]) -> Callable[..., Any] | None:
-    """A function of the arrays among the operands that gives the result's array; None where there is no such short cut."""
+def run_quickly(kind: str, args: Sequence[Any]) -> Tensor | None:
+    """The result of an operator on tensors without layers and numbers; None where there is no short cut, or where it fails."""
     key: list[Any] = [kind]
+    arrays = []
     for arg in args:
-        if type(arg) is Tensor:
+        if arg.__class__ is Tensor:
             array = arg.array
+            arrays.append(array)
             key.append(array.dtype.num if array.ndim else ~array.dtype.num)
         elif arg.__class__ in SIMPLE:
             key.append((arg.__class__, arg))
@@ -33,13 +35,15 @@ def quick(kind: str, args: Sequence[Any]) -> Callable[..., Any] | None:
             return None
     place = tuple(key)
     try:
-        return _calls[place]
+        found = _calls[place]
     except KeyError:
-        pass
-    if len(_calls) >= MAX_CALLS:
-        _calls.clear()
-    found = _calls[place] = _make(kind, args)
-    return found
+        if len(_calls) >= MAX_CALLS:
+            _calls.clear()
+        found = _calls[place] = _make(kind, args)
+    try:
+        return None if found is None else Tensor(found(*arrays))
+    except ValueError:      # shapes that do not broadcast: said in torch's words where the operator is run
+        return None
 
 
 def _make(kind: str, args: Sequence[Any]) -> Callable[..., Any] | None:
@@ -75,4 +79,4 @@ def _make(kind: str, args: Sequence[Any]) -> Callable[..., Any] | None:
     return None
 
 
-__all__ = ["quick"]
+__all__ = ["run_quickly"]

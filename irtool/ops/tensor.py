@@ -68,98 +68,103 @@ class Tensor:
 
     def __getattr__(self, name: str) -> Any:
         if name in ("T", "mT", "H", "mH"):
-            return _do("numpy_T" if name == "T" else name, self)
-        if not is_kind(f"aten::{name}"):
+            return _do("aten::numpy_T" if name == "T" else f"aten::{name}", self)
+        kind = f"aten::{name}"
+        if not is_kind(kind):
             raise AttributeError(f"a Tensor has no method '{name}'")
-        return lambda *args, **named: call(f"aten::{name}", (self, *args), named)
+
+        def method(self: Tensor, *args: Any, **named: Any) -> Any:
+            return _current.get()(kind, (self, *args), named)
+        setattr(Tensor, name, method)       # from now on it is found at once
+        return getattr(self, name)
 
     def __len__(self) -> int:
         return len(self.array)
 
     def __bool__(self) -> bool:
-        return bool(_do("Bool", self))
+        return bool(_do("aten::Bool", self))
 
     def __int__(self) -> int:
-        return int(_do("Int", self))
+        return int(_do("aten::Int", self))
 
     def __float__(self) -> float:
-        return float(_do("Float", self))
+        return float(_do("aten::Float", self))
 
     def __getitem__(self, key: Any) -> Any:
         return subscript(self, key)
 
     # -- operators, as torchscript compiles them
     def __neg__(self) -> Any:
-        return _do("neg", self)
+        return _do("aten::neg", self)
 
     def __invert__(self) -> Any:
-        return _do("bitwise_not", self)
+        return _do("aten::bitwise_not", self)
 
     def __add__(self, other: Any) -> Any:
-        return _do("add", self, other)
+        return _do("aten::add", self, other)
 
     def __sub__(self, other: Any) -> Any:
-        return _do("sub", self, other)
+        return _do("aten::sub", self, other)
 
     def __mul__(self, other: Any) -> Any:
-        return _do("mul", self, other)
+        return _do("aten::mul", self, other)
 
     def __truediv__(self, other: Any) -> Any:
-        return _do("div", self, other)
+        return _do("aten::div", self, other)
 
     def __floordiv__(self, other: Any) -> Any:
-        return _do("floor_divide", self, other)
+        return _do("aten::floor_divide", self, other)
 
     def __mod__(self, other: Any) -> Any:
-        return _do("remainder", self, other)
+        return _do("aten::remainder", self, other)
 
     def __pow__(self, other: Any) -> Any:
-        return _do("pow", self, other)
+        return _do("aten::pow", self, other)
 
     def __matmul__(self, other: Any) -> Any:
-        return _do("matmul", self, other)
+        return _do("aten::matmul", self, other)
 
     def __and__(self, other: Any) -> Any:
-        return _do("__and__", self, other)
+        return _do("aten::__and__", self, other)
 
     def __or__(self, other: Any) -> Any:
-        return _do("__or__", self, other)
+        return _do("aten::__or__", self, other)
 
     def __xor__(self, other: Any) -> Any:
-        return _do("__xor__", self, other)
+        return _do("aten::__xor__", self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return _do("add", self, other)
+        return _do("aten::add", self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return _do("add", _do("neg", self), other)
+        return _do("aten::add", _do("aten::neg", self), other)
 
     def __rmul__(self, other: Any) -> Any:
-        return _do("mul", self, other)
+        return _do("aten::mul", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return _do("mul", _do("reciprocal", self), other)
+        return _do("aten::mul", _do("aten::reciprocal", self), other)
 
     def __rpow__(self, other: Any) -> Any:
-        return _do("pow", other, self)
+        return _do("aten::pow", other, self)
 
     def __lt__(self, other: Any) -> Any:
-        return _do("lt", self, other)
+        return _do("aten::lt", self, other)
 
     def __le__(self, other: Any) -> Any:
-        return _do("le", self, other)
+        return _do("aten::le", self, other)
 
     def __gt__(self, other: Any) -> Any:
-        return _do("gt", self, other)
+        return _do("aten::gt", self, other)
 
     def __ge__(self, other: Any) -> Any:
-        return _do("ge", self, other)
+        return _do("aten::ge", self, other)
 
     def __eq__(self, other: object) -> Any:
-        return _do("eq", self, other)
+        return _do("aten::eq", self, other)
 
     def __ne__(self, other: object) -> Any:
-        return _do("ne", self, other)
+        return _do("aten::ne", self, other)
 
 
 def subscript(self: Tensor, key: Any) -> Any:
@@ -190,9 +195,14 @@ class Functions:
     def __getattr__(self, name: str) -> Any:
         if name in _CODES_BY_NAME:
             return _CODES_BY_NAME[name]
-        if not is_kind(f"aten::{name}"):
-            raise AttributeError(f"there is no operator aten::{name}")
-        return lambda *args, **named: call(f"aten::{name}", args, named)
+        kind = f"aten::{name}"
+        if not is_kind(kind):
+            raise AttributeError(f"there is no operator {kind}")
+
+        def function(*args: Any, **named: Any) -> Any:
+            return _current.get()(kind, args, named)
+        setattr(self, name, function)       # from now on it is found at once
+        return function
 
 
 _CODES_BY_NAME = {name: code for code, name in CODES.items()}
@@ -212,21 +222,15 @@ def is_kind(kind: str) -> bool:
 # -- calls
 def run_kernel(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The lowest layer: choose the overload, run it on the arrays. Raises UnsupportedError when none takes the operands."""
+    from irtool.ops.quick import run_quickly
+
     with np.errstate(all="ignore"):
-        return run_quickly(kind, args, named)
+        found = None if named else run_quickly(kind, args)
+        return run_chosen(kind, args, named) if found is None else found
 
 
-def run_quickly(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The same within an `np.errstate` of the caller's: what was called before with such operands is called without looking again."""
-    from irtool.ops.quick import quick
-
-    if not named:
-        found = quick(kind, args)
-        if found is not None:
-            try:
-                return Tensor(found(*[arg.array for arg in args if type(arg) is Tensor]))
-            except ValueError:
-                pass        # shapes that do not broadcast: said below, in torch's words
+def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The same within an `np.errstate` of the caller's, without short cuts."""
     from irtool.ops.call import overload
 
     name, values = choose_again(kind, args, named)
@@ -316,8 +320,8 @@ def calling(layer: Call) -> Iterator[Call]:
         _current.reset(token)
 
 
-def _do(name: str, *args: Any) -> Any:
-    return call(f"aten::{name}", args, {})
+def _do(kind: str, *args: Any) -> Any:
+    return _current.get()(kind, args, {})
 
 
 def unwrapped(value: Any) -> Any:
