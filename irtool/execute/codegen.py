@@ -19,11 +19,12 @@ import numpy as np
 
 from irtool.execute.buffers import Workspace
 from irtool.execute.codegen_beside import run_beside, told
+from irtool.execute.codegen_blocks import NotLowered
 from irtool.execute.codegen_constants import drop_needless
 from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
 from irtool.execute.codegen_loops import hoist_products
-from irtool.execute.codegen_lower import Lowering, NotLowered, Observed, lower
+from irtool.execute.codegen_lower import Lowering, Observed, lower
 from irtool.execute.codegen_numbers import ROOM
 from irtool.execute.codegen_program import Known, Program
 from irtool.execute.codegen_results import into_buffers

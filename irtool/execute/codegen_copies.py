@@ -14,6 +14,8 @@ from irtool.ir.graph import Node
 
 Copies = frozenset[tuple[Node, int]]
 NONE: Copies = frozenset()
+COPIES = (np.ndarray.copy, np.conjugate)
+"""What may give its operand once more."""
 
 
 def needless_copies(program: Program) -> Copies:
@@ -26,24 +28,26 @@ def needless_copies(program: Program) -> Copies:
         return NONE
     lives = Lives(program)
     written = [(lives.at[id(each)], each.out.roots) for each in instructions if isinstance(each, Call) and each.way == "into"]
-    own = {each.out for each in instructions if isinstance(each, Call) and each.way not in ("view", "into", "number")}
+    own = {each.out for each in instructions if isinstance(each, Call) and each.way not in ("view", "into", "number", "keep")}
     own |= {out for each in instructions if isinstance(each, Visit) for out in each.outs if out.roots == {out}}
     taken = set(lives.kept)                                     # memory that leaves, under one name
     instead: dict[Variable, frozenset[Variable]] = {}           # a copy left out -> whose memory it has then
-    found = set()
+    found, missed = set(), set()        # a node may stand in several places: in the first round of a loop, and in the others
     for call in copies:
         source, out = call.args[0], call.out
         roots = frozenset().union(*[instead.get(root, frozenset((root,))) for root in source.roots])
         at = lives.at[id(call)]
         if any(position > at and not others.isdisjoint(roots | {out}) for position, others in written):
+            missed.add((call.node, call.step))
             continue
         if out in lives.kept:
             if not roots <= own or not roots.isdisjoint(taken):
+                missed.add((call.node, call.step))
                 continue
             taken |= roots
         instead[out] = roots
         found.add((call.node, call.step))
-    return frozenset(found)
+    return frozenset(found - missed)
 
 
 def is_copy(call: Call) -> bool:

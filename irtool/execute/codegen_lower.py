@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.buffers import RECYCLED
-from irtool.execute.codegen_layout import Meta, dummy, fresh_meta, meta_of
+from irtool.execute.codegen_blocks import FUSION_GROUP, MAX_CALLS, Blocks, NotLowered
+from irtool.execute.codegen_copies import COPIES
+from irtool.execute.codegen_layout import Meta, dummy, meta_of
+from irtool.execute.codegen_lists import APPEND, GET, RoundList, round_list
 from irtool.execute.codegen_numbers import bounds_of, computed, selected
 from irtool.execute.codegen_program import (
-    Branch,
     Call,
     Group,
     Item,
     Known,
     Lowered,
     Program,
-    Repeat,
     Variable,
     Visit,
-    is_there,
     leaves,
     meta_of_item,
     operand_of,
@@ -35,24 +35,16 @@ from irtool.execute.codegen_program import (
 from irtool.execute.codegen_trace import NAMESPACE, Step, Traced, Untraceable, is_traced, trace, trace_write
 from irtool.execute.codegen_visits import visitor
 from irtool.execute.fusion import Bound, BoundToMany, Fused
-from irtool.execute.native_loops import native_loop, workspace
-from irtool.execute.native_rounds import NotNative
 from irtool.ir.alias import Aliases
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, is_random, node_may_write
-from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.effects import facts_of, is_random, node_may_write
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import TensorType
 from irtool.ops.call import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.structure import STRUCTURE, handler_of
 
-MAX_DEPTH = 16
-"""Blocks inside blocks: CPython allows 20 nested loops in one function."""
-MAX_CALLS = 60_000
-"""Calls in a plan."""
-FUSION_GROUP = "prim::FusionGroup"
 WORTH_FUSING = 1 << 18
 """Bytes of a result from which blocks that stay in the cache are faster than whole arrays."""
-GRAD_OF = ("prim::GradOf", "GradOf")
 IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 TRACEABLE_PRIMS = frozenset("""
 prim::ConstantChunk prim::FusedChunk prim::FusedConcat prim::ListUnpack prim::TupleUnpack prim::TupleIndex prim::TupleSlice
@@ -60,10 +52,6 @@ prim::SumToSize prim::unchecked_cast prim::profile prim::profile_ivalue prim::Li
 prim::None prim::Undefined prim::AutogradZero prim::TensorToNum prim::Int prim::Float prim::Bool prim::IntToFloat prim::FloatToInt
 """.split())
 """Kinds with a handler of their own that give the same for the same, write nothing and keep nothing."""
-
-
-class NotLowered(Exception):
-    """The graph is too deep or too large for a plan, or holds what only the interpreter runs."""
 
 
 class Template:
@@ -128,22 +116,19 @@ def kind_of_operand(item: Item) -> Any:
     return item.value if isinstance(item, Known) else None if meta is None else (meta.dtype, not meta.shape)
 
 
-class Lowering:
+class Lowering(Blocks):
     """The state of one lowering. `fusion`: may groups run as native loops (None: by size), and on how many threads."""
 
     def __init__(self, graph: Graph, observed: Observed | None, fusion: tuple[bool | None, int],
                  without: Collection[tuple[Node, int]]) -> None:
-        self.fusion = fusion
+        super().__init__(Program(graph), fusion)
         self.without = without      # copies that are left out: by node and number of the call
-        self.program = Program(graph)
         self.graph = graph
-        self.env: dict[Value, Item] = {}
         self.observed = observed or {}
         outside, self.inside_changes = list_changes(graph)
         self.aliases = Aliases(graph) if outside else None
-        self.depth = 0
         self.writes = any(node_may_write(node) for node in graph.walk())
-        self.opened = 0     # loops around, whose groups are opened to see all of a round
+        self.lists: dict[Value, RoundList] = {}
 
     def run(self, inputs: Sequence[Any]) -> Program:
         """Lower the graph's block."""
@@ -155,30 +140,6 @@ class Lowering:
         self.program.body.results = [self.env[value] for value in self.graph.outputs]
         return self.program
 
-    def variable(self, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> Variable:
-        """A new variable."""
-        self.program.variables += 1
-        if self.program.variables > MAX_CALLS:
-            raise NotLowered("too large")
-        return Variable(self.program.variables - 1, meta, roots, constant)
-
-    def block(self, block: Block, into: Lowered) -> None:
-        """The nodes of a block."""
-        for node in block:
-            kind = node.kind
-            if kind in IF_KINDS and len(node.blocks) == 2:
-                self.branch(node, into)
-            elif kind in LOOP_KINDS and len(node.blocks) == 1:
-                self.loop(node, into)
-            elif kind in GRAD_OF and len(node.blocks) == 1:
-                self.grad_of(node, into)
-            elif node.blocks:
-                raise NotLowered(f"{kind} with blocks")
-            elif node.subgraph is not None:
-                self.subgraph(node, into)
-            else:
-                self.node(node, into)
-
     # -- nodes
     def node(self, node: Node, into: Lowered) -> None:
         """A node without blocks."""
@@ -189,6 +150,11 @@ class Lowering:
             if make is tuple or not self.changes(node.outputs[0]):
                 self.env[node.outputs[0]] = Group([self.env[value] for value in node.inputs], make)
                 return
+            held = round_list(node)
+            if held is not None:
+                self.lists[node.outputs[0]] = held
+        elif node.kind in (APPEND, GET) and node.inputs[0] in self.lists and self.round_list(node, self.lists[node.inputs[0]], into):
+            return
         items = [self.env[value] for value in node.inputs]
         if len(node.outputs) == 1 and any(isinstance(item, Variable) and item.bounds is not None for item in items) \
                 and self.number(node, items, into):
@@ -198,6 +164,26 @@ class Lowering:
             self.visit(node, items, into)
         else:
             self.instantiate(node, template, items, into)
+
+    def round_list(self, node: Node, held: RoundList, into: Lowered) -> bool:
+        """An item for a list that a loop fills, or one out of it. False where too little is known."""
+        whole, item = [self.env[value] for value in node.inputs]
+        if node.kind == APPEND:
+            if held.appended(item, self.env[held.loop.inputs[0]]) and isinstance(item, Variable):
+                into.instructions.append(Call(list.append, (whole, item), {}, self.variable(), "keep", node))
+            return held.item is not None
+        found = held.item
+        if isinstance(found, Variable) and held.holds(item):
+            out = self.env[node.output] = self.variable(found.meta, found.roots | roots_of(whole))
+            into.instructions.append(Call(operator.getitem, (whole, item), {}, out, "view", node))
+            return True
+        if found is None or isinstance(found, Variable):
+            return False
+        if held.holds(item):
+            self.env[node.output] = found
+        else:       # whatever becomes of such an index: the list itself was not filled
+            self.visit(node, [Group([found] * held.count, list), item], into)
+        return True
 
     def changes(self, value: Value) -> bool:
         """May the list that a value is, or one in it, be changed?"""
@@ -288,7 +274,8 @@ class Lowering:
             return tuple([mine(item) for item in value]) if type(value) is tuple else value
 
         for number, step in enumerate(template.steps):
-            if (node, number) in self.without or is_itself(step) and mine(step.args[0]).roots.isdisjoint(self.program.inputs):
+            needless = (node, number) in self.without and step.function in COPIES
+            if needless or is_itself(step) and mine(step.args[0]).roots.isdisjoint(self.program.inputs):
                 own[id(step.out)] = mine(step.args[0])
                 continue
             args = tuple([mine(each) for each in step.args])
@@ -324,127 +311,6 @@ class Lowering:
             visit.facts.append(meta)
         into.instructions.append(visit)
         self.env.update(zip(node.outputs, outs, strict=True))
-
-    # -- control flow
-    def inside(self) -> None:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise NotLowered("too deep")
-
-    def branch(self, node: Node, into: Lowered) -> None:
-        """prim::If. A condition that is known leaves one block."""
-        condition = self.env[node.inputs[0]]
-        if isinstance(condition, Known) and isinstance(condition.value, bool | int | float):
-            chosen = node.blocks[0 if condition.value else 1]
-            if len(chosen.outputs) < len(node.outputs):
-                raise NotLowered("too few results")
-            self.block(chosen, into)
-            self.env.update({value: self.env[result] for value, result in zip(node.outputs, chosen.outputs, strict=False)})
-            return
-        self.inside()
-        blocks = []
-        for block in node.blocks:
-            lowered = Lowered()
-            self.block(block, lowered)
-            if len(block.outputs) < len(node.outputs):
-                raise NotLowered("too few results")
-            lowered.results = [self.env[value] for value in block.outputs[:len(node.outputs)]]
-            blocks.append(lowered)
-        self.depth -= 1
-        self.join(node, [condition], blocks, False, into)
-
-    def grad_of(self, node: Node, into: Lowered) -> None:
-        """prim::GradOf: its block, unless all operands are undefined."""
-        items = [self.env[value] for value in node.inputs]
-        block = node.blocks[0]
-        if len(block.outputs) < len(node.outputs):
-            raise NotLowered("too few results")
-        if all(isinstance(item, Known) and item.value is None for item in items):
-            self.env.update({value: Known(None) for value in node.outputs})
-            return
-        if any(map(is_there, items)):
-            self.block(block, into)
-            self.env.update({value: self.env[result] for value, result in zip(node.outputs, block.outputs, strict=False)})
-            return
-        self.inside()
-        lowered, none = Lowered(), Lowered()
-        self.block(block, lowered)
-        lowered.results = [self.env[value] for value in block.outputs[:len(node.outputs)]]
-        none.results = [Known(None)] * len(node.outputs)
-        self.depth -= 1
-        self.join(node, items, [lowered, none], True, into)
-
-    def join(self, node: Node, condition: list[Item], blocks: list[Lowered], tests_none: bool, into: Lowered) -> None:
-        """The results of two blocks become variables."""
-        outs = []
-        for value, first, second in zip(node.outputs, blocks[0].results, blocks[1].results, strict=True):
-            both = meta_of_item(first)
-            out = self.variable(both if both == meta_of_item(second) else None)
-            out.roots = out.roots | roots_of(first) | roots_of(second)
-            outs.append(out)
-            self.env[value] = out
-        into.instructions.append(Branch(condition, blocks, outs, node, tests_none))
-
-    def loop(self, node: Node, into: Lowered) -> None:
-        """prim::Loop: one function in C, where it can be and pays; else a loop in Python, in which groups of operators are fused."""
-        self.inside()
-        self.opened += 1
-        found = self.repeated(node)
-        self.opened -= 1
-        try:
-            made = native_loop(found, self.program.inputs, self.fusion[0])
-        except NotNative as reason:
-            if not self.opened and any(each.kind == FUSION_GROUP for each in node.blocks[0].walk()):
-                found = self.repeated(node)
-            self.depth -= 1
-            into.instructions.append(found)
-            self.program.loops.append((node, f"loop in Python: {reason}"))
-            self.env.update(zip(node.outputs, found.carried, strict=True))
-            return
-        self.depth -= 1
-        self.program.loops.append((node, f"native loop: {made.reason}"))
-        outs = [self.variable(variable.meta) for variable in found.carried]
-        work: list[Item] = []
-        if made.work:
-            room = self.variable(fresh_meta(np.uint8, (made.work,)))
-            into.instructions.append(Call(workspace, (made.work,), {}, room, "out", node))
-            work.append(room)
-        visit = Visit(made.loop, [found.limit, *found.start, *made.arrays, *work], outs, node, False, made.writes)
-        visit.facts = [variable.meta for variable in outs]
-        into.instructions.append(visit)
-        self.env.update(zip(node.outputs, outs, strict=True))
-
-    def repeated(self, node: Node) -> Repeat:
-        """A loop as it stands. What is carried has known facts where each round gives what it was given."""
-        block = node.blocks[0]
-        limit, condition, *start = [self.env[value] for value in node.inputs]
-        if len(block.inputs) != len(start) + 1 or len(block.outputs) != len(start) + 1 or len(node.outputs) != len(start):
-            raise NotLowered("a loop of another form")
-        metas = [meta_of_item(item) for item in start]
-        begin, told = self.program.variables, (len(self.program.groups), len(self.program.loops))
-        while True:
-            self.program.variables = begin
-            del self.program.groups[told[0]:], self.program.loops[told[1]:]
-            counter = self.variable()
-            if isinstance(limit, Known) and type(limit.value) is int and 0 < limit.value:
-                counter.bounds = (0, limit.value - 1) if bounds_of(limit.value) is not None else None
-            carried = []
-            for item, meta in zip(start, metas, strict=True):
-                variable = self.variable(meta)
-                variable.roots = variable.roots | roots_of(item)
-                carried.append(variable)
-            self.env.update(zip(block.inputs, [counter, *carried], strict=True))
-            body = Lowered()
-            self.block(block, body)
-            body.results = [self.env[value] for value in block.outputs]
-            found = [meta_of_item(item) for item in body.results[1:]]
-            settled = [meta if meta == other else None for meta, other in zip(metas, found, strict=True)]
-            if settled == metas:
-                break
-            metas = settled
-        for variable, result in zip(carried, body.results[1:], strict=True):
-            variable.roots = variable.roots | roots_of(result)
-        return Repeat(limit, condition, start, counter, carried, body, node)
 
     def subgraph(self, node: Node, into: Lowered) -> None:
         """A node that owns a graph: the graph's nodes in its place."""

@@ -235,6 +235,9 @@ class Source:
         if call.way == "view" and out in self.memory.views:
             return
         args = [self.value(each) for each in call.args]
+        if call.way == "keep":
+            self.write(depth, f"{args[0]}.append({args[1]})", call.node)
+            return
         if call.way == "number":
             symbol = SYMBOLS.get(call.function)
             text = f"{args[0]} {symbol} {args[1]}" if symbol else f"{self.function(call.function)}({', '.join(args)})"
@@ -500,7 +503,7 @@ def outs_of(instruction: Instruction) -> list[Variable]:
     if isinstance(instruction, Wait):
         instruction = instruction.started
     if isinstance(instruction, Call):
-        return [instruction.out] if instruction.way != "into" else []       # which is there before
+        return [instruction.out] if instruction.way not in ("into", "keep") else []       # which is there before, or nothing
     return instruction.carried if isinstance(instruction, Repeat) else instruction.outs
 
 

@@ -84,6 +84,8 @@ class Lives:
                 for each in (*instruction.args, *instruction.named.values()):
                     self.read(each)
                 self.define(instruction.out)
+                if instruction.way == "keep":
+                    self.kept |= roots_of(instruction.args[1])
                 if instruction.way == "into":
                     self.read(instruction.out)
                     self.kept |= {root for root in instruction.out.roots if root.constant is not None}
@@ -174,7 +176,7 @@ class MemoryPlan:
                     self.own(out, meta)
             self.work_in(instruction)
             return
-        if not isinstance(instruction, Call) or instruction.way in ("into", "number"):
+        if not isinstance(instruction, Call) or instruction.way in ("into", "number", "keep"):
             return
         out = instruction.out
         if instruction.way == "view":

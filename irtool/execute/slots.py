@@ -195,7 +195,7 @@ class SlotProgram:
                 function(*[read(slots) for read in args], **named, out=slots[place], **{name: slots[slot] for name, slot in work})
             return fill
         out = self.slot(call.out)
-        if call.way in ("view", "number"):
+        if call.way in ("view", "number", "keep"):
             def look(slots: Slots) -> None:
                 slots[out] = function(*[read(slots) for read in args], **named)
             return look

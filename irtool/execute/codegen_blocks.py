@@ -1,0 +1,223 @@
+"""Blocks of a graph as blocks of a plan: branches, loops, and which of them turn out to be neither.
+
+A branch whose condition is known is its one block. A loop that is counted may become one function in C (`irtool.execute.native_loops`);
+where it begins with tensors that are not there, its first round stands apart.
+"""
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.codegen_layout import Meta, fresh_meta
+from irtool.execute.codegen_lists import begins_undefined
+from irtool.execute.codegen_numbers import bounds_of
+from irtool.execute.codegen_program import (
+    Branch,
+    Call,
+    Item,
+    Known,
+    Lowered,
+    Program,
+    Repeat,
+    Variable,
+    Visit,
+    is_there,
+    meta_of_item,
+    roots_of,
+)
+from irtool.execute.native_loops import native_loop, workspace
+from irtool.execute.native_rounds import NotNative
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.graph import Block, Node, Value
+
+MAX_DEPTH = 16
+"""Blocks inside blocks: CPython allows 20 nested loops in one function."""
+MAX_CALLS = 60_000
+"""Calls in a plan."""
+FUSION_GROUP = "prim::FusionGroup"
+GRAD_OF = ("prim::GradOf", "GradOf")
+
+
+class NotLowered(Exception):
+    """The graph is too deep or too large for a plan, or holds what only the interpreter runs."""
+
+
+class Blocks(ABC):
+    """Lowers nodes that have blocks. env: what each value is; `fusion` as in `Lowering`."""
+
+    def __init__(self, program: Program, fusion: tuple[bool | None, int]) -> None:
+        self.program = program
+        self.fusion = fusion
+        self.env: dict[Value, Item] = {}
+        self.depth = 0
+        self.opened = 0     # loops around, whose groups are opened to see all of a round
+
+    @abstractmethod
+    def node(self, node: Node, into: Lowered) -> None:
+        """A node without blocks."""
+
+    @abstractmethod
+    def subgraph(self, node: Node, into: Lowered) -> None:
+        """A node that owns a graph."""
+
+    def variable(self, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> Variable:
+        """A new variable."""
+        self.program.variables += 1
+        if self.program.variables > MAX_CALLS:
+            raise NotLowered("too large")
+        return Variable(self.program.variables - 1, meta, roots, constant)
+
+    def block(self, block: Block, into: Lowered) -> None:
+        """The nodes of a block."""
+        for node in block:
+            kind = node.kind
+            if kind in IF_KINDS and len(node.blocks) == 2:
+                self.branch(node, into)
+            elif kind in LOOP_KINDS and len(node.blocks) == 1:
+                self.loop(node, into)
+            elif kind in GRAD_OF and len(node.blocks) == 1:
+                self.grad_of(node, into)
+            elif node.blocks:
+                raise NotLowered(f"{kind} with blocks")
+            elif node.subgraph is not None:
+                self.subgraph(node, into)
+            else:
+                self.node(node, into)
+
+    def inside(self) -> None:
+        """One block deeper."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise NotLowered("too deep")
+
+    def branch(self, node: Node, into: Lowered) -> None:
+        """prim::If. A condition that is known leaves one block."""
+        condition = self.env[node.inputs[0]]
+        if isinstance(condition, Known) and isinstance(condition.value, bool | int | float):
+            chosen = node.blocks[0 if condition.value else 1]
+            if len(chosen.outputs) < len(node.outputs):
+                raise NotLowered("too few results")
+            self.block(chosen, into)
+            self.env.update({value: self.env[result] for value, result in zip(node.outputs, chosen.outputs, strict=False)})
+            return
+        self.inside()
+        blocks = []
+        for block in node.blocks:
+            lowered = Lowered()
+            self.block(block, lowered)
+            if len(block.outputs) < len(node.outputs):
+                raise NotLowered("too few results")
+            lowered.results = [self.env[value] for value in block.outputs[:len(node.outputs)]]
+            blocks.append(lowered)
+        self.depth -= 1
+        self.join(node, [condition], blocks, False, into)
+
+    def grad_of(self, node: Node, into: Lowered) -> None:
+        """prim::GradOf: its block, unless all operands are undefined."""
+        items = [self.env[value] for value in node.inputs]
+        block = node.blocks[0]
+        if len(block.outputs) < len(node.outputs):
+            raise NotLowered("too few results")
+        if all(isinstance(item, Known) and item.value is None for item in items):
+            self.env.update({value: Known(None) for value in node.outputs})
+            return
+        if any(map(is_there, items)):
+            self.block(block, into)
+            self.env.update({value: self.env[result] for value, result in zip(node.outputs, block.outputs, strict=False)})
+            return
+        self.inside()
+        lowered, none = Lowered(), Lowered()
+        self.block(block, lowered)
+        lowered.results = [self.env[value] for value in block.outputs[:len(node.outputs)]]
+        none.results = [Known(None)] * len(node.outputs)
+        self.depth -= 1
+        self.join(node, items, [lowered, none], True, into)
+
+    def join(self, node: Node, condition: list[Item], blocks: list[Lowered], tests_none: bool, into: Lowered) -> None:
+        """The results of two blocks become variables."""
+        outs = []
+        for value, first, second in zip(node.outputs, blocks[0].results, blocks[1].results, strict=True):
+            both = meta_of_item(first)
+            out = self.variable(both if both == meta_of_item(second) else None)
+            out.roots = out.roots | roots_of(first) | roots_of(second)
+            outs.append(out)
+            self.env[value] = out
+        into.instructions.append(Branch(condition, blocks, outs, node, tests_none))
+
+    def loop(self, node: Node, into: Lowered) -> None:
+        """prim::Loop: one function in C, where it can be and pays; else a loop in Python, in which groups of operators are fused."""
+        block = node.blocks[0]
+        limit, _, *start = items = [self.env[value] for value in node.inputs]
+        if len(block.inputs) != len(start) + 1 or len(block.outputs) != len(start) + 1 or len(node.outputs) != len(start):
+            raise NotLowered("a loop of another form")
+        self.inside()
+        first = 0
+        if isinstance(limit, Known) and type(limit.value) is int and limit.value > 1 and begins_undefined(node, start):
+            self.env.update(zip(block.inputs, [Known(0), *start], strict=True))     # apart: from then on all tensors are there
+            self.block(block, into)
+            first, items = 1, [Known(limit.value - 1), Known(True), *[self.env[value] for value in block.outputs[1:]]]
+        self.opened += 1
+        found = self.repeated(node, items, first)
+        self.opened -= 1
+        try:
+            made = native_loop(found, self.program.inputs, self.fusion[0])
+        except NotNative as reason:
+            if not self.opened and any(each.kind == FUSION_GROUP for each in block.walk()):
+                found = self.repeated(node, items, first)
+            self.depth -= 1
+            into.instructions.append(found)
+            self.program.loops.append((node, f"loop in Python: {reason}"))
+            self.env.update(zip(node.outputs, found.carried, strict=True))
+            return
+        self.depth -= 1
+        self.program.loops.append((node, f"native loop: {made.reason}"))
+        outs = [self.variable(variable.meta) for variable in found.carried]
+        work: list[Item] = []
+        if made.work:
+            room = self.variable(fresh_meta(np.uint8, (made.work,)))
+            into.instructions.append(Call(workspace, (made.work,), {}, room, "out", node))
+            work.append(room)
+        visit = Visit(made.loop, [found.limit, *found.start, *made.arrays, *work], outs, node, False, made.writes)
+        visit.facts = [variable.meta for variable in outs]
+        into.instructions.append(visit)
+        self.env.update(zip(node.outputs, outs, strict=True))
+
+    def repeated(self, node: Node, items: list[Item], first: int) -> Repeat:
+        """A loop as it stands; its counter begins at `first`. What is carried has known facts where each round gives what it was given."""
+        block = node.blocks[0]
+        limit, condition, *start = items
+        metas = [meta_of_item(item) for item in start]
+        begin, told = self.program.variables, (len(self.program.groups), len(self.program.loops))
+        while True:
+            self.program.variables = begin
+            del self.program.groups[told[0]:], self.program.loops[told[1]:]
+            counter = self.variable()
+            if isinstance(limit, Known) and type(limit.value) is int and 0 < limit.value:
+                counter.bounds = (0, limit.value - 1) if bounds_of(limit.value) is not None else None
+            carried = []
+            for item, meta in zip(start, metas, strict=True):
+                variable = self.variable(meta)
+                variable.roots = variable.roots | roots_of(item)
+                carried.append(variable)
+            body, number = Lowered(), counter
+            if first:
+                number = self.variable()
+                number.bounds = None if counter.bounds is None else (first, first + counter.bounds[1])
+                body.instructions.append(Call(operator.add, (counter, Known(first)), {}, number, "number", node))
+            self.env.update(zip(block.inputs, [number, *carried], strict=True))
+            self.block(block, body)
+            body.results = [self.env[value] for value in block.outputs]
+            found = [meta_of_item(item) for item in body.results[1:]]
+            settled = [meta if meta == other else None for meta, other in zip(metas, found, strict=True)]
+            if settled == metas:
+                break
+            metas = settled
+        for variable, result in zip(carried, body.results[1:], strict=True):
+            variable.roots = variable.roots | roots_of(result)
+        return Repeat(limit, condition, start, counter, carried, body, node)
+
+
+__all__ = ["FUSION_GROUP", "MAX_CALLS", "Blocks", "NotLowered"]
