@@ -62,12 +62,13 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
     if value.__class__ is np.ndarray and value.dtype in PLAIN and value.flags.c_contiguous and isinstance(type, TensorType) \
             and current_namespace() is np:
         return value        # as nearly all are
-    if value.dtype.name == "bfloat16":
-        value = value.astype(np.float32)
-    if value.dtype.name not in DTYPE_NAMES:
-        if value.dtype.kind == "U" and not value.ndim:
-            return value.item()
-        raise RunError(f"input %{name} is an array of dtype {value.dtype}, expected numbers or bools")
+    if value.dtype not in PLAIN:
+        if value.dtype.name == "bfloat16":
+            value = value.astype(np.float32)
+        if value.dtype.name not in DTYPE_NAMES:
+            if value.dtype.kind == "U" and not value.ndim:
+                return value.item()
+            raise RunError(f"input %{name} is an array of dtype {value.dtype}, expected numbers or bools")
     if not isinstance(type, TensorType) and not value.ndim and str(type.key) in ("int", "float", "bool", "complex", "Scalar", "str"):
         number = value.item()
         return float(number) if str(type.key) == "float" else number
