@@ -1,7 +1,7 @@
-"""Products in a loop that depend on the round only by which row block they read are made at once, before the loop.
+"""Products in a loop that depend on the round only by which row block they read are made for several rounds at once.
 
-`x[t] @ w` for every `t` is `x @ w`, of which each round reads its part: one large product instead of many small ones. Sums are those of
-the small products up to rounding.
+`x[t] @ w` for some `t` in a row is a piece of `x @ w`, of which each of those rounds reads its part: a few larger products instead of many
+small ones, and hardly more memory. Sums are those of the small products up to rounding.
 """
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import operator
 import numpy as np
 
 from irtool.execute.codegen_layout import Meta, contiguous_strides, fresh_meta
-from irtool.execute.codegen_program import Branch, Call, Known, Lowered, Program, Repeat, Variable, Visit
+from irtool.execute.codegen_program import Branch, Call, Item, Known, Lowered, Program, Repeat, Variable, Visit, leaves
 from irtool.execute.codegen_siblings import Uses
+from irtool.execute.codegen_source import all_reads
 
-MOST = 1 << 25
-"""Bytes of the large product; beyond that memory is worth more."""
-FEWEST = 4
-"""Rounds from which it pays."""
+ROWS = 8
+"""Rows of a product from which a second one costs as much again."""
+MORE_ROWS = 16
+"""The same where the right factor is larger than `NEAR`, since that is read again for each product."""
+NEAR = 1 << 17
+"""Bytes that stay near the processor."""
 
 
 def hoist_products(program: Program) -> None:
@@ -25,11 +28,13 @@ def hoist_products(program: Program) -> None:
         return
     uses = Uses(program)
     for block in list(uses.blocks):
-        found: list[Repeat] = [each for each in block.instructions if isinstance(each, Repeat)]
-        for loop in found:
-            if isinstance(loop.limit, Known) and type(loop.limit.value) is int and loop.limit.value >= FEWEST and always(loop):
-                at = block.instructions.index(loop)
-                block.instructions[at:at] = products_of(program, loop, loop.limit.value, uses)
+        for loop in [each for each in block.instructions if isinstance(each, Repeat)]:
+            if isinstance(loop.limit, Known) and type(loop.limit.value) is int and always(loop):
+                found = {call: rounds_at_once(call, part, loop.limit.value) for call, part in products_of(loop, loop.limit.value, uses)}
+                at_once = min([each for each in found.values() if each > 1], default=1)
+                if at_once > 1:
+                    calls = [call for call, each in found.items() if each > 1]
+                    block.instructions[block.instructions.index(loop)] = in_chunks(program, loop, calls, at_once, uses)
 
 
 def always(loop: Repeat) -> bool:
@@ -37,19 +42,19 @@ def always(loop: Repeat) -> bool:
     return all(isinstance(each, Known) and each.value is True for each in (loop.condition, loop.body.results[0]))
 
 
-def products_of(program: Program, loop: Repeat, rounds: int, uses: Uses) -> list[Call]:
-    """What goes in front of a loop; in the loop, views take the places of products."""
+def products_of(loop: Repeat, rounds: int, uses: Uses) -> list[tuple[Call, Meta]]:
+    """The products of a loop that are rows of one product, each with the facts of its left factor."""
     inside = made_in(loop.body) | {loop.counter, *loop.carried}
     body = loop.body.instructions
     views = {each.out: each for each in body if isinstance(each, Call) and each.function is operator.getitem and each.way == "view"}
-    before: list[Call] = []
-    dead: list[Call] = []
-    for place, call in enumerate(body):
-        if not isinstance(call, Call) or call.function is not np.dot or call.way != "out" or len(call.args) != 2 or call.named:
+    found: list[tuple[Call, Meta]] = []
+    for call in body:
+        if not isinstance(call, Call) or call.function not in (np.dot, np.matmul) or call.way != "out" or len(call.args) != 2 or call.named:
             continue
         part, weight = call.args
         view = views.get(part) if isinstance(part, Variable) else None
-        if view is None or not isinstance(weight, Variable) or weight in inside or call.out.meta is None or part.meta is None:
+        if view is None or not isinstance(weight, Variable) or weight in inside or weight.meta is None or len(weight.meta.shape) != 2 \
+                or call.out.meta is None or part.meta is None:
             continue
         x, index = view.args[0], view.args[1] if isinstance(view.args[1], tuple) else (view.args[1],)
         if not isinstance(x, Variable) or x in inside or x.meta is None or index[:1] != (loop.counter,):
@@ -58,24 +63,60 @@ def products_of(program: Program, loop: Repeat, rounds: int, uses: Uses) -> list
         if len(shape) != 3 or any(each is not Ellipsis for each in index[1:]) or shape[0] != rounds or part.meta.shape != shape[1:] \
                 or x.meta.strides != contiguous_strides(shape, x.meta.dtype.itemsize):
             continue
-        if not uses.written.isdisjoint(x.roots | weight.roots) or call.out.meta.nbytes * rounds > MOST or is_looked_into(call.out, loop):
-            continue
+        if uses.written.isdisjoint(x.roots | weight.roots) and not is_looked_into(call.out, loop):
+            found.append((call, weight.meta))
+    return found
+
+
+def rounds_at_once(call: Call, weight: Meta, rounds: int) -> int:
+    """For how many rounds a product is made at once: a divisor of their number."""
+    assert call.out.meta is not None
+    most = (ROWS if weight.nbytes <= NEAR else MORE_ROWS) // max(call.out.meta.shape[0], 1)
+    return max([each for each in range(1, most + 1) if rounds % each == 0], default=1)
+
+
+def in_chunks(program: Program, loop: Repeat, calls: list[Call], at_once: int, uses: Uses) -> Repeat:
+    """A loop of loops: products are made in the outer one, and looked into in the inner one."""
+    assert isinstance(loop.limit, Known)
+    chunks = loop.limit.value // at_once
+    outer, chunk, place = Lowered(), new(program), new(program)
+    body = loop.body.instructions
+    dead: list[Call] = []
+    for call in calls:
+        view = next(each for each in body if isinstance(each, Call) and each.out is call.args[0])
+        x, weight = view.args[0], call.args[1]
+        assert x.meta is not None and call.out.meta is not None
         rows, columns = call.out.meta.shape
-        flat = new(program, fresh_meta(x.meta.dtype, (rounds * rows, shape[2])), x)
-        product = new(program, fresh_meta(x.meta.dtype, (rounds * rows, columns)))
-        parts = new(program, fresh_meta(x.meta.dtype, (rounds, rows, columns)), product)
-        before += [Call(np.ndarray.reshape, (x, flat.meta.shape if flat.meta else ()), {}, flat, "view", call.node),
-                   Call(np.dot, (flat, weight), {}, product, "out", call.node),
-                   Call(np.ndarray.reshape, (product, (rounds, rows, columns)), {}, parts, "view", call.node)]
+        all_rows = new(program, fresh_meta(x.meta.dtype, (chunks, at_once * rows, x.meta.shape[2])), x)
+        some = new(program, fresh_meta(x.meta.dtype, (at_once * rows, x.meta.shape[2])), x)
+        product = new(program, fresh_meta(x.meta.dtype, (at_once * rows, columns)))
+        parts = new(program, fresh_meta(x.meta.dtype, (at_once, rows, columns)), product)
+        assert all_rows.meta is not None and parts.meta is not None
+        outer.instructions += [Call(np.ndarray.reshape, (x, all_rows.meta.shape), {}, all_rows, "view", call.node),
+                               Call(operator.getitem, (all_rows, chunk), {}, some, "view", call.node),
+                               Call(np.dot, (some, weight), {}, product, "out", call.node),
+                               Call(np.ndarray.reshape, (product, parts.meta.shape), {}, parts, "view", call.node)]
         call.out.roots = product.roots
         if uses.calls.get(view.out) == [call] and view.out not in uses.others:
             dead.append(view)
-        body[place] = Call(operator.getitem, (parts, loop.counter), {}, call.out, "view", call.node)
-    loop.body.instructions = [each for each in body if each not in dead]
-    return before
+        body[body.index(call)] = Call(operator.getitem, (parts, place), {}, call.out, "view", call.node)
+    inner = Lowered()
+    inner.instructions = [each for each in body if each not in dead]
+    inner.results = loop.body.results
+    read: set[Variable] = set(leaves(inner.results))
+    for each in inner.instructions:
+        all_reads(each, read)
+    if loop.counter in read:
+        before = new(program)
+        outer.instructions.append(Call(operator.mul, (chunk, Known(at_once)), {}, before, "number", loop.node))
+        inner.instructions.insert(0, Call(operator.add, (before, place), {}, loop.counter, "number", loop.node))
+    around: list[Item] = list(loop.carried)
+    outer.instructions.append(Repeat(Known(at_once), Known(True), around, place, loop.carried, inner, loop.node))
+    outer.results = [Known(True), *around]
+    return Repeat(Known(chunks), Known(True), loop.start, chunk, loop.carried, outer, loop.node)
 
 
-def new(program: Program, meta: Meta, looks_into: Variable | None = None) -> Variable:
+def new(program: Program, meta: Meta | None = None, looks_into: Variable | None = None) -> Variable:
     """A variable more."""
     program.variables += 1
     return Variable(program.variables - 1, meta, None if looks_into is None else looks_into.roots)

@@ -463,7 +463,7 @@ class Source:
         self.weight //= OFTEN
         if go:
             left, right = [*left, go], [*right, self.item(loop.body.results[0])]
-        if left:
+        if left != right:
             self.write(depth, f"{', '.join(left)} = {', '.join(right)}", loop.node)
 
 
