@@ -67,7 +67,7 @@ def _number_operand(graph: Graph, node: Node) -> bool:
 
 def _open_chunk(graph: Graph, node: Node) -> bool:
     chunks, dim = (_number(node, name) for name in ("chunks", "dim"))
-    if chunks is None or dim is None or not 0 < chunks <= 10_000:
+    if len(node.outputs) != 1 or chunks is None or dim is None or not 0 < chunks <= 10_000:
         return False
     pieces: list[tuple[int, Value]] = []
     for user, _ in node.output.uses:

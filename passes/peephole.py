@@ -95,9 +95,9 @@ Rule = Callable[[Simplifier, Node], None]
 
 # ---------------------------------------------------------------- without shapes
 def _conversion(at: Simplifier, node: Node) -> None:
-    """Int(NumToTensor(n)) is n."""
+    """Int(NumToTensor(n)) is n, for an int n."""
     source = node.inputs[0].node if node.inputs else node
-    if source.kind == "prim::NumToTensor":
+    if source.kind == "prim::NumToTensor" and is_subtype(source.inputs[0].type, node.output.type):
         at.replace(node.output, source.inputs[0])
 
 

@@ -468,7 +468,8 @@ class Block:
     def results_to_inputs(self, values: Sequence[Value]) -> None:
         """Results of nodes of one result, which go, become new last inputs: the same values, so that their readers need no change."""
         for value in values:
-            value.node.remove()
+            if value.node.owner is not None:    # one that nobody reads may be gone as dead code
+                value.node.remove()
             value.node = self.param_node
         self.param_node.outputs = (*self.param_node.outputs, *values)
 

@@ -65,14 +65,15 @@ def reach(block: Iterable[Node], found: set[Value], trust_types: bool) -> None:
 def _reach_rounds(node: Node, found: set[Value], trust_types: bool) -> list[Value]:
     """The results of a loop that a gradient can reach; what is reached in one round may reach more in the next."""
     body = node.blocks[0]
+    carried = body.inputs[len(body.inputs) - len(node.outputs):]    # texts of early 2018 have more in front
     size = -1
     while size != len(found):
         size = len(found)
-        for value, start, following in zip(body.inputs[1:], node.inputs[2:], body.outputs[1:], strict=True):
+        for value, start, following in zip(carried, node.inputs[2:], body.outputs[1:], strict=True):
             if (start in found or following in found) and holds_tensors(value.type):
                 found.add(value)
         reach(body, found, trust_types)
-    return [output for output, value in zip(node.outputs, body.inputs[1:], strict=True) if value in found]
+    return [output for output, value in zip(node.outputs, carried, strict=True) if value in found]
 
 
 def changed_lists(node: Node) -> list[Value]:

@@ -37,6 +37,11 @@ class Text(list[str]):
         self.joined.append("".join(self))
         self.clear()
 
+    def end_line(self) -> None:
+        """Start a new line, if what there is does not end one."""
+        if not (self or self.joined or ["\n"])[-1].endswith("\n"):
+            self.append("\n")
+
     def whole(self) -> str:
         """All of it."""
         self.fold()
@@ -50,8 +55,8 @@ def module_text(module: Module) -> str:
         after_graph = False
         for item in module.items:
             if isinstance(item, Graph):
-                if after_graph and not out[-1].endswith("\n"):
-                    out.append("\n")
+                if after_graph:
+                    out.end_line()
                 out.append(name_line(item))
                 _print_graph(item, "", out)
             else:
@@ -95,6 +100,7 @@ def _print_graph(graph: Graph, label: str, out: Text) -> None:
     printer.graph_into(label, out)
     for node, number in (printer.labels or {}).items():
         for name, subgraph in sorted(node.graphs.items(), key=lambda entry: entry[0] != "Subgraph"):
+            out.end_line()      # indented text may stop short of it
             _print_graph(subgraph, section_label(node, number, name), out)
 
 
