@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import codegen_beside, codegen_costs, crew, fusion, kept
+from irtool.execute import codegen_beside, codegen_costs, crew, fusion, kept, tape, tape_ahead
 from irtool.execute.codegen import Plan
 from irtool.execute.crew import Crew, Failed, pool, share
 from irtool.execute.executor import Executor
+from irtool.execute.plans import Options
 from irtool.ir.errors import RunError
 from irtool.script import compile_source
 from tests.plan_samples import array, arrays_in, check, difference, outcome
@@ -301,6 +302,77 @@ def test_an_interrupted_run_keeps_its_memory(all_heavy: None, monkeypatch: pytes
             plan(values)
     assert not variant.workspace.free
     assert not difference(plan(values), wanted)
+
+
+# -- the tape
+def test_steps_of_the_tape_are_walked_back_beside_each_other(all_heavy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By groups, or where hooks see gradients: one after the other then."""
+    monkeypatch.setattr(tape_ahead, "WORTH_AHEAD", 0)
+    begun: list[Any] = []
+    look = tape_ahead.Ahead.look
+
+    def noted(self: Any, ready: Any, gradients: Any) -> None:
+        look(self, ready, gradients)
+        begun.extend(self.tasks)
+
+    monkeypatch.setattr(tape_ahead.Ahead, "look", noted)
+    text, values, wrt = layers(2, 4), weights(9, 20), list(range(9))
+    given = [np.ones((20, 20), np.float32), np.ones((), np.float32)]
+
+    def recorded(threads: int) -> Any:
+        options = Options(whole=False, inline_threshold=1000, threads=threads)
+        return Executor(graph_of(text), options).record(values, wrt)
+
+    wanted = recorded(1).backward(given)
+    assert not begun and not difference(recorded(3).backward(given), wanted)
+    assert len(set(begun)) >= 4
+    begun.clear()
+    hooked, seen = recorded(3), []
+    hooked.hook_input(0, lambda gradient: seen.append(gradient))
+    assert not difference(hooked.backward(given), wanted)
+    assert len(seen) == 1 and not begun
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_tape_of_random_programs(seed: int, all_heavy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tape_ahead, "WORTH_AHEAD", 0)
+    graph = compile_source(program(seed, seed % 2 > 0), "f", "f.py").graph()
+    values = [*[0.7 * np.random.default_rng(i).standard_normal(3) for i in range(2)], 3]
+
+    def gradients(threads: int) -> Any:
+        run = Executor(graph, Options(whole=False, inline_threshold=1000, threads=threads))
+        given = [np.ones_like(each) for each in arrays_in(run(*values))]
+        return [outcome(lambda: run.record(values, [0, 1]).backward(given)) for _ in range(2)]
+
+    assert not difference(gradients(4), gradients(1))
+
+
+def test_the_first_error_on_the_tape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the step whose turn comes first, whichever failed first."""
+    monkeypatch.setattr(tape_ahead, "WORTH_AHEAD", 0)
+
+    class Failing(tape.Function):
+        __slots__ = ("text",)
+
+        def __init__(self, edges: Any, text: str) -> None:
+            super().__init__(edges, 1)
+            self.text = text
+
+        def apply(self, gradients: Any, create_graph: bool) -> Any:
+            if self.text:
+                raise RunError(self.text)
+            return gradients
+
+        def may_run_ahead(self) -> bool:
+            return True
+
+    for texts, first in ((("a", "b", "c"), "c"), (("a", "b", ""), "b"), (("a", "", ""), "a")):
+        leaf = tape.Leaf(np.ones(2))
+        steps = [Failing([(leaf, 0)], text) for text in texts]
+        roots = [(tape.Variable(np.ones(2), step), tape.Variable(np.ones(2))) for step in steps]
+        for threads in (1, 4):
+            with pytest.raises(RunError, match=f"^{first}$"):
+                tape.backward(roots, [leaf], lambda a, b, _: tape.Variable(a.data + b.data), threads=threads)
 
 
 # -- nothing waits for ever

@@ -4,26 +4,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 from irtool.execute.tape import Function, Variable, Version, edge_of
+from irtool.interpret import all_nodes
+from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import code_of, current_namespace, here, is_array, memory_of, namespace_of
+from irtool.ops.arrays import code_of, current_namespace, here, is_array, memory_of, namespace_of, on_host
 from irtool.script.reverse import Reverse
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
     from irtool.execute.plans import Code
+    from irtool.ir.graph import Node
 
 
 class Differentiable:
     """A gradient pair ready to run: what runs f, the executor of df, and the index lists. Shared by all runs of a plan."""
 
-    __slots__ = ("pair", "run", "backward")
+    __slots__ = ("pair", "run", "backward", "is_pure")
 
     def __init__(self, pair: Reverse, run: Code, backward: Executor) -> None:
         self.pair = pair
         self.run = run
         self.backward = backward
+        self.is_pure = not any(does_more(node) for node in all_nodes(pair.df))
 
     def __call__(self, operands: Sequence[Any], versions: Versions | None = None) -> list[Any]:
         """f's real outputs for operands that may be Variables; where one of them needs a gradient, the outputs remember this step.
@@ -45,21 +50,29 @@ class Differentiable:
         self.backward.forget()
 
 
+def does_more(node: Node) -> bool:
+    """Does it more than give results, or give others each time?"""
+    facts = facts_of(node.kind)
+    return facts.side_effects or facts.is_random or node_may_write(node) or node.kind[:1] == "^"
+
+
 class Saved:
     """A value kept for df: a tensor with where it came from and how often its memory had been written into; or a list; or anything.
 
-    An output of the step itself is kept without the step, which would keep itself alive, and gets it back when it is unpacked.
+    An output of the step itself is kept without the step, which would keep itself alive, and gets it back when it is unpacked. What the
+    caller does to an array between forwards and backwards is seen only where it is kept under a name, which takes a checksum.
     """
 
-    __slots__ = ("data", "edge", "version", "count", "is_output")
+    __slots__ = ("data", "edge", "version", "count", "is_output", "name", "checksum")
 
-    def __init__(self, value: Any, is_output: bool = False) -> None:
+    def __init__(self, value: Any, is_output: bool = False, name: str = "") -> None:
         self.is_output = is_output
+        self.name = name
         self.edge: Any = None
         self.version: Version | None = None
         self.count = 0
         if isinstance(value, list):
-            self.data: Any = [Saved(each, is_output) for each in value]     # the list itself may change until df runs
+            self.data: Any = [Saved(each, is_output, name) for each in value]     # the list itself may change until df runs
         elif isinstance(value, Variable):
             self.data = value.data
             self.edge = None if is_output else edge_of(value)
@@ -67,6 +80,7 @@ class Saved:
             self.count = 0 if value.version is None else value.version.count
         else:
             self.data = value
+        self.checksum = checksum(self.data) if name else None
 
     def unpack(self, create_graph: bool, outputs: Any = None) -> Any:
         """The value, as a Variable where it is a tensor with a gradient. Raises RunError for a tensor written into since."""
@@ -76,10 +90,19 @@ class Saved:
         if self.version is not None and self.version.count != self.count:
             raise RunError("one of the variables needed for gradient computation has been modified by an inplace operation: it is at "
                            f"version {self.version.count}; expected version {self.count} instead")
+        if self.checksum is not None and self.checksum != checksum(self.data):
+            which = "a tensor" if self.name.isdecimal() else f"%{self.name}"        # numbers are those of a group
+            raise RunError("one of the variables needed for gradient computation has been modified by an inplace operation: "
+                           f"{which}, {self.data.dtype} of shape {list(self.data.shape)}, is not what it was when the graph ran")
         edge = outputs if self.is_output else self.edge
         if not create_graph or edge is None:
             return self.data
         return Variable(self.data, edge[0], edge[1], self.version)
+
+
+def checksum(value: Any) -> int | None:
+    """Of the elements of an array, bit for bit; None for anything else."""
+    return crc32(on_host(value).tobytes()) if is_array(value) else None
 
 
 class GraphBackward(Function):
@@ -111,8 +134,10 @@ class GraphBackward(Function):
                 self.places.append(start)
         super().__init__(edges, len(self.pieces))
         self.owner = owner
-        self.saved = [Saved(operands[index]) for index in pair.captured_inputs]
-        self.saved += [Saved(on_tape(outputs[index], None, None, versions), True) for index in pair.captured_outputs]
+        checks = owner.backward.options.check_saved
+        self.saved = [Saved(operands[index], False, pair.f.inputs[index].name if checks else "") for index in pair.captured_inputs]
+        self.saved += [Saved(on_tape(outputs[index], None, None, versions), True, pair.f.outputs[index].name if checks else "")
+                       for index in pair.captured_outputs]
 
     def arguments(self, gradients: list[Any], create_graph: bool) -> list[Any]:
         """What df takes: gradients by output, then what was saved."""
@@ -135,6 +160,10 @@ class GraphBackward(Function):
             raise RunError(f"a list of {len(self.edges)} tensors got {len(found)} gradients")
         return [each if metadata is None else metadata.fitted(each, create_graph)
                 for each, metadata in zip(found, self.operands, strict=True)]
+
+    def may_run_ahead(self) -> bool:
+        """Not where df draws random numbers, writes, or calls what is not known."""
+        return self.owner.is_pure
 
     def _gathered(self, place: Any, gradients: list[Any]) -> Any:
         """What df is given for one output: a gradient, or the list of them, with zeros for those that are missing."""

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class Recorded:
     """What came out of a run, `outputs`, and the way back."""
 
-    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace")
+    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace", "threads")
 
     def __init__(self, inputs: Sequence[Any], leaves: Sequence[Any], wrt: Sequence[int], results: list[Any], outputs: list[Any],
-                 seed: int) -> None:
+                 seed: int, threads: int = 1) -> None:
         self.inputs = inputs
         self.leaves = leaves        # per input of wrt: a Variable, or a list or tuple of them
         self.wrt = wrt
@@ -31,6 +31,7 @@ class Recorded:
         self.outputs = outputs
         self.seed = seed
         self.namespace = current_namespace()
+        self.threads = threads if self.namespace is np else 1       # a device has an order of its own
 
     @staticmethod
     def of(executor: Executor, inputs: Sequence[Any], wrt: Sequence[int], seed: int) -> Recorded:
@@ -47,7 +48,7 @@ class Recorded:
         with np.errstate(all="ignore"), seeded(seed):
             results = executor.run_on_tape(given, True)
         return Recorded(values, [given[index] for index in wrt], tuple(wrt), results,
-                        executor.delivered([detached(value) for value in results]), seed)
+                        executor.delivered([detached(value) for value in results]), seed, executor.options.threads)
 
     def hook_output(self, index: int, hook: Hook) -> None:
         """`hook(gradient)` sees the gradient of an output before it is handed on; what it gives, unless None, takes its place."""
@@ -83,7 +84,7 @@ class Recorded:
         found = self._walk_back(cotangents, True)
         results = [found_for(leaf, found) for leaf in self.leaves]
         outputs = [self._fitted(leaf, self.inputs[index], found) for leaf, index in zip(self.leaves, self.wrt, strict=True)]
-        return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed)
+        return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed, self.threads)
 
     def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> dict[Leaf, Any]:
         plain = [detached(value) for value in self.results]
@@ -92,7 +93,7 @@ class Recorded:
         for result, output, cotangent in zip(self.results, plain, given, strict=True):
             roots += rooted(result, as_seed(cotangent, output))
         with np.errstate(all="ignore"), seeded(self.seed):
-            return backward(roots, leaves_of(self.leaves), summed, create_graph)
+            return backward(roots, leaves_of(self.leaves), summed, create_graph, self.threads)
 
     def _fitted(self, leaf: Any, given: Any, found: dict[Leaf, Any]) -> Any:
         if isinstance(leaf, Variable):

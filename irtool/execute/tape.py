@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from irtool.execute.tape_ahead import Ahead
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import here
 
@@ -86,6 +87,10 @@ class Function:
         """One gradient (a Variable or None) per edge, from one per slot."""
         raise NotImplementedError
 
+    def may_run_ahead(self) -> bool:
+        """Does it do nothing but give gradients, and may as well do so before its turn?"""
+        return False
+
 
 class Leaf(Function):
     """Where gradients are wanted."""
@@ -121,10 +126,12 @@ def edge_of(value: Any) -> tuple[Function, int] | None:
 Adder = Callable[[Any, Any, bool], Any]
 
 
-def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add: Adder, create_graph: bool = False) -> dict[Leaf, Any]:
+def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add: Adder, create_graph: bool = False,
+             threads: int = 1) -> dict[Leaf, Any]:
     """Gradients by leaf, as Variables; a leaf that no path leads to is missing, one whose gradient is undefined has None.
 
-    roots: variables with their gradients (Variables, or None). `add(a, b, create_graph)` sums two gradients.
+    roots: variables with their gradients (Variables, or None). `add(a, b, create_graph)` sums two gradients. threads: how many walk back
+    steps that do not need each other.
     """
     buffers: dict[Function, list[Any]] = {}
     starts: list[Function] = []
@@ -137,9 +144,19 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
             starts.append(function)
         _put(buffers[function], variable.slot, gradient, add, create_graph)
     needed, waiting = _reachable(starts, frozenset(leaves))
-    found: dict[Leaf, Any] = {}
+    if create_graph or any(function.hooks or function.post_hooks for function in needed):      # they see one step after the other
+        threads = 1
     ready = sorted((_turn(function), function) for function in starts if function in needed and not waiting.get(function))
+    with Ahead(threads) as ahead:
+        return _walked(ready, buffers, needed, waiting, add, create_graph, ahead)
+
+
+def _walked(ready: list[tuple[tuple[bool, int], Function]], buffers: dict[Function, list[Any]], needed: set[Function],
+            waiting: dict[Function, int], add: Adder, create_graph: bool, ahead: Ahead) -> dict[Leaf, Any]:
+    """From what is ready to the leaves."""
+    found: dict[Leaf, Any] = {}
     while ready:
+        ahead.look(ready, buffers)
         _, function = heappop(ready)
         gradients = buffers.pop(function)
         for slot, hook in function.hooks:
@@ -147,7 +164,7 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
         if isinstance(function, Leaf):
             found[function] = gradients[0]
             continue
-        handed = function.apply(gradients, create_graph) if any(g is not None for g in gradients) else [None] * len(function.edges)
+        handed = ahead.apply(function, gradients, create_graph) if any(g is not None for g in gradients) else [None] * len(function.edges)
         for post in function.post_hooks:
             replaced = post([_plain(each) for each in handed], [_plain(each) for each in gradients])
             if replaced is not None:

@@ -1,0 +1,66 @@
+"""Steps of the tape that other threads walk back before it is their turn.
+
+A step whose gradients have all come may be run at once, beside others. What it hands back is taken when its turn comes: so gradients are
+summed in the order of one thread, to the same bits, and of several errors the first comes out.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import nsmallest
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from irtool.execute.crew import Task, pool
+
+if TYPE_CHECKING:
+    from irtool.execute.tape import Function, Variable
+
+WORTH_AHEAD = 1 << 18
+"""Bytes of gradients from which a step takes longer than handing it over does."""
+
+
+class Ahead:
+    """What has been begun; `threads - 1` steps at most."""
+
+    __slots__ = ("threads", "tasks")
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.tasks: dict[Function, Task] = {}
+
+    def __enter__(self) -> Ahead:
+        pool.grow(self.threads - 1)
+        return self
+
+    def look(self, ready: Sequence[tuple[Any, Function]], gradients: Mapping[Function, list[Variable | None]]) -> None:
+        """Begin with those whose turns come next, but for the first: that one is run here."""
+        if self.threads < 2 or len(ready) < 2:
+            return
+        for _, function in nsmallest(self.threads, ready)[1:]:
+            if len(self.tasks) == self.threads - 1:
+                return
+            own = gradients[function]
+            if function not in self.tasks and function.may_run_ahead() \
+                    and sum([each.data.nbytes for each in own if each is not None]) >= WORTH_AHEAD:
+                task = self.tasks[function] = Task(function.apply, (own, False), {})
+                pool.tasks.put(task)
+
+    def apply(self, function: Function, gradients: list[Any], create_graph: bool) -> list[Any]:
+        """What a step hands back, now that it is its turn."""
+        task = self.tasks.pop(function, None)
+        if task is None:
+            return function.apply(gradients, create_graph)
+        task.finish()
+        if task.error is not None:
+            raise task.error
+        found: list[Any] = task.result
+        return found
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for task in self.tasks.values():
+            if not task.drop() and isinstance(error, Exception):        # an interruption waits for nobody
+                task.finish()
+        self.tasks.clear()
+
+
+__all__ = ["WORTH_AHEAD", "Ahead"]
