@@ -271,13 +271,15 @@ class Executor:
 
 
 def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "numpy", native: bool | None = None,
-            threads: int = 1) -> Executor:
+            threads: int = 1, check_saved: bool = False) -> Executor:
     """An executor for a graph, or a Module of one; calls of other graphs of the Module are opened.
 
     optimize: False runs the graph as it stands, with the required passes only. backend: what arrays are, "numpy" or "cupy".
     native: may groups of pointwise operators run as loops in C, through the system's compiler (True: all of them; False: none; None:
     those on large arrays, where there is a compiler). threads: how many share large groups and run heavy nodes that do not need each
     other, gradients too; results are the same bit for bit. Products are left to BLAS where that has threads of its own.
+    check_saved: for debugging. Arrays do not count how often they were written into, so one that the caller changes between `record` and
+    `backward` gives wrong gradients; with this flag a checksum of each array that is kept is taken, and `backward` raises RunError.
     """
     if backend not in ("numpy", "cupy"):
         raise RunError(f"compile: backend={backend!r}; expected 'numpy' or 'cupy'")
@@ -289,7 +291,7 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
         raise RunError(f"compile: threads={threads}; expected at least 1")
     from irtool.execute.device_executor import new_executor
 
-    return new_executor(graph, Options(optimize, backend, native=native, threads=threads))
+    return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved))
 
 
 def opened(module: Module) -> Graph:

@@ -51,13 +51,14 @@ class Options:
     whole: differentiate all of a graph at once where that can be done; else only groups of at least `autodiff_threshold` operators,
     of which those with fewer than `inline_threshold` are opened again. told: hears of each pass of a compilation. native: may groups of
     pointwise operators run as loops in C (None: large ones, where there is a compiler; True: all); threads: how many share large groups
-    and run heavy nodes beside each other.
+    and run heavy nodes beside each other. check_saved: is what gradients need the same when it is used as when it was saved?
     """
 
-    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told", "native", "threads")
+    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told", "native", "threads", "check_saved")
 
     def __init__(self, optimize: bool = True, backend: str = "numpy", whole: bool = True, autodiff_threshold: int = 2,
-                 inline_threshold: int = 5, told: Told | None = None, native: bool | None = None, threads: int = 1) -> None:
+                 inline_threshold: int = 5, told: Told | None = None, native: bool | None = None, threads: int = 1,
+                 check_saved: bool = False) -> None:
         self.optimize = optimize
         self.backend = backend
         self.whole = whole
@@ -66,6 +67,7 @@ class Options:
         self.told = told
         self.native = native
         self.threads = threads
+        self.check_saved = check_saved
 
 
 class ExecutionPlan:
