@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from irtool.execute.tape import Function, Variable, Version, edge_of
+from irtool.interpret import all_nodes
+from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import code_of, current_namespace, here, is_array, memory_of, namespace_of, on_host
 from irtool.script.reverse import Reverse
@@ -14,17 +16,19 @@ from irtool.script.reverse import Reverse
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
     from irtool.execute.plans import Code
+    from irtool.ir.graph import Node
 
 
 class Differentiable:
     """A gradient pair ready to run: what runs f, the executor of df, and the index lists. Shared by all runs of a plan."""
 
-    __slots__ = ("pair", "run", "backward")
+    __slots__ = ("pair", "run", "backward", "is_pure")
 
     def __init__(self, pair: Reverse, run: Code, backward: Executor) -> None:
         self.pair = pair
         self.run = run
         self.backward = backward
+        self.is_pure = not any(does_more(node) for node in all_nodes(pair.df))
 
     def __call__(self, operands: Sequence[Any], versions: Versions | None = None) -> list[Any]:
         """f's real outputs for operands that may be Variables; where one of them needs a gradient, the outputs remember this step.
@@ -44,6 +48,12 @@ class Differentiable:
         """Let go of the functions made so far, and of their memory; what is needed again is made again."""
         self.run.forget()
         self.backward.forget()
+
+
+def does_more(node: Node) -> bool:
+    """Does it more than give results, or give others each time?"""
+    facts = facts_of(node.kind)
+    return facts.side_effects or facts.is_random or node_may_write(node) or node.kind[:1] == "^"
 
 
 class Saved:
@@ -150,6 +160,10 @@ class GraphBackward(Function):
             raise RunError(f"a list of {len(self.edges)} tensors got {len(found)} gradients")
         return [each if metadata is None else metadata.fitted(each, create_graph)
                 for each, metadata in zip(found, self.operands, strict=True)]
+
+    def may_run_ahead(self) -> bool:
+        """Not where df draws random numbers, writes, or calls what is not known."""
+        return self.owner.is_pure
 
     def _gathered(self, place: Any, gradients: list[Any]) -> Any:
         """What df is given for one output: a gradient, or the list of them, with zeros for those that are missing."""
