@@ -106,19 +106,24 @@ class Executor:
 
         For `irtool.Tensor`s it gives Tensors; inside `irtool.trace` the graph goes into the trace.
         """
+        found = self.run_again(inputs)
+        if found is not None:
+            return found
         if any(isinstance(value, Tensor) for each in inputs for value in (each if isinstance(each, list | tuple) else (each,))):
             from irtool.execute.tracing import run_on_tensors
 
             return run_on_tensors(self, inputs, seed)
-        return self.run(inputs, seed)
+        return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def run(self, inputs: Sequence[Any], seed: int | None = 0) -> list[Any]:
         """As a call, for what is no `irtool.Tensor`. seed: None draws random numbers from the generator in use."""
-        if self.quick:
-            found = self.run_quick(inputs, arrays_key(inputs))
-            if found is not None:
-                return found if all([type(each) is np.ndarray for each in found]) else self.delivered(found)
-        return self.delivered(self.execute(self.accepted(inputs), seed))
+        found = self.run_again(inputs)
+        return self.delivered(self.execute(self.accepted(inputs), seed)) if found is None else found
+
+    def run_again(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """The outputs for arrays such as a function was made for; None for any others."""
+        found = self.run_quick(inputs, arrays_key(inputs)) if self.quick else None
+        return found if found is None or all([type(each) is np.ndarray for each in found]) else self.delivered(found)
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
         """Gradients of the inputs named by `wrt`, as `irtool.vjp` gives them: None where no gradient can reach.

@@ -355,7 +355,7 @@ def _split(steps: Program, shapes: list[tuple[int, ...]], full: tuple[int, ...],
     inside = [(register, step) for register, step in numbered if shapes[register] == full]
     own = {register for register, _ in inside}
     read = dict.fromkeys(each for _, step in inside for each in step.operands if type(each) is int and each not in own)
-    return before, inside, list(read)
+    return before, inside, sorted(read)
 
 
 def _order(full: tuple[int, ...], operands: list[Array]) -> tuple[int, ...]:

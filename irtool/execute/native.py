@@ -26,7 +26,8 @@ import numpy as np
 from irtool.execute import disk_cache
 from irtool.ops.elementwise import CAST, WHERE, Program, Step
 
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC")
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC",
+         "-fno-tree-pre")       # which turns choices between values into branches, and then loops stay scalar
 SECONDS = 120
 """How long the compiler may take."""
 MAX_DEPTH = 6

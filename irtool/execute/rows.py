@@ -49,7 +49,7 @@ class Rows:
             self.left = sys.maxsize
             steps = elementwise.Program([each.dtype for each in operands], [elementwise.Step(self.function, (0, 1), out.dtype)], [2])
             way = Way(steps, list(operands), True, 1)
-            way(list(operands), out)
+            way(list(operands), [out])
             self.quick = way.quick(operands, [out])
             return out
         return self.function(*operands, out)
