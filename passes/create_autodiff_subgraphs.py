@@ -86,12 +86,17 @@ class Slicer:
 
     def slice(self, block: Block) -> None:
         """One block, then those in it."""
-        for group in Grouping(block, is_symbolic, self.aliases).run(doubles, views_of_operands):
+        for group in Grouping(block, self.may_group, self.aliases).run(doubles, views_of_operands):
             if group.size >= self.threshold:
                 self.make(group)
         for node in list(block):
             for nested in node.blocks:
                 self.slice(nested)
+
+    def may_group(self, node: Node) -> bool:
+        """Does torch differentiate it symbolically, and are the constants it reads ones that can be copied?"""
+        return is_symbolic(node) and not (self.aliases.has_writes and any(
+            is_constant(value) and self.aliases.is_written(value) for value in node.inputs))
 
     def make(self, group: Item) -> None:
         """The node for a group, unless merging equal nodes in it leaves too few."""

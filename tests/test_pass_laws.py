@@ -1,0 +1,89 @@
+"""Laws of every pass, over random graphs with views, writes, lists, branches and loops: what a graph gives stays, bit for bit; the
+verifier finds nothing; a second run changes nothing; what types say afterwards is so."""
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.interpret import Observer
+from irtool.interpret import run as interpret
+from irtool.ir.types import TensorType
+from irtool.passes import PASSES
+from tests.random_graphs import Writer
+
+OTHERWISE = {
+    "erase-number-types": "makes tensors of numbers, as some consumers want it",
+    "vmap": "makes a graph of batches",
+    "differentiate": "makes a second graph, and more results of the first",
+    "pack-gradient": "takes gradient pairs",
+    "unpack-gradient": "takes gradient pairs",
+}
+"""Passes that are to change what a graph takes or gives, or take other graphs."""
+KEEPING = [entry for entry in PASSES if entry.name not in OTHERWISE]
+TYPED = "Float(3, 3, strides=[3, 1], requires_grad=0, device=cpu)"
+
+
+class Types(Observer):
+    """Compares each result with its type."""
+
+    def after(self, node, results):
+        """Called after each node."""
+        for value, result in zip(node.outputs, results, strict=True):
+            type = value.type
+            if isinstance(type, TensorType) and isinstance(result, np.ndarray):
+                assert type.dtype in (None, result.dtype.name), str(node)
+                assert type.sizes is None or len(type.sizes) == result.ndim and all(
+                    said in (None, size) for said, size in zip(type.sizes, result.shape, strict=True)), str(node)
+
+
+def written(seed):
+    """A graph, its types told or not, and what it is run on."""
+    text = Writer(seed).graph()
+    if seed % 2:
+        text = text.replace("%x : Tensor, %y : Tensor", f"%x : {TYPED}, %y : {TYPED}")
+    generator = np.random.default_rng(seed)
+    x, y = (generator.standard_normal((3, 3)).astype(np.float32) for _ in range(2))
+    return text, [x, y, bool(seed % 3), seed % 4]
+
+
+def outcome(module, inputs, observer=None):
+    """The results, or the class of the error."""
+    try:
+        with np.errstate(all="ignore"):
+            return interpret(module, [each.copy() if isinstance(each, np.ndarray) else each for each in inputs], observer=observer)
+    except irtool.Error as error:
+        return type(error)
+
+
+def same(mine, other):
+    """Are two outcomes the same, in each bit?"""
+    if isinstance(mine, np.ndarray):
+        return isinstance(other, np.ndarray) and mine.dtype == other.dtype and mine.shape == other.shape and mine.tobytes() == other.tobytes()
+    if isinstance(mine, list | tuple):
+        return type(mine) is type(other) and len(mine) == len(other) and all(map(same, mine, other))
+    return type(mine) is type(other) and mine == other
+
+
+@pytest.mark.parametrize("entry", KEEPING, ids=lambda entry: entry.name)
+def test_a_pass_keeps_what_a_graph_gives(entry):
+    manager = irtool.PassManager(entry.name, verify=True)
+    for seed in range(12):
+        text, inputs = written(seed)
+        after = manager.run(irtool.parse(text))
+        assert same(outcome(irtool.parse(text), inputs), outcome(after, inputs, Types())), (seed, str(after))
+        if not entry.repeats:
+            again = str(irtool.PassManager(entry.name).run(irtool.parse(str(after))))
+            assert again == str(after), seed
+
+
+def test_two_passes_keep_what_a_graph_gives():
+    draw = random.Random(3)
+    names = [entry.name for entry in KEEPING]
+    for seed in range(80):
+        pipeline = ",".join(draw.sample(names, draw.choice((2, 2, 3))))
+        text, inputs = written(seed)
+        after = irtool.PassManager(pipeline, verify=True).run(irtool.parse(text))
+        assert same(outcome(irtool.parse(text), inputs), outcome(after, inputs, Types())), (seed, pipeline, str(after))
