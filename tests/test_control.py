@@ -207,7 +207,6 @@ def f(x):
 
 
 @pytest.mark.parametrize(("source", "message"), [
-    ("def f(x):\n    y = x.clone()\n    if bool(x.sum() > 0):\n        y.add_(1)\n    return y\n", "is not supported with aten::add_"),
     ("def f(x):\n    n = 1\n    if bool(x.sum() > 0):\n        n = 2\n    return x * n\n", "gives 2 one way and 1 the other"),
     ("def f(x):\n    if bool(x.sum() > 0):\n        raise ValueError('no')\n    return x\n", "with prim::RaiseException"),
     ("def f(x):\n    y = x\n    i = 0\n    while bool(y.sum() < 5):\n        y = y + i + 1\n        i += 1\n    return y\n",
@@ -218,3 +217,18 @@ def test_what_cannot_be_done_place_by_place_says_so(source, message):
     for transformed in (vmap(function_of(graph)), lambda x: trace(function_of(graph), [x[1]])):
         with pytest.raises(irtool.UnsupportedError, match=message):
             transformed(X)
+
+
+def test_a_write_in_a_branch_is_a_new_value_there():
+    f = function_of(irtool.from_script("""
+def f(x):
+    y = x.clone()
+    if bool(x.sum() > 0):
+        y[0].add_(1)
+    return y * x
+""").graph())
+    x = np.array([[1.0, 2.0], [-3.0, 1.0]])
+    wanted = [[2.0, 4.0], [9.0, 1.0]]
+    close(vmap(f)(x), wanted)
+    close(irtool.jit(vmap(f))(x), wanted)
+    close(vmap(irtool.grad(lambda x: f(x).sum()))(x), [[3.0, 4.0], [-6.0, 2.0]])

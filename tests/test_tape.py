@@ -204,3 +204,12 @@ def test_gradients_of_a_batch_are_looped_gradients(name, call):
         wanted = by_tape(trial, single, cotangents)
         for one, other in zip(together, wanted, strict=True):
             same(None if one is None else unwrapped(one)[row], None if other is None else unwrapped(other))
+
+
+def test_pieces_without_a_gradient_count_as_zeros() -> None:
+    """Of several results in a list only one goes on."""
+    x = np.arange(6.0).reshape(3, 2)
+    assert np.array_equal(np.asarray(irtool.grad(lambda x: x.unbind(0)[1].sum())(x)), [[0, 0], [1, 1], [0, 0]])
+    assert np.array_equal(np.asarray(irtool.grad(lambda x: (x.chunk(2)[1] * 2).sum())(x)), [[0, 0], [0, 0], [2, 2]])
+    assert np.array_equal(np.asarray(irtool.grad(lambda x: irtool.grad(lambda y: (y.unbind(0)[1] ** 3).sum())(x).sum())(x)),
+                          [[0, 0], [12, 18], [0, 0]])

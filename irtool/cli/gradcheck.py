@@ -49,6 +49,7 @@ def as_json(report: Report) -> dict[str, Any]:
     worst = report.worst
     return {"schema": 1, "is_right": report.is_right, "worst": None if worst is None else report.rows.index(worst), "rows": rows,
             "unsupported": {str(order): text for order, text in report.unsupported.items()},
+            "tape": [{"order": order, "is_equal": not text, "reason": text or None} for order, text in report.tape.items()],
             "eager": [{"op": name, "is_equal": not text, "reason": text or None} for name, text in report.eager.items()]}
 
 
@@ -65,7 +66,8 @@ COMMAND = Command(
         Option("--json", "as JSON: every comparison", group="Checking"),
     ],
     details="""
-Everything is computed in double precision, whatever the types say. A comparison at a kink, where the graph is not smooth, is left out.
+Compared are the gradients of `differentiate` with differences of the outputs, and with those of a tape. Everything is computed in double
+precision, whatever the types say. A comparison at a kink, where the graph is not smooth, is left out.
 
   irtool gradcheck graph.ir inputs.npz
   irtool gradcheck graph.ir --input x=2x3xf64=randn --seed 7 --order 1

@@ -13,9 +13,13 @@ from irtool.dispatch.stack import current, pushed
 from irtool.dispatch.trees import flatten
 from irtool.ir.errors import PipelineError, RunError
 from irtool.ir.graph import Graph
+from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import dtype_named, seeded
 from irtool.ops.tensor import unwrapped, wrapped
+from irtool.script.hidden_writes import is_writer
+from irtool.script.versions import in_versions
+from irtool.script.writes import without_writes
 
 NAMES: dict[str, Callable[..., Any]] = {
     "grad": transforms.grad, "value_and_grad": transforms.value_and_grad, "grad_and_value": transforms.grad_and_value,
@@ -29,8 +33,14 @@ def function_of(graph: Graph) -> Callable[..., Any]:
 
     Where a layer hides them (batched and traced conditions) branches and loops are the layers' business too (`irtool.dispatch.control`).
 
-    Gives the graph's output, a tuple of them when there are several.
+    Writes into tensors are taken out of the graph where that can be had, as differentiation does. Gives the graph's output, a tuple of
+    them when there are several.
     """
+    if any(map(is_writer, graph.walk())):
+        graph = clone_graph(graph)
+        without_writes(graph)
+        graph = in_versions(graph)
+
     def function(*args: Any) -> Any:
         results = interpreted(graph, list(args), current().apply)
         return results[0] if len(results) == 1 else tuple(results)

@@ -83,7 +83,8 @@ class Recipe:
             sources = {"arg": args, "result": results, "kept": saved}
             context = tuple([sources[source][i] for source, i in self.wanted])
         turned = self.formula.is_conjugated or not any(dtype_of(each.dtype).kind == "c" for each in tensors_in([list(args), list(results)]))
-        given = [grad if turned else conjugated(grad, apply) for grad in grads[:self.count]]
+        given = [filled(grad if turned else conjugated(grad, apply), result, apply)
+                 for grad, result in zip(grads[:self.count], results, strict=False)]
         if all(each is None for each in given):
             return [None] * len(args)
         (found,) = interpreted(self.formula.backward, [context, *given], apply)
@@ -100,6 +101,16 @@ class Recipe:
         if dtype_of(grad.dtype).kind == "c" and dtype_of(arg.dtype).kind != "c":
             grad = apply("aten::real", [grad])
         return grad if grad.dtype == arg.dtype else apply("aten::_to_copy", [grad, arg.dtype, None, None, None, False, None])
+
+
+def filled(grad: Any, result: Any, apply: Apply) -> Any:
+    """The gradient of a list, with zeros for the tensors that have none; None where none of them has one."""
+    if not isinstance(grad, list | tuple):
+        return grad
+    if all(each is None for each in grad):
+        return None
+    return [apply("aten::zeros_like", [one, None, None, None, None, None]) if each is None else each
+            for each, one in zip(grad, result, strict=True)]
 
 
 def conjugated(grad: Any, apply: Apply) -> Any:
@@ -154,8 +165,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
         if kind in LOGIC and any(map(is_undecided, values)) and node.output.type.text == "bool":
             return (logic(kind, values, apply),)
         if kind == "prim::AutogradAdd":
-            a, b = values
-            return (b if a is None else a if b is None else apply("aten::add.Tensor", [a, b, 1]),)
+            return (added(values[0], values[1], apply),)
         if kind.startswith("aten::"):
             if not any(True for _ in tensors_in(values)) and not _makes_tensors(node):
                 return call_node(node, values)
@@ -175,6 +185,15 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             return [wrapped(each) for each in call_node(node, values)]
         return _results(node, wrapped_call(node, values))
     return call
+
+
+def added(a: Any, b: Any, apply: Apply) -> Any:
+    """The sum of two gradients, of lists one by one; None is undefined."""
+    if a is None or b is None:
+        return b if a is None else a
+    if isinstance(a, list):
+        return [added(one, other, apply) for one, other in zip(a, b, strict=True)]
+    return apply("aten::add.Tensor", [a, b, 1])
 
 
 PYTHON = frozenset(("list", "dict", "scalar", "string"))

@@ -3,8 +3,8 @@
     report = gradcheck(graph, inputs)           # first and second order
     report.is_right, str(report), report.worst
 
-Order 2 differentiates the graph of gradients again. Where the graph is a single operator, its compiled gradient formula must give the
-same bits as the formula run as Python.
+Order 2 differentiates the graph of gradients again. At each order a tape (`irtool.dispatch`) has to give the gradients of the graph, too.
+Where the graph is a single operator, its compiled gradient formula must give the same bits as the formula run as Python.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.dispatch.graphs import tape_gradients
 from irtool.execute.gradients import Differentiated, prepared
 from irtool.interpret import Observer, run
 from irtool.ir.constants import is_constant
@@ -69,11 +70,14 @@ class Report:
         """By order, why it could not be checked."""
         self.eager: dict[str, str] = {}
         """By operator, what the comparison with its eager formula gave: "" when all bits are equal."""
+        self.tape: dict[int, str] = {}
+        """By order, in what the gradients of a tape differ: "" when they agree."""
 
     @property
     def is_right(self) -> bool:
         """Was everything checked and found right?"""
-        return not self.unsupported and not any(self.eager.values()) and not any(row.state == DIFFERS for row in self.rows)
+        differs = [*self.eager.values(), *self.tape.values(), *[row.state == DIFFERS for row in self.rows]]
+        return not self.unsupported and not any(differs)
 
     @property
     def worst(self) -> Row | None:
@@ -98,6 +102,8 @@ class Report:
             out.append(f"order {order}: {good} of {len(rows)} derivatives agree{''.join(left)}")
             if rows:
                 out.append(f"  worst: {max(rows, key=lambda row: row.off / row.allowed if row.off == row.off else np.inf)}")
+            if order in self.tape:
+                out.append(f"  a tape {self.tape[order] or 'gives the same gradients'}")
         out += [f"{name}: the formula as Python {'gives the same bits' if not text else text}" for name, text in self.eager.items()]
         return out
 
@@ -130,6 +136,10 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
         try:
             check = Check(graph, values, chosen, names, n, seed, rtol)
             report.rows += check.rows(random, directions)
+            try:
+                report.tape[n] = check.compare_tape()
+            except UnsupportedError:
+                pass        # tapes go through fewer operators: what is compared is in the report
             if n == 1:
                 report.eager = compare_eager(graph, values, dict(zip(chosen, check.found[0], strict=True)), check.cotangents[0], seed)
             if n < order:
@@ -189,6 +199,22 @@ class Check:
             for place in places:
                 self.cotangents.append([each if i == place else None for i, each in enumerate(whole)])
                 self.labels.append(str(place))
+
+    def compare_tape(self) -> str:
+        """The first input for which a tape gives another gradient, as text; "" where all agree. Raises UnsupportedError."""
+        try:
+            found = tape_gradients(self.graph, self.inputs, self.wrt, self.cotangents[0], self.seed)
+        except UnsupportedError:
+            raise
+        except Error as error:
+            return f"fails: {error.message}"
+        for mine, its, index in zip(self.found[0], found, self.wrt, strict=True):
+            for one, other in zip(flattened(mine), flattened(its), strict=True):
+                a, b = (np.zeros(()) if each is None else each for each in (one, other))
+                size = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
+                if not np.allclose(a, b, rtol=self.rtol, atol=self.rtol * size, equal_nan=True):
+                    return f"differs by {float(np.nanmax(np.abs(a - b), initial=0.0)):.2g} for {self.names[index]}"
+        return ""
 
     def along(self, at: int, index: int, direction: Any) -> list[Row]:
         """The comparisons along one direction of one input."""
