@@ -61,7 +61,8 @@ def outcome(module, inputs, observer=None):
 def same(mine, other):
     """Are two outcomes the same, in each bit?"""
     if isinstance(mine, np.ndarray):
-        return isinstance(other, np.ndarray) and mine.dtype == other.dtype and mine.shape == other.shape and mine.tobytes() == other.tobytes()
+        return (isinstance(other, np.ndarray) and mine.dtype == other.dtype and mine.shape == other.shape
+                and mine.tobytes() == other.tobytes())
     if isinstance(mine, list | tuple):
         return type(mine) is type(other) and len(mine) == len(other) and all(map(same, mine, other))
     return type(mine) is type(other) and mine == other
