@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import CODES, code_of
+from irtool.ops.arrays import CODES, code_of, dtype_of
 
 number = Any
 """TorchScript's name for a number of any kind, in annotations of formulas."""
@@ -93,9 +93,35 @@ class Tensor:
     def __getitem__(self, key: Any) -> Any:
         return subscript(self, key)
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        assign(self, key, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(_do("aten::unbind", self, 0))
+
+    # -- methods that are no operators, or several
+    def view(self, *size: Any, dtype: int | None = None) -> Any:
+        """The same elements in other sizes, `view(2, -1)` or `view([2, -1])`; with `dtype` the same bytes."""
+        if dtype is not None:
+            return _do("aten::view", self, dtype)
+        return _do("aten::view", self, list(size[0]) if len(size) == 1 and isinstance(size[0], list | tuple) else list(size))
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers, in lists."""
+        return self.array.tolist()
+
+    def numpy(self) -> Any:
+        """The NumPy array."""
+        return self.array
+
     # -- operators, as torchscript compiles them
     def __neg__(self) -> Any:
         return _do("aten::neg", self)
+
+    def __abs__(self) -> Any:
+        return _do("aten::abs", self)
 
     def __invert__(self) -> Any:
         return _do("aten::bitwise_not", self)
@@ -169,10 +195,30 @@ class Tensor:
 
 def subscript(self: Tensor, key: Any) -> Any:
     """`x[1, 2:, None, ..., mask]` as the compiler spells it: select, slice, unsqueeze, index."""
+    part, indices = located(self, key)
+    return call("aten::index", (part, indices), {}) if indices else part
+
+
+def assign(self: Tensor, key: Any, value: Any) -> None:
+    """`x[1, 2:, mask] = value`: copy_ into what select and slice give, or index_put_ where tensors tell the places."""
+    part, indices = located(self, key)
+    if indices:
+        given = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype_of(part.dtype)))
+        call("aten::index_put_", (part, indices, given), {})
+    elif isinstance(value, Tensor | np.ndarray):
+        call("aten::copy_", (part, value if isinstance(value, Tensor) else Tensor(value)), {})
+    else:
+        call("aten::fill_", (part, value), {})
+
+
+def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
+    """The view that whole numbers, slices and Nones make, and the tensors among the keys, each at its dimension of the view."""
     keys = key if isinstance(key, tuple) else (key,)
     dim = 0
     indices: list[Any] = []
     for place, item in enumerate(keys):
+        if isinstance(item, list | np.ndarray):
+            item = Tensor(item)
         if isinstance(item, slice):
             self = call("aten::slice", (self, dim, item.start, item.stop, 1 if item.step is None else item.step), {})
             dim += 1
@@ -186,7 +232,22 @@ def subscript(self: Tensor, key: Any) -> Any:
             dim += 1
         else:
             self = call("aten::select", (self, dim, item), {})
-    return call("aten::index", (self, indices), {}) if indices else self
+    return self, indices
+
+
+CASTS = {"bool": 11, "byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "bfloat16": 15}
+"""torch's numbers of the dtypes that methods convert to."""
+
+
+def _cast(name: str, code: int) -> Callable[[Tensor], Any]:
+    def method(self: Tensor) -> Any:
+        return _do("aten::to", self, code)
+    method.__name__, method.__doc__ = name, f"The elements as {CODES[code]}."
+    return method
+
+
+for _name, _code in CASTS.items():
+    setattr(Tensor, _name, _cast(_name, _code))
 
 
 class Functions:
@@ -276,6 +337,8 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     from irtool.ops import OPS
     from irtool.ops.call import bind, fits
 
+    args = [list(each) if type(each) is tuple else each for each in args]
+    named = {name: list(each) if type(each) is tuple else each for name, each in named.items()}
     candidates = list(schemas(kind)) or [parse_schema(text) for op in dict.fromkeys(OPS.of_kind(kind).values()) for text in op.schemas]
     for lenient in (False, True):
         for schema in candidates:

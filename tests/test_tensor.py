@@ -1,0 +1,68 @@
+"""irtool.Tensor takes what torch.Tensor takes: sizes in every spelling, tuples, indices, assignments, casts."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.ops.tensor import Tensor
+
+X = np.arange(12.0).reshape(3, 4)
+
+SAME = {
+    "x.view(-1)": X.reshape(-1), "x.view(4, 3)": X.reshape(4, 3), "x.view([2, -1])": X.reshape(2, -1), "x.view((4, 3))": X.reshape(4, 3),
+    "x.reshape(-1)": X.reshape(-1), "x.permute(1, 0)": X.T, "x.sum((0, 1))": np.float64(66), "x.unflatten(1, (2, 2))": X.reshape(3, 2, 2),
+    "x.float()": X.astype(np.float32), "x.long()": X.astype(np.int64), "x.bool()": X.astype(bool), "abs(-x)": X,
+    "list(x)[1]": X[1], "x[[0, 2]]": X[[0, 2]], "x[:, [1, 3]]": X[:, [1, 3]], "x[-1]": X[-1], "x[1:, ::2]": X[1:, ::2],
+    "x[..., -1]": X[..., -1],
+    "x[x > 3]": X[X > 3], "x[None, 0]": X[None, 0],
+}
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_calls(text: str) -> None:
+    found = np.asarray(eval(text, {"x": Tensor(X)}))
+    assert found.dtype == SAME[text].dtype and np.array_equal(found, SAME[text])
+
+
+def test_facts() -> None:
+    assert Tensor(X).tolist() == X.tolist() and Tensor(X).numpy() is not None
+    with pytest.raises(TypeError, match="0-d"):
+        list(Tensor(1.0))
+    assert Tensor(X.astype(np.float32)).view(dtype=3).dtype == 3
+
+
+def assign_row(x: Any) -> None:
+    x[0] = 5.0
+
+
+def assign_places(x: Any) -> None:
+    x[1:, 2] = x[0, 1]
+
+
+def assign_where(x: Any) -> None:
+    x[x > 3] = 0.0
+
+
+def assign_pairs(x: Any) -> None:
+    x[[0, 1], [1, 2]] = 7.0
+
+
+def assign_in_place(x: Any) -> None:
+    x[..., 0] += 1
+    x[0, 1:3] = x[1, :2] * 2
+
+
+@pytest.mark.parametrize("function", [assign_row, assign_places, assign_where, assign_pairs, assign_in_place])
+def test_assignments(function: Any) -> None:
+    mine, its = Tensor(X.copy()), X.copy()
+    function(mine)
+    function(its)
+    assert np.array_equal(np.asarray(mine), its)
+
+
+def test_in_a_transformation() -> None:
+    found = irtool.grad(lambda x: (x.view(-1).float() * 2).sum())(X)
+    assert found.dtype == 7 and np.array_equal(np.asarray(found), np.full((3, 4), 2.0))
