@@ -210,6 +210,16 @@ def test_products_are_left_to_a_blas_that_has_threads(monkeypatch: pytest.Monkey
     assert plan.beside[1] == "large products are left to BLAS, which shares each among its 2 threads"
 
 
+def test_how_many_threads_blas_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert codegen_costs.blas_threads() >= 1
+    monkeypatch.setattr(codegen_costs, "_blas", lambda: lambda: 3)
+    assert codegen_costs.blas_threads() == 3
+    monkeypatch.setattr(codegen_costs, "_blas", lambda: None)
+    monkeypatch.setenv("MKL_NUM_THREADS", "many")
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert codegen_costs.blas_threads() == 5
+
+
 # -- errors
 FAILING = """graph(%x : Tensor, %y : Tensor):
   %zero : int = prim::Constant[value=0]()

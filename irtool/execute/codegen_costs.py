@@ -33,6 +33,7 @@ FUNCTION = 1.0
 """The same for any other function: exp, those that sort, and whatever is not known."""
 BLAS_SHARES = 2 * 64**3
 """Floating-point operations from which OpenBLAS shares a product among its threads."""
+BLAS_VARIABLES = ("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS")
 SIMPLE = frozenset((copy, zeros, np.concatenate, np.stack, np.where, select, *[getattr(np.ndarray, name) for name in (
     "copy", "reshape", "astype", "sum", "mean", "max", "min")]))
 """Functions that copy or add, besides the elementwise ones."""
@@ -142,9 +143,12 @@ def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
 
 
 def blas_threads() -> int:
-    """On how many threads BLAS computes a large product now; where that is not known, on all."""
+    """On how many threads BLAS computes a large product now; where it does not tell, what the environment says, or all."""
     ask = _blas()
-    return os.cpu_count() or 1 if ask is None else int(ask())
+    if ask is not None:
+        return int(ask())
+    said = [value for value in map(os.environ.get, BLAS_VARIABLES) if value is not None and value.isdecimal()]
+    return int(said[0]) if said else os.cpu_count() or 1
 
 
 @cache
