@@ -17,7 +17,7 @@ from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import Schema, declared_kinds, is_tensor_like, schema_of, schemas
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
 
 if TYPE_CHECKING:
     from irtool.ir.source import SourceFile
@@ -249,6 +249,8 @@ def _flows(given: Type, wanted: Type) -> bool:
         return True
     if isinstance(wanted, OptionalType):
         return given.key == "None" or _flows(given.element if isinstance(given, OptionalType) else given, wanted.element)
+    if isinstance(wanted, UnionType):
+        return any(_flows(given, choice) for choice in wanted.elements)
     if given.key == "Any" or wanted.key == "Any":
         return True
     if type(given) is type(wanted) and given.elements and len(given.elements) == len(wanted.elements):
