@@ -70,6 +70,9 @@ def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") 
     return Slicer(graph, threshold).run()
 
 
+create_autodiff_subgraphs.repeats = "groups bring together what stood apart, as in torch"      # type: ignore[attr-defined]
+
+
 class Slicer:
     """Groups of producers and consumers, block by block, as torch's SubgraphSlicer makes them."""
 
