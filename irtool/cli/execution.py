@@ -46,6 +46,7 @@ PLAN_OPTIONS = (
            group=EXECUTION),
     Option("--no-autodiff-inlining", "both thresholds are 1", group=EXECUTION),
     Option("--no-optimize", "the graph as it stands, with the required passes only", group=EXECUTION),
+    Option("--profiling", "run once to see shapes, then by a plan for these, guarded", group=EXECUTION),
     Option("--backend", "numpy or cupy", value="NAME", choices=("numpy", "cupy"), default="numpy", group=EXECUTION),
     Option("--native", "groups of pointwise operators as loops in C: auto (large ones), all or none", value="WHICH",
            choices=("auto", "all", "none"), default="auto", group=EXECUTION),
@@ -71,7 +72,8 @@ def options_of(arguments: Arguments, told: Callable[[str, Graph], None] | None =
     by_groups = bool(arguments.autodiff_threshold or arguments.inline_threshold or arguments.no_autodiff_inlining)
     thresholds = (1, 1) if arguments.no_autodiff_inlining else (arguments.autodiff_threshold or 2, arguments.inline_threshold or 5)
     native = {"auto": None, "all": True, "none": False}[arguments.native]
-    return Options(not arguments.no_optimize, arguments.backend, not by_groups, *thresholds, told, native, min(arguments.threads, 64))
+    return Options(not arguments.no_optimize, arguments.backend, not by_groups, *thresholds, told, native, min(arguments.threads, 64),
+                   profiling=bool(arguments.profiling))
 
 
 def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_default: bool) -> list[int]:

@@ -34,6 +34,8 @@ def run(arguments: Arguments, console: Console) -> int:
     executor = new_executor(target, options)
     values = values_of(target, arguments, console)
     wrt = flagged(target, arguments, values)
+    if executor.profile is not None:
+        profiled_runs(executor, values, wrt, arguments, console)
     plan = executor.plan_for(*values, wrt=wrt)
     made = len(phases)
     for name, text in phases[:made]:
@@ -41,7 +43,7 @@ def run(arguments: Arguments, console: Console) -> int:
     if arguments.backward_plan:
         show_backward(executor, plan, values, wrt, arguments, console)
     elif not (arguments.source or arguments.memory or arguments.state):
-        console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.graph}")
+        console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.shown}")
     is_compiled = not arguments.no_optimize and arguments.backend == "numpy"
     if arguments.source or arguments.memory or arguments.threads > 1 and is_compiled and not arguments.backward_plan:
         show_code(plan, values, arguments, console)
@@ -52,6 +54,16 @@ def run(arguments: Arguments, console: Console) -> int:
 
         console.out(json.dumps(debug_state(executor), indent=1) + "\n")
     return 0
+
+
+def profiled_runs(executor: Executor, values: list[Any], wrt: list[int], arguments: Arguments, console: Console) -> None:
+    """Run until all has been seen, and show what."""
+    profile = executor.profile
+    assert profile is not None
+    while profile.left:
+        executor.record(values, wrt, seed=arguments.seed)
+    if profile.profiled is not None and not arguments.backward_plan:
+        console.out(f"# profiled\n{profile.profiled.graph}")
 
 
 # -- inputs

@@ -181,6 +181,5 @@ COMMAND = Command(
     ],
     details="""
   irtool run graph.ir --input x=2x3xf32=randn --seed 7 --check nan,inf --expect out.npz --rtol 1e-4
-  irtool run loss.ir inputs.npz --backward --requires-grad w,b --repeat 100 --time --stats
   irtool opt --passes=differentiate graph.ir | irtool run - inputs.npz --cotangents vjps.npz
 """)

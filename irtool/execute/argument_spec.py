@@ -21,6 +21,7 @@ from irtool.ir.types import (
     TensorType,
     TupleType,
     Type,
+    contiguous_strides,
     named_tuple_of,
     spell,
     tensor_type,
@@ -118,26 +119,32 @@ class SpecMaker:
                                        if what == TENSOR]), present)
         records: list[int] = []
         found: list[bool] = []
+        for what, value, flag in self.noted(values, requires_grad):
+            if what == TENSOR:
+                records.append(record_of(value, flag))
+            else:
+                found.append(value is not None)
+        return ArgumentSpec(tuple(records), tuple(found))
+
+    def noted(self, values: Sequence[Any], requires_grad: Sequence[bool] = ()) -> Iterator[tuple[int, Any, int]]:
+        """What is noted of these inputs, in order: TENSOR or PRESENCE, the value, and 2 where a gradient is needed (else 0)."""
         flags = [_GRADIENT if flag else 0 for flag in requires_grad] or [0] * len(values)
         steps = iter(self.instructions)
         for value, flag in zip(values, flags, strict=True):
-            self._visit(value, flag, steps, next(steps), records, found)
-        return ArgumentSpec(tuple(records), tuple(found))
+            yield from self._visit(value, flag, steps, next(steps))
 
-    def _visit(self, value: Any, flag: int, steps: Iterator[int], what: int, records: list[int], present: list[bool]) -> None:
-        if what == TENSOR:
-            records.append(record_of(value, flag))
-        elif what == PRESENCE:
-            present.append(value is not None)
+    def _visit(self, value: Any, flag: int, steps: Iterator[int], what: int) -> Iterator[tuple[int, Any, int]]:
+        if what in (TENSOR, PRESENCE):
+            yield what, value, flag
         elif what == ENTER:
             elements = iter(value if isinstance(value, tuple) else ())
             for what in steps:
                 if what == LEAVE:
                     return
-                try:
-                    self._visit(next(elements), flag, steps, what, records, present)
-                except StopIteration:
-                    raise RunError("a tuple among the inputs has too few elements") from None
+                element = next(elements, steps)
+                if element is steps:
+                    raise RunError("a tuple among the inputs has too few elements")
+                yield from self._visit(element, flag, steps, what)
 
 
 def is_noted(type: Type) -> bool:
@@ -162,6 +169,28 @@ def record_of(value: Any, flag: int = 0) -> int:
     device = 0 if isinstance(value, np.ndarray | np.generic) else _DEVICE
     rank: int = value.ndim
     return OTHER_RECORD | flag | (rank + 1) * _RANK | device | _CODE[dtype] * _DTYPE
+
+
+def record_of_type(type: TensorType | None, flag: int) -> int:
+    """The record of tensors of a type; None: of any tensors. They need a gradient where `flag` is 2."""
+    if type is None or type.dtype is None or type.sizes is None:
+        return UNDEFINED_RECORD if type is not None and type.undefined else OTHER_RECORD | flag
+    device = 0 if type.device == "cpu" else _DEVICE
+    return OTHER_RECORD | flag | (len(type.sizes) + 1) * _RANK | device | _CODE[dtype_named(type.dtype)] * _DTYPE
+
+
+def type_of(value: Any, flag: int) -> Type | None:
+    """All that can be said of a tensor; None of what is none. Strides where they cannot be told from others are as if contiguous."""
+    if value is None:
+        return UNDEFINED
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return None
+    shape, size = tuple(value.shape), value.itemsize
+    plain = contiguous_strides(shape)
+    strides = tuple([usual if n < 2 else stride // size for n, stride, usual in zip(shape, value.strides, plain, strict=True)])
+    device = "cpu" if isinstance(value, np.ndarray | np.generic) else "cuda:0"
+    return tensor_type(CODES[_CODE[dtype]], shape, strides, bool(flag) and dtype.kind in "fc", device)
 
 
 def type_of_record(record: int) -> Type:
@@ -200,12 +229,13 @@ def _sample(type: Type) -> Any:
     return {"int": 1, "float": 1.0, "bool": True, "str": "", "complex": 1j, "Scalar": 1}.get(str(type.key))
 
 
-def specialize_inputs(graph: Graph, spec: ArgumentSpec) -> list[bool]:
+def specialize_inputs(graph: Graph, spec: ArgumentSpec, told: Sequence[TensorType | None] = ()) -> list[bool]:
     """Write into the types of a graph's inputs what the spec says; an absent optional input is None wherever it was read.
 
-    Gives for each input whether it is there. The signature stays: an absent input is still taken.
+    told: where given, types by record that say more than the records do. Gives for each input whether it is there. The signature stays:
+    an absent input is still taken.
     """
-    records, present = iter(spec.records), iter(spec.present)
+    records, present = iter(zip(spec.records, told or [None] * len(spec.records), strict=True)), iter(spec.present)
     there: list[bool] = []
     absent = []
     for value in graph.inputs:
@@ -225,14 +255,16 @@ def specialize_inputs(graph: Graph, spec: ArgumentSpec) -> list[bool]:
     return there
 
 
-def _specialized(type: Type, records: Iterator[int], present: Iterator[bool], depth: int = 0) -> tuple[Type, bool]:
+def _specialized(type: Type, records: Iterator[tuple[int, TensorType | None]], present: Iterator[bool],
+                 depth: int = 0) -> tuple[Type, bool]:
     if is_noted(type):
-        record = next(records)
+        record, more = next(records)
         inner = type.element if isinstance(type, OptionalType) else type
         if record == UNDEFINED_RECORD:
             return UNDEFINED if isinstance(type, TensorType) else type, False
-        told = isinstance(inner, TensorType) and record & ~_GRADIENT != OTHER_RECORD
-        return type_of_record(record) if told else inner, True
+        if not isinstance(inner, TensorType) or record & ~_GRADIENT == OTHER_RECORD:
+            return inner, True
+        return more or type_of_record(record), True
     if isinstance(type, OptionalType):
         is_there = next(present)
         return type.element if is_there else type, is_there

@@ -49,9 +49,9 @@ class DeviceExecutor(Executor):
         with using(np):
             return super().get_plan(values, flags)
 
-    def nested(self, graph: Graph) -> Executor:
+    def nested(self, graph: Graph, options: Options | None = None) -> Executor:
         """As `Executor.nested`."""
-        return DeviceExecutor(graph, self.options, self.counters)
+        return DeviceExecutor(graph, options or self.options, self.counters)
 
 
 def new_executor(graph: Graph, options: Options | None = None) -> Executor:

@@ -24,6 +24,8 @@ from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
 from irtool.execute.phases import custom_passes
 from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
+from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
+from irtool.execute.profiling import Profile
 from irtool.execute.recorded import Recorded
 from irtool.execute.together import is_simple, together_of
 from irtool.ir.errors import RunError
@@ -41,8 +43,8 @@ class Counters:
     __slots__ = ("counts", "lock")
     NAMES = ("graph_executors_constructed", "graph_executor_invocations", "execution_plan_cache_hit", "execution_plan_cache_miss")
 
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(self.NAMES, 0)
+    def __init__(self, profiling: bool = False) -> None:
+        self.counts = dict.fromkeys((*self.NAMES, *PROFILE_COUNTERS) if profiling else self.NAMES, 0)
         self.lock = Lock()
 
     def count(self, name: str) -> None:
@@ -79,12 +81,13 @@ def last_executed_graph() -> Graph | None:
 class Executor:
     """Runs a graph through plans. See the module."""
 
-    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "shelf", "_lock", "__weakref__")
+    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "shelf", "profile", "_lock",
+                 "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = clone_graph(graph)
         self.options = options or Options()
-        self.counters = counters or Counters()
+        self.counters = counters or Counters(self.options.profiling)
         self.counters.count("graph_executors_constructed")
         self.spec_maker = SpecMaker(self.graph)
         self.plans: dict[ArgumentSpec, ExecutionPlan] = {}
@@ -92,8 +95,9 @@ class Executor:
         self.writes = writes(self.graph)
         self.quick: dict[Any, Kept] = {}        # compiled functions by the arrays they were made for
         self.shelf: Shelf | None = None
+        self.profile = Profile(self) if self.options.optimize and self.options.profiling else None
         if self.options.optimize and self.options.backend == "numpy" and self.options.told is None and not self.writes \
-                and sum(1 for _ in self.graph.block) >= WORTH_KEEPING:
+                and self.profile is None and sum(1 for _ in self.graph.block) >= WORTH_KEEPING:
             self.shelf = Shelf(self.graph, (self.options.native, self.options.threads))
         self._lock = Lock()
 
@@ -144,6 +148,8 @@ class Executor:
         flags = [index in wrt for index in range(len(values))]
         with self._lock:
             plan = self.plans.get(self.spec_maker.make(values, flags))
+            if self.profile is not None and not self.profile.fits(values, flags):
+                return None
         if plan is None or not plan.differentiables:        # the first time the tape finds out
             return None
         if plan.together is None:
@@ -171,7 +177,7 @@ class Executor:
 
     @property
     def stats(self) -> dict[str, int]:
-        """The four counters: executors made (for gradients too), calls, plans found, plans made."""
+        """The four counters: executors made (for gradients too), calls, plans found, plans made; when profiling two more."""
         return dict(self.counters.counts)
 
     # -- running
@@ -194,17 +200,18 @@ class Executor:
             if found is not None:
                 return found
         plan = self.get_plan(values, ())
-        _last.graph = weakref.ref(plan.graph)
+        _last.graph = weakref.ref(plan.shown)
         if seed is None or not plan.is_random:
             compiled = plan.code.plan
-            if key is None or not isinstance(compiled, Plan) or plan.is_random or plan.writes or self.writes:
+            if key is None or not isinstance(compiled, Plan) or plan.is_random or plan.writes or self.writes \
+                    or self.profile is not None and plan is not self.profile.plan:
                 return plan.code(values)
             if self.shelf is not None and self.shelf.is_known(values):
                 compiled.compile_after = 0
             results = plan.code(values)
             variant = compiled.variants.get(key)
             if variant is not None and variant.function is not None and variant.workspace is not None and len(self.quick) < MAX_QUICK:
-                self.quick[key] = Kept(variant.function, variant.workspace, plan.graph)
+                self.quick[key] = Kept(variant.function, variant.workspace, plan.shown)
                 if self.shelf is not None:
                     self.shelf.offer(values, variant)
             return results
@@ -239,7 +246,7 @@ class Executor:
         if not any(flags):
             return self.execute(plain)
         plan = self.get_plan(plain, flags)
-        _last.graph = weakref.ref(plan.graph)
+        _last.graph = weakref.ref(plan.shown)
         return plan.record(list(values))
 
     # -- plans
@@ -248,6 +255,10 @@ class Executor:
         self.counters.count("graph_executor_invocations")
         if not self.options.optimize:
             return self.fallback_plan()
+        if self.profile is not None:
+            with self._lock:
+                plan = self.profile.find(values, flags)
+            return plan or self.profile.next().get_plan(values, flags)
         spec = self.spec_maker.make(values, flags)
         with self._lock:
             plan = self.plans.get(spec)
@@ -270,13 +281,13 @@ class Executor:
             for plan in self.plans.values():
                 plan.forget()
 
-    def nested(self, graph: Graph) -> Executor:
-        """An executor for a graph of gradients that this one made; it counts together with this one."""
-        return Executor(graph, self.options, self.counters)
+    def nested(self, graph: Graph, options: Options | None = None) -> Executor:
+        """An executor for a graph of gradients that this one made, or with other options; it counts together with this one."""
+        return Executor(graph, options or self.options, self.counters)
 
 
 def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "numpy", native: bool | None = None,
-            threads: int = 1, check_saved: bool = False) -> Executor:
+            threads: int = 1, check_saved: bool = False, profiling: bool = False) -> Executor:
     """An executor for a graph, or a Module of one; calls of other graphs of the Module are opened.
 
     optimize: False runs the graph as it stands, with the required passes only. backend: what arrays are, "numpy" or "cupy".
@@ -285,6 +296,7 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     other, gradients too; results are the same bit for bit. Products are left to BLAS where that has threads of its own.
     check_saved: for debugging. Arrays do not count how often they were written into, so one that the caller changes between `record` and
     `backward` gives wrong gradients; with this flag a checksum of each array that is kept is taken, and `backward` raises RunError.
+    profiling: run once to see shapes, then by a plan for these, guarded (`irtool.execute.profiling`).
     """
     if backend not in ("numpy", "cupy"):
         raise RunError(f"compile: backend={backend!r}; expected 'numpy' or 'cupy'")
@@ -296,7 +308,7 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
         raise RunError(f"compile: threads={threads}; expected at least 1")
     from irtool.execute.device_executor import new_executor
 
-    return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved))
+    return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved, profiling=profiling))
 
 
 def opened(module: Module) -> Graph:

@@ -121,10 +121,10 @@ class Phases:
         self.tell("specialize-undef", graph)
         self.run(graph, REQUIRED)
 
-    def specialized(self, graph: Graph, spec: ArgumentSpec) -> Graph:
-        """Phases 0 to 2: a copy of the graph for one spec."""
+    def specialized(self, graph: Graph, spec: ArgumentSpec, types: Sequence[TensorType | None] = ()) -> Graph:
+        """Phases 0 to 2: a copy of the graph for one spec. types: what more is known of its records, if given."""
         copy = self.copy(graph)
-        there = specialize_inputs(copy, spec)
+        there = specialize_inputs(copy, spec, types)
         self.tell("specialize-types", copy)
         self.run(copy, STRUCTURE if spec.requires_gradient else STRUCTURE + OPENED)
         self.required(copy, there)

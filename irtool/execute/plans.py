@@ -51,14 +51,17 @@ class Options:
     whole: differentiate all of a graph at once where that can be done; else only groups of at least `autodiff_threshold` operators,
     of which those with fewer than `inline_threshold` are opened again. told: hears of each pass of a compilation. native: may groups of
     pointwise operators run as loops in C (None: large ones, where there is a compiler; True: all); threads: how many share large groups
-    and run heavy nodes beside each other. check_saved: is what gradients need the same when it is used as when it was saved?
+    and run heavy nodes beside each other. check_saved: is what gradients need the same when it is used as when it was saved? profiling:
+    make a plan for what the first `profiled_runs` saw (`irtool.execute.profiling`); what it does not fit is profiled in turn,
+    `bailout_depth` times in all.
     """
 
-    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told", "native", "threads", "check_saved")
+    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told", "native", "threads", "check_saved",
+                 "profiling", "profiled_runs", "bailout_depth")
 
     def __init__(self, optimize: bool = True, backend: str = "numpy", whole: bool = True, autodiff_threshold: int = 2,
                  inline_threshold: int = 5, told: Told | None = None, native: bool | None = None, threads: int = 1,
-                 check_saved: bool = False) -> None:
+                 check_saved: bool = False, profiling: bool = False, profiled_runs: int = 1, bailout_depth: int = 2) -> None:
         self.optimize = optimize
         self.backend = backend
         self.whole = whole
@@ -68,13 +71,20 @@ class Options:
         self.native = native
         self.threads = threads
         self.check_saved = check_saved
+        self.profiling = profiling
+        self.profiled_runs = profiled_runs
+        self.bailout_depth = bailout_depth
+
+    def changed(self, **given: Any) -> Options:
+        """The same but for what is given."""
+        return Options(**{name: given.get(name, getattr(self, name)) for name in self.__slots__})
 
 
 class ExecutionPlan:
     """A graph made for one spec, and what runs it. May be shared by threads."""
 
-    __slots__ = ("graph", "spec", "writes", "is_random", "differentiables", "options", "together", "_code", "_outline", "_owner",
-                 "_steps", "_lock")
+    __slots__ = ("graph", "spec", "writes", "is_random", "differentiables", "options", "together", "guarded", "_code", "_outline",
+                 "_owner", "_steps", "_lock")
 
     def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
                  differentiables: dict[Node, Differentiable] | None = None) -> None:
@@ -85,11 +95,17 @@ class ExecutionPlan:
         self.writes = writes(graph)
         self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
         self.together: Any = None   # f and df as one (`irtool.execute.together`); False: cannot be
+        self.guarded: Graph | None = None       # with the guard that a profiling executor asks before it runs the graph
         self._owner = owner
         self._code: Code | None = None
         self._outline: list[Outline] | None = None
         self._steps: dict[Any, Step] = {}
         self._lock = Lock()
+
+    @property
+    def shown(self) -> Graph:
+        """What is executed, with the guard in front of it where there is one."""
+        return self.guarded or self.graph
 
     @property
     def code(self) -> Code:
@@ -114,7 +130,11 @@ class ExecutionPlan:
             found = dict(zip(self.graph.inputs, values, strict=True))
             found.update(zip(node.outputs, made([found[value] for value in node.inputs]), strict=True))
             return [put_together(each, found) for each in self._outline]
-        return Recording(self.differentiables, self.step, self.writes).run(self.graph, values)
+        return self.recording().run(self.graph, values)
+
+    def recording(self) -> Recording:
+        """One run on the tape, node by node."""
+        return Recording(self.differentiables, self.step, self.writes)
 
     def step(self, node: Node, flags: tuple[bool, ...], without_its_write: bool) -> Step:
         """What runs one node on the tape; made once for each set of operands that need gradients."""
@@ -209,12 +229,16 @@ def fallback_plan(owner: Executor) -> ExecutionPlan:
     return ExecutionPlan(owner, graph, None, with_own_gradients(owner, graph, None))
 
 
-def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:
-    """The plan for a spec. `values` are the inputs it is first made for: where several dtypes meet, a run with them says which."""
+def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool],
+              types: Sequence[TensorType | None] = ()) -> ExecutionPlan:
+    """The plan for a spec. `values` are the inputs it is first made for: where several dtypes meet, a run with them says which.
+
+    types: where given, types by record of the spec that say more than it, such as sizes.
+    """
     with Paused():
         options = owner.options
         phases = Phases(options.told)
-        graph = phases.specialized(owner.graph, spec)
+        graph = phases.specialized(owner.graph, spec, types)
         phases.differentiable(graph)
         if not spec.requires_gradient:
             if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may want gradients of its own

@@ -204,12 +204,13 @@ def _type_check(node: Node, values: list[Any]) -> Sequence[Any]:
     """The tensors, and whether all have the dtype, sizes and strides the attribute says."""
     attribute = node.attributes.get("types")
     wanted = attribute.value if attribute is not None and isinstance(attribute.value, list) else []
-    return (*values, all(_has_type(value, type) for value, type in zip(values, wanted, strict=False)))
+    return (*values, all(has_type(value, type) for value, type in zip(values, wanted, strict=False)))
 
 
-def _has_type(value: Any, type: Any) -> bool:
-    if not is_array(value) or not isinstance(type, TensorType):
-        return False
+def has_type(value: Any, type: Any) -> bool:
+    """Is a value a tensor of this type, as far as it says dtype, sizes and strides? (None is an undefined tensor.)"""
+    if not isinstance(type, TensorType) or type.undefined or not is_array(value):
+        return value is None and isinstance(type, TensorType) and bool(type.undefined)
     if type.dtype is not None and dtype_named(type.dtype) != value.dtype:
         return False
     if type.sizes is not None and (len(type.sizes) != value.ndim
