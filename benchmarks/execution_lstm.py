@@ -117,5 +117,6 @@ def cases(quick: bool) -> Iterator[Case]:
                 "torch eager": lambda t=t: backward(cell_loop, t[:3], t[3:]),
                 "torch.jit": lambda t=t: backward(torch.jit.script(cell_loop), t[:3], t[3:]),
                 "jax.jit(scan)": lambda d=data, w=weights: jax_gradients(jax_loss, w, *d),
-                "irtool": gradients(lambda: graph_of(loss), given, range(3, 6)),
-            }, [("irtool", "torch.jit", 0.7)])
+                "irtool": gradients(lambda: graph_of(loss), given, range(3, 6), native=False),
+                "irtool, native": gradients(lambda: graph_of(loss), given, range(3, 6), native=True),
+            }, [("irtool", "torch.jit", 0.7), ("irtool, native", "torch.jit", 0.25)])

@@ -336,3 +336,77 @@ def test_the_workspace_is_part_of_the_memory_that_is_told() -> None:
     plan = runs(text, arrays(np.float32, *shapes(50, 8, 64, 64)), tolerance=1e-4)
     assert plan.memory is not None
     assert 8 * 256 * 4 < plan.memory.peak <= 1.1 * plan.memory.live < 40_000
+
+
+KEEPS = """graph(%x : Tensor, %h0 : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %true : bool = prim::Constant[value=1]()
+  %n : int = aten::size(%x, %zero)
+  %kept : Tensor[] = prim::ListConstruct()
+  %rows : Tensor[] = prim::ListConstruct()
+  %h : Tensor = prim::Loop(%n, %true, %h0)
+    block0(%t : int, %h1 : Tensor):
+      %1 : Tensor[] = aten::append(%kept, %h1)
+      %r : Tensor = aten::select(%x, %zero, %t)
+      %2 : Tensor[] = aten::append(%rows, %r)
+      %s : Tensor = aten::mul(%h1, %r)
+      %u : Tensor = aten::add(%s, %r, %one)
+      -> (%true, %u)
+  %last : int = aten::sub(%n, %one)
+  %g : Tensor = prim::Loop(%n, %true, %h)
+    block0(%t : int, %g1 : Tensor):
+      %k : int = aten::sub(%last, %t)
+      %a : Tensor = aten::__getitem__(%kept, %k)
+      %b : Tensor = aten::__getitem__(%rows, %t)
+      %v : Tensor = aten::mul(%g1, %a)
+      %w : Tensor = aten::sub(%v, %b, %one)
+      -> (%true, %w)
+  %i : Tensor = aten::__getitem__(%kept, %zero)
+  return (%g, %i, %h)
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lists_are_filled_and_read_by_loops_in_c(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = arrays(dtype, (5, 4, 3), (4, 3))
+    plan = runs(KEEPS, given)
+    assert plan.source.count("node") >= 2 and "append" not in plan.source
+    strange = [given[0].transpose(0, 2, 1).copy().transpose(0, 2, 1), given[1]]       # items keep the layout of the rows
+    graph = graph_of(KEEPS)
+    for x, y in zip(Plan(graph, native=True)(strange), irtool.interpret.run(graph, strange), strict=True):
+        np.testing.assert_array_equal(x, y)
+    monkeypatch.setattr(native, "reads_objects", lambda: False)
+    monkeypatch.setattr(native, "_loops", {})
+    plan = Plan(graph, native=True)
+    for _ in range(3):
+        np.testing.assert_array_equal(plan(given)[0], irtool.interpret.run(graph, given)[0])
+    assert ways(plan) == ["native loop: 0 products, 2 steps a round", "loop in Python: lists are not read in C here"]
+
+
+@needs_compiler
+def test_what_is_kept_may_not_change_later() -> None:
+    text = KEEPS.replace("  return (", "  %more : Tensor = aten::add_(%i, %i, %one)\n  return (")
+    given = arrays(np.float64, (5, 4, 3), (4, 3))
+    graph = graph_of(text)
+    plan = Plan(graph, native=True)
+    for _ in range(3):
+        for x, y in zip(plan(given), irtool.interpret.run(graph, given), strict=True):
+            np.testing.assert_array_equal(x, y)
+    assert ways(plan)[0].startswith("loop in Python: it keeps what may change")
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(4, 3), (4, 1), (1, 3), (3, 2, 5)])
+def test_rows_are_added_up_in_order(shape: tuple[int, ...]) -> None:
+    text = loop(f"""{ROW}
+        %axes : int[] = prim::ListConstruct(%zero)
+        %no : bool = prim::Constant[value=0]()
+        %none : NoneType = prim::Constant()
+        %p : Tensor = aten::mul(%r, %r)
+        %m : Tensor = aten::sum(%p, %axes, %no, %none)
+        %s : Tensor = aten::add(%h, %m, %one)
+        -> (%true, %s)""")
+    expected = "loop in Python: aten::sum in it" if shape[1:] == (1,) else "native loop"
+    runs(text, arrays(np.float32, (5, *shape), shape[1:]), expected)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen_layout import Meta, fresh_meta
-from irtool.execute.codegen_lists import begins_undefined
+from irtool.execute.codegen_lists import APPEND, RoundList, begins_undefined
 from irtool.execute.codegen_numbers import bounds_of
 from irtool.execute.codegen_program import (
     Branch,
@@ -30,7 +30,7 @@ from irtool.execute.codegen_program import (
 )
 from irtool.execute.native_loops import native_loop, workspace
 from irtool.execute.native_rounds import NotNative
-from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
 
 MAX_DEPTH = 16
@@ -52,6 +52,8 @@ class Blocks(ABC):
         self.program = program
         self.fusion = fusion
         self.env: dict[Value, Item] = {}
+        self.overwrites = any(node_may_write(node) and node.kind != APPEND for node in program.graph.walk())
+        self.lists: dict[Value, RoundList] = {}     # filled by loops
         self.depth = 0
         self.opened = 0     # loops around, whose groups are opened to see all of a round
 
@@ -163,7 +165,7 @@ class Blocks(ABC):
         found = self.repeated(node, items, first)
         self.opened -= 1
         try:
-            made = native_loop(found, self.program.inputs, self.fusion[0])
+            made = native_loop(found, self.program.inputs, self.overwrites, self.fusion[0])
         except NotNative as reason:
             if not self.opened and any(each.kind == FUSION_GROUP for each in block.walk()):
                 found = self.repeated(node, items, first)
@@ -180,10 +182,14 @@ class Blocks(ABC):
             room = self.variable(fresh_meta(np.uint8, (made.work,)))
             into.instructions.append(Call(workspace, (made.work,), {}, room, "out", node))
             work.append(room)
+        self.env.update(zip(node.outputs, outs, strict=True))
+        for held in made.lists:     # filled by the loop in C, they are made by it
+            value = next(each for each in self.lists if self.env[each] is held)
+            filled = self.env[value] = self.variable()
+            outs.append(filled)
         visit = Visit(made.loop, [found.limit, *found.start, *made.arrays, *work], outs, node, False, made.writes)
         visit.facts = [variable.meta for variable in outs]
         into.instructions.append(visit)
-        self.env.update(zip(node.outputs, outs, strict=True))
 
     def repeated(self, node: Node, items: list[Item], first: int) -> Repeat:
         """A loop as it stands; its counter begins at `first`. What is carried has known facts where each round gives what it was given."""

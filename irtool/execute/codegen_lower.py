@@ -128,7 +128,6 @@ class Lowering(Blocks):
         outside, self.inside_changes = list_changes(graph)
         self.aliases = Aliases(graph) if outside else None
         self.writes = any(node_may_write(node) for node in graph.walk())
-        self.lists: dict[Value, RoundList] = {}
 
     def run(self, inputs: Sequence[Any]) -> Program:
         """Lower the graph's block."""

@@ -60,6 +60,8 @@ LOGIC = {"logical_and": "{0} && {1}", "logical_or": "{0} || {1}", "logical_xor":
 
 DATA = 2
 """Where an array object has the address of its elements, counted in pointers: behind a Python object's head (`reads_objects`)."""
+ITEMS = 3
+"""Where a list object has the address of its items: behind the head, and their number."""
 
 
 class Loop:
@@ -135,9 +137,10 @@ def source(program: Program, kinds: str, depth: int, vector: bool = True) -> str
     return "\n".join([*lines, direct(len(arrays))])
 
 
-def direct(count: int) -> str:
-    """The function that takes array objects and finds their elements, in front of `kernel`."""
-    given, data = [", ".join([form.format(k) for k in range(count)]) for form in ("char **x{}", f"x{{}}[{DATA}]")]
+def direct(count: int, lists: range = range(0)) -> str:
+    """The function that takes array objects and finds their elements, in front of `kernel`; lists: which are lists, with items."""
+    given = ", ".join([f"char **x{k}" for k in range(count)])
+    data = ", ".join([f"x{k}[{ITEMS if k in lists else DATA}]" for k in range(count)])
     return (f"void direct(const long long *n, const long long *stride, {given})\n{{\n    char *base[] = {{{data}}};\n"
             "    kernel(n, base, stride);\n}\n")
 
@@ -278,11 +281,17 @@ def _open(path: Path) -> Loop | None:
 
 @cache
 def reads_objects() -> bool:
-    """Does an array object have its elements' address where `DATA` says? True of CPython's and NumPy's usual builds."""
+    """Do arrays and lists have their elements' addresses where `DATA` and `ITEMS` say? True of CPython's and NumPy's usual builds."""
     if sys.implementation.name != "cpython" or np.empty(0).__sizeof__() < (DATA + 1) * ctypes.sizeof(ctypes.c_void_p):
         return False
     probes = [np.empty(extent, np.uint8) for extent in (1, 1000)]
-    return all(ctypes.c_void_p.from_address(id(each) + DATA * ctypes.sizeof(ctypes.c_void_p)).value == each.ctypes.data for each in probes)
+
+    def word(address: int, place: int) -> int | None:
+        return ctypes.c_void_p.from_address(address + place * ctypes.sizeof(ctypes.c_void_p)).value
+
+    items = word(id(probes), ITEMS) if probes.__sizeof__() > (ITEMS + 1) * ctypes.sizeof(ctypes.c_void_p) else None
+    return bool(items) and all(word(id(each), DATA) == each.ctypes.data and word(items or 0, place) == id(each)
+                               for place, each in enumerate(probes))
 
 
 @cache

@@ -6,6 +6,7 @@ elements are those of `irtool.execute.native`, with the same arithmetic; product
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_program import Item, Known, Repeat, Variable
 from irtool.execute.fusion import WORTH_COMPILING, coalesced
 from irtool.execute.native_products import declarations, definition
-from irtool.execute.native_rounds import Elementwise, NotNative, Place, Product, Rounds, Stage, Store
+from irtool.execute.native_rounds import Elementwise, NotNative, Place, Product, Rounds, Stage, Store, Sum
 from irtool.execute.places import Buffer, largest_sum, place
 from irtool.ops.elementwise import flattened
 
@@ -28,30 +29,35 @@ FUSED = 16
 
 
 class NativeLoop:
-    """A compiled loop, called with a list: the number of rounds, what goes around, what is read, the workspace. Gives what went around."""
+    """A compiled loop, called with a list: the number of rounds, what goes around, arrays and lists that are read, the workspace. Gives
+    what went around, and the lists that were filled."""
 
-    __slots__ = ("kernel", "direct", "outs", "steps")
+    __slots__ = ("kernel", "direct", "outs", "kept", "steps")
     __name__ = "loop"       # in the source of plans
 
-    def __init__(self, compiled: native.Loop, outs: Sequence[Meta], count: int, steps: int) -> None:
+    def __init__(self, compiled: native.Loop, outs: Sequence[Meta], kept: Sequence[Meta], count: int, steps: int) -> None:
         self.kernel = compiled
         self.steps = steps      # of one element, as `work_of` counts
         self.outs = [partial(np.empty, meta.shape, meta.dtype) for meta in outs]
+        self.kept = [(meta.shape, meta.dtype) for meta in kept]
         self.direct: Callable[..., None] | None = None
         if compiled.direct is not None:
-            compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, *[ctypes.py_object] * (count + len(outs)))
+            objects = count + len(outs) + len(kept)
+            compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, *[ctypes.py_object] * objects)
             self.direct = compiled.direct
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
-        rounds, *given = values
+        limit, *given = values
+        rounds = max(int(limit), 0)
         outs = [make() for make in self.outs]
-        arrays = [*[each if type(each) is np.ndarray else np.asarray(each) for each in given], *outs]
-        number = ctypes.c_longlong(int(rounds))
+        kept = [np.empty((rounds, *shape), dtype) for shape, dtype in self.kept]
+        objects = [*[each if type(each) in (np.ndarray, list) else np.asarray(each) for each in given], *outs, *kept]
+        number = ctypes.c_longlong(rounds)
         if self.direct is not None:
-            self.direct(ctypes.byref(number), None, *arrays)
+            self.direct(ctypes.byref(number), None, *objects)
         else:
-            self.kernel(ctypes.byref(number), (ctypes.c_void_p * len(arrays))(*[each.ctypes.data for each in arrays]), None)
-        return outs
+            self.kernel(ctypes.byref(number), (ctypes.c_void_p * len(objects))(*[each.ctypes.data for each in objects]), None)
+        return [*outs, *map(list, kept)]
 
 
 def workspace(size: int, out: Any = None) -> Any:
@@ -60,27 +66,32 @@ def workspace(size: int, out: Any = None) -> Any:
 
 
 class Made:
-    """A loop that can run in C. arrays: what it reads from outside; work: bytes of the workspace; writes: does it write there?"""
+    """A loop that can run in C. arrays: what it reads from outside; lists: those it fills; work: bytes of the workspace; writes: does it
+    write into arrays?"""
 
-    __slots__ = ("loop", "arrays", "work", "writes", "reason")
+    __slots__ = ("loop", "arrays", "lists", "work", "writes", "reason")
 
-    def __init__(self, loop: NativeLoop, arrays: list[Item], work: int, writes: bool, reason: str) -> None:
+    def __init__(self, loop: NativeLoop, arrays: list[Item], lists: list[Variable], work: int, writes: bool, reason: str) -> None:
         self.loop = loop
         self.arrays = arrays
+        self.lists = lists
         self.work = work
         self.writes = writes
         self.reason = reason
 
 
-def native_loop(loop: Repeat, inputs: Sequence[Variable], wanted: bool | None) -> Made:
-    """The loop in C. wanted: None for where it pays. Raises NotNative, which says why not."""
+def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, wanted: bool | None) -> Made:
+    """The loop in C. inputs: of the plan; overwrites: may the graph write into tensors; wanted: None for where it pays.
+
+    Raises NotNative, which says why not.
+    """
     if wanted is False:
         raise NotNative("native loops are off")
     if not all(isinstance(each, Known) and each.value is True for each in (loop.condition, loop.body.results[0])):
         raise NotNative("its end is decided in each round")
     if isinstance(loop.limit, Known) and type(loop.limit.value) is not int:
         raise NotNative("its end is decided in each round")
-    rounds = Rounds(loop, inputs)
+    rounds = Rounds(loop, inputs, overwrites)
     reason = f"{sum(isinstance(each, Product) for each in rounds.stages)} products, " \
              f"{sum(each.calls for each in rounds.stages if isinstance(each, Elementwise))} steps a round"
     steps = work_of(loop, rounds)
@@ -88,6 +99,8 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], wanted: bool | None) -
         raise NotNative("too little for a native loop")
     if native.compiler() is None:
         raise NotNative("there is no C compiler")
+    if rounds.lists and not native.reads_objects():
+        raise NotNative("lists are not read in C here")
     try:
         text, work = Source(rounds).written()
     except native.Untranslatable as error:
@@ -96,9 +109,9 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], wanted: bool | None) -
     if compiled is None:
         raise NotNative("the C compiler refuses it")
     metas = [each.meta for each in rounds.carried]
-    arrays: list[Item] = list(rounds.given)
-    count = len(metas) + len(arrays) + bool(work)
-    return Made(NativeLoop(compiled, metas, count, steps), arrays, work, bool(rounds.written), reason)
+    read: list[Item] = [*rounds.given, *rounds.lists]
+    made = NativeLoop(compiled, metas, [store.meta for _, store in rounds.filled], len(metas) + len(read) + bool(work), steps)
+    return Made(made, read, [held for held, _ in rounds.filled], work, bool(rounds.written), reason)
 
 
 def work_of(loop: Repeat, rounds: Rounds) -> int:
@@ -108,8 +121,8 @@ def work_of(loop: Repeat, rounds: Rounds) -> int:
     for stage in rounds.stages:
         if isinstance(stage, Product):
             total += CALL + stage.left.shape[0] * stage.left.shape[1] * stage.right.shape[1] // FUSED
-        else:
-            total += stage.calls * (CALL + int(np.prod(stage.shape)))
+        elif isinstance(stage, Elementwise):
+            total += stage.calls * (CALL + math.prod(stage.shape))
     return int(count) * total
 
 
@@ -130,16 +143,22 @@ class Source:
         body = [line for stage in rounds.stages for line in self.stage(stage, "        ")]
         places, work = self.workspace()
         count = len(rounds.carried)
+        lists = range(count + len(rounds.given), count + len(rounds.given) + len(rounds.lists))
+        items = [declared(f"*{store.name}", store, f"((char ***)base[{lists[rounds.lists.index(held)]}])[{index}][{native.DATA}]")
+                 for (held, index), store in rounds.items.items()]
         lines = [declared(f"*{store.name}", store, f"base[{place}]") for place, store in enumerate(rounds.given.values(), count)]
         lines += places
-        first, turn, last = self.around(count + len(rounds.given) + bool(work), work)
+        base = lists.stop + bool(work)
+        first, turn, last = self.around(base)
+        first += [declared(f"*{store.name}", store, f"base[{place}]") for place, (_, store) in enumerate(rounds.filled, base + count)]
         kernel = ["void kernel(const long long *n, char *const *base, const long long *stride)", "{",
                   "    const long long rounds = n[0] > 0 ? n[0] : 0;", *[f"    {line}" for line in (*lines, *first)], *before,
-                  "    for (long long t = 0; t < rounds; t++) {", *body, *[f"        {line}" for line in turn], "    }",
+                  "    for (long long t = 0; t < rounds; t++) {", *[f"        {line}" for line in items], *body,
+                  *[f"        {line}" for line in turn], "    }",
                   *[f"    {line}" for line in last], "}", ""]
-        arrays = 2 * count + len(rounds.given) + bool(work)
+        arrays = base + count + len(rounds.filled)
         text = "\n".join(["#include <string.h>", declarations(self.types), *native.declarations(self.functions, self.vector),
-                          *[form.replace("{}", each, 1) for form, each in self.products.items()], *kernel, native.direct(arrays)])
+                          *[form.replace("{}", each, 1) for form, each in self.products.items()], *kernel, native.direct(arrays, lists)])
         return text, work
 
     def workspace(self) -> tuple[list[str], int]:
@@ -151,13 +170,13 @@ class Source:
         stores += [(each.next, -1, last) for each in rounds.carried if each.changes and not each.lies]
         buffers = [Buffer(number, store.meta, start, end, False) for number, (store, start, end) in enumerate(stores)]
         work = place(buffers, largest_sum([each.life for each in buffers])).arena
-        base = len(rounds.carried) + len(rounds.given)
+        base = len(rounds.carried) + len(rounds.given) + len(rounds.lists)
         lines = []
         for (store, _, _), buffer in zip(stores, buffers, strict=True):
             lines.append(declared(f"*const {store.name.replace('next', 'spare')}", store, f"(base[{base}] + {buffer.offset})"))
         return lines, work
 
-    def around(self, base: int, work: int) -> tuple[list[str], list[str], list[str]]:
+    def around(self, base: int) -> tuple[list[str], list[str], list[str]]:
         """What goes around: before the loop, at the end of a round, and behind the loop."""
         first, turn, last = [], [], []
         for k, each in enumerate(self.rounds.carried):
@@ -177,7 +196,8 @@ class Source:
 
     def stage(self, stage: Stage, pad: str) -> list[str]:
         """One stage."""
-        lines = self.product(stage) if isinstance(stage, Product) else self.elementwise(stage)
+        lines = self.elementwise(stage) if isinstance(stage, Elementwise) else self.product(stage) if isinstance(stage, Product) \
+            else self.sum(stage)
         return [pad + line for line in lines]
 
     def product(self, stage: Product) -> list[str]:
@@ -190,6 +210,13 @@ class Source:
                           (left.shape[0], columns, left.shape[1]), stage.more)
         function = self.products.setdefault(form, f"product{len(self.products)}")
         return [f"{function}({address(left)}, {address(right)}, {stage.into.name});"]
+
+    def sum(self, stage: Sum) -> list[str]:
+        """The first row, and then each of the others."""
+        rows, size = stage.source.shape[0], math.prod(stage.source.shape[1:])
+        into, source = stage.into.name, address(stage.source)
+        return [f"memcpy({into}, {source}, {stage.into.meta.nbytes});", f"for (long i = 1; i < {rows}; i++)", "#pragma GCC ivdep",
+                f"    for (long j = 0; j < {size}; j++)", f"        {into}[j] += ({source})[i * {size} + j];"]
 
     def elementwise(self, stage: Elementwise) -> list[str]:
         """Nested loops."""

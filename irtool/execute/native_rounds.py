@@ -107,7 +107,21 @@ class Product:
         return [self.left, self.right]
 
 
-Stage = Elementwise | Product
+class Sum:
+    """`into[j]` is the sum of `source[i][j]`, in the order of i, as NumPy adds up rows."""
+
+    __slots__ = ("source", "into")
+
+    def __init__(self, source: Place, into: Store) -> None:
+        self.source = source
+        self.into = into
+
+    def places(self) -> list[Place]:
+        """What is read."""
+        return [self.source]
+
+
+Stage = Elementwise | Product | Sum
 
 
 class Carried:
@@ -127,8 +141,12 @@ class Carried:
 class Rounds:
     """The stages of a loop's body; `before`: those run once, in front of it. Raises NotNative."""
 
-    def __init__(self, loop: Repeat, inputs: Sequence[Variable]) -> None:
+    def __init__(self, loop: Repeat, inputs: Sequence[Variable], overwrites: bool) -> None:
         self.loop = loop
+        self.overwrites = overwrites        # may the graph write into what it keeps in lists?
+        self.lists: list[Variable] = []     # whose items are read
+        self.items: dict[tuple[Variable, str], Store] = {}          # of which, by index
+        self.filled: list[tuple[Variable, Store]] = []      # lists that get an item in each round, and where the items of all rounds lie
         self.stages: list[Stage] = []
         self.before: list[Stage] = []
         self.carried: list[Carried] = []
@@ -273,8 +291,15 @@ class Rounds:
         if call.way == "number":
             if function in NUMBERS:
                 self.numbers[call.out] = NUMBERS[function].format(*[self.number(each) for each in call.args])
+        elif call.way == "keep":
+            self.keep(*call.args)
         elif call.way == "view":
-            self.view(call)
+            if isinstance(call.args[0], Variable) and call.args[0].meta is None:
+                self.item(call)
+            else:
+                self.view(call)
+        elif function is np.ndarray.sum:
+            self.sum(call)
         elif function in (np.dot, np.matmul):
             self.product(call)
         elif function is np.concatenate:
@@ -318,6 +343,45 @@ class Rounds:
             raise NotNative("elements at odd places")
         self.places[call.out] = Place(base.store, view.shape, [stride // itemsize for stride in view.strides],
                                       base.offset + steps // itemsize, moving)
+
+    def item(self, call: Call) -> None:
+        """An array in a list."""
+        held, index = call.args
+        meta = call.out.meta
+        if call.function is not operator.getitem or meta is None or isinstance(index, Variable) and (index.bounds or (-1, 0))[0] < 0:
+            raise NotNative("what it reads is not always an array of one kind")
+        if held not in self.lists:
+            self.lists.append(held)
+        key = held, self.number(index)
+        if key not in self.items:
+            self.items[key] = Store(f"item{len(self.items)}", self.checked(meta))
+        self.places[call.out] = whole(self.items[key])
+
+    def keep(self, held: Variable, item: Any) -> None:
+        """An array for a list: those of all rounds lie in one."""
+        if self.overwrites or not isinstance(item, Variable) or item.meta is None or not item.meta.shape or not is_plain(item.meta):
+            raise NotNative("it keeps what may change")
+        store = Store(f"kept{len(self.filled)}", self.checked(item.meta))
+        self.filled.append((held, store))
+        own = whole(store)
+        at = self.stage(own.shape, self.behind(item, own.shape))
+        size = item.meta.nbytes // item.meta.dtype.itemsize
+        self.store(at, self.load(at, item), Place(store, own.shape, own.strides, 0, f" + t * {size}"))
+
+    def sum(self, call: Call) -> None:
+        """Rows added up."""
+        x, meta, named = call.args[0], call.out.meta, call.named
+        source = self.place(x)
+        axes = named.get("axis")
+        axes = tuple(range(len(x.meta.shape))) if axes is None else (axes,) if type(axes) is int else axes
+        if meta is None or len(call.args) != 1 or not is_plain(x.meta) or named.get("dtype", meta.dtype) != x.meta.dtype != np.bool_ \
+                or sorted(axis % len(x.meta.shape) for axis in axes) != [0] or len(x.meta.shape) < 2 or x.meta.shape[1:] == (1,):
+            raise NotNative(f"{call.node.kind} in it")
+        at = len(self.stages)
+        source.store.last = max(source.store.last, at)
+        store = self.new_store(call.out, at)
+        self.stages.append(Sum(source, store))
+        self.places[call.out] = whole(store)
 
     def inside(self, number: Variable, extent: int) -> str:
         """A number as an index that counts from the front."""
@@ -499,4 +563,4 @@ def applied(function: Any, values: list[Any]) -> Any:
     raise NotPointwise
 
 
-__all__ = ["Carried", "Elementwise", "NotNative", "Place", "Product", "Rounds", "Stage", "Store", "whole"]
+__all__ = ["Carried", "Elementwise", "NotNative", "Place", "Product", "Rounds", "Stage", "Store", "Sum", "whole"]
