@@ -11,6 +11,7 @@ from typing import Any
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loops import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
+from irtool.dispatch.writes import remember, write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
@@ -169,16 +170,19 @@ class Autograd(Layer):
             found = _simple[place] = self.simple(kind, args)
         if found is None:
             return super().call(kind, args, named)
-        name, rest = found
+        name, rest, is_view = found
         result = self.below.call(kind, values, named)
         if result.__class__ is not Tensor or result.array.dtype.kind not in "fc":
             return result if result.__class__ is Tensor else super().call(kind, args, named)
         variable = Variable(len(self.tape))
         self.tape.append(QuickEntry(self, name, values, variables, rest, result, variable))
-        return Boxed(self, result, variable)
+        boxed = Boxed(self, result, variable)
+        if is_view:
+            remember(self, name, [*args, *rest], boxed)
+        return boxed
 
-    def simple(self, kind: str, args: Sequence[Any]) -> tuple[str, list[Any]] | None:
-        """The overload, and arguments behind those given, of an operator that needs no more than operands and result for its gradient."""
+    def simple(self, kind: str, args: Sequence[Any]) -> tuple[str, list[Any], bool] | None:
+        """The overload, arguments behind those given, and if it gives a view, of an operator whose gradient needs operands and result."""
         if not all(each.__class__ is Tensor or each.__class__ in NUMBERS for each in map(self.opened, args)):
             return None
         name, values = self.rules.choose(kind, args, {})
@@ -186,7 +190,7 @@ class Autograd(Layer):
             return None
         if self.rules.without_write(name) is not None or not self.rules.needs_little(name):
             return None
-        return name, values[len(args):]
+        return name, values[len(args):], self.rules.is_view(name)
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation below, and note it if it has one of this tape's tensors among its operands."""
@@ -195,7 +199,9 @@ class Autograd(Layer):
             return self.below.apply(name, args)
         plain = rules.without_write(name)
         if plain is not None:
-            return self.write_into(args[0], self.apply(plain, args))
+            return self.write_into(args[0], self.apply(plain, args), name)
+        if self.owns(args[0]) and rules.only_writes(name):
+            raise UnsupportedError(f"{name.partition('.')[0]} is not supported inside a gradient: it writes into its operand")
         shortcut = rules.shortcut(name, args)
         if shortcut is not None:
             return shortcut
@@ -205,6 +211,8 @@ class Autograd(Layer):
         result, saved = rules.forward(name, inner, self.below.apply)
         entry = Entry(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], saved)
         boxed = self.note(entry, result)
+        if rules.is_view(name):
+            remember(self, name, args, boxed)
         if self.write is not None:
             self.write(line(self, boxed, rules.spelled(name, args, label, is_tape=True)))
         return boxed
@@ -225,12 +233,15 @@ class Autograd(Layer):
         """The tensor as it is now: an operator that writes gives its handle another value."""
         return Boxed(self, value.value, value.data) if self.owns(value) else value
 
-    def write_into(self, target: Any, result: Any) -> Any:
+    def write_into(self, target: Any, result: Any, name: str) -> Any:
         """A tensor that was written into has a new value from now on. Raises DispatchError when it is no variable of the layer."""
         if not self.owns(target):
             raise DispatchError(f"a value of {self} is written in place into a tensor outside of it")
-        target.value, target.data = result.value, result.data
-        return target
+        return write(self, name, target, result)
+
+    def rebind(self, target: Boxed, result: Any) -> Boxed:
+        """A variable has another value from now on, which may be a constant."""
+        return super().rebind(target, result if self.owns(result) else Boxed(self, result, Variable()))
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Run below, where lower tapes keep the rule too; `backward` runs on this layer."""
@@ -382,7 +393,7 @@ class Autograd(Layer):
         return found
 
 
-_simple: dict[Any, tuple[str, list[Any]] | None] = {}
+_simple: dict[Any, tuple[str, list[Any], bool] | None] = {}
 """What was found out about calls, by operator and what its operands are."""
 
 

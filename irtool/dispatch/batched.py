@@ -12,6 +12,7 @@ from irtool.dispatch.control import either, truth
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
+from irtool.dispatch.writes import remember, write
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError
 from irtool.ir.schema import Schema
@@ -101,7 +102,10 @@ class Batched(Layer):
         plain = rules.without_write(name)
         if plain is not None:
             return self.write_into(args[0], self.apply(plain, args), name)
-        return rules.batch(name)(Batch(self, name), *args)
+        result = rules.batch(name)(Batch(self, name), *args)
+        if rules.is_view(name):
+            remember(self, name, args, result)
+        return result
 
     def must_differ(self, name: str, args: Sequence[Any]) -> bool:
         """Does a random operator draw other numbers for each place? Raises RunError where that was not said."""
@@ -115,10 +119,11 @@ class Batched(Layer):
         """A tensor that was written into has a new value from now on. Raises DispatchError for a tensor that is the same for all places."""
         if not self.owns(target):
             raise DispatchError(f"{name.partition('.')[0]} writes batched values into a tensor that is not batched")
-        if not self.owns(result):       # the same for all places
-            result = self.box(self.whole(result))
-        target.value, target.data = result.value, result.data
-        return target
+        return write(self, name, target, result)
+
+    def rebind(self, target: Boxed, result: Any) -> Boxed:
+        """A tensor has another value from now on, which may be the same for all places."""
+        return super().rebind(target, result if self.owns(result) else self.box(self.whole(result)))
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Hand down both functions, made to work on whole batches."""

@@ -11,12 +11,18 @@ import numpy as np
 
 from irtool.dispatch import recipes
 from irtool.dispatch.stack import choose_overload
+from irtool.dispatch.writes import is_view
 from irtool.ir.schema import parse_schema
+from irtool.ops import OPS
 from irtool.ops.call import overload
 from irtool.ops.tensor import unwrapped, wrapped
 
 Apply = Callable[..., Any]
 OPERATORS = {"aten::add": "+", "aten::sub": "-", "aten::mul": "*", "aten::div": "/"}
+WRITERS = frozenset(f"aten::{name}_" for name in "copy fill zero index_put _index_put_impl".split())
+"""Kinds that write by a kernel of their own; the same name without the last letter writes nothing."""
+PLAIN = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
+"""Kinds that write, and those that do the same without."""
 SILENT = frozenset(("aten::size", "aten::dim", "aten::numel", "aten::is_complex", "aten::is_floating_point"))
 
 
@@ -75,15 +81,27 @@ class Library:
             _plain[name] = self._without_write(name)
         return _plain[name]
 
+    def is_view(self, name: str) -> bool:
+        """May its results share memory with its first operand?"""
+        return is_view(name)
+
     def _without_write(self, name: str) -> str | None:
         found = overload(name)
-        if found.mode != "inplace":
-            return None
         count = len(found.schema.arguments)
-        for text, own in zip(found.op.schemas, found.op.names, strict=True):
-            if [a.type.text for a in parse_schema(text).arguments] == [a.type.text for a in found.schema.arguments[:count]]:
-                return own
-        return found.op.names[0]
+        types = [argument.type.text for argument in found.schema.arguments]
+        if found.mode == "inplace":
+            return next((own for text, own in zip(found.op.schemas, found.op.names, strict=True)
+                         if [a.type.text for a in parse_schema(text).arguments[:count]] == types), found.op.names[0])
+        kind, dot, rest = name.partition(".")
+        own = PLAIN.get(kind) or (kind[:-1] if kind in WRITERS else "")
+        return next((each for each in (own + dot + rest, own) if each in OPS and len(overload(each).schema.arguments) == count), None)
+
+    def only_writes(self, name: str) -> bool:
+        """Does it write into its first operand, with no operator that gives a new tensor instead?"""
+        if name not in _only_writes:
+            first = next(iter(overload(name).schema.arguments), None)
+            _only_writes[name] = first is not None and first.alias is not None and first.alias.is_write and self.without_write(name) is None
+        return _only_writes[name]
 
     # -- batches
     def batch(self, name: str) -> Callable[..., Any]:
@@ -121,4 +139,5 @@ class Library:
 
 
 _plain: dict[str, str | None] = {}
+_only_writes: dict[str, bool] = {}
 LIBRARY = Library()

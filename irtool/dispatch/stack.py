@@ -26,9 +26,12 @@ class DispatchError(RunError):
 
 
 class Boxed(Tensor):
-    """A tensor as a layer sees it. value: the same as the layer below sees it; data: what the layer knows of it."""
+    """A tensor as a layer sees it. value: the same as the layer below sees it; data: what the layer knows of it.
 
-    __slots__ = ("layer", "value", "data")
+    origin, parts: of what it may be a view, and what may be views of it, where there is such (`irtool.dispatch.writes`).
+    """
+
+    __slots__ = ("layer", "value", "data", "origin", "parts", "__weakref__")
 
     def __init__(self, layer: Layer, value: Tensor, data: Any = None) -> None:
         self.layer = layer
@@ -135,6 +138,11 @@ class Layer:
     def shape(self, tensor: Boxed) -> list[int]:
         """The sizes of one of its tensors."""
         return tensor.value.shape
+
+    def rebind(self, target: Boxed, result: Any) -> Boxed:
+        """A tensor in one of the layer's boxes has another value from now on; gives the tensor."""
+        target.value, target.data = result.value, result.data
+        return target
 
     def owns(self, value: Any) -> bool:
         """Is it a tensor in one of the layer's boxes?"""

@@ -11,7 +11,7 @@ import numpy as np
 
 LEAST = 2048
 """Elements from which two or three passes are sooner done than one that branches."""
-BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+BITS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 """The whole numbers as wide as an element, by bytes."""
 
 

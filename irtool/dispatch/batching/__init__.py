@@ -54,14 +54,17 @@ def load() -> None:
 
 
 def find(name: str) -> Rule | None:
-    """The rule of an overload; None when there is none."""
+    """The rule of an overload; None when there is none. What writes has that of the operator that gives a new tensor."""
     load()
     found = _rules.get(name) or _rules.get(_general(name))
     if found is None:
         from irtool.dispatch.batching.pointwise import is_pointwise, pointwise
+        from irtool.dispatch.rules import LIBRARY
 
-        if is_pointwise(name):
-            found = _rules[name] = pointwise
+        plain = LIBRARY.without_write(name)
+        found = pointwise if is_pointwise(name) else None if plain is None else find(plain)
+        if found is not None:
+            _rules[name] = found
     return found
 
 

@@ -201,12 +201,6 @@ def index_put(batch: Batch, self: Any, indices: Any, values: Any, accumulate: bo
     return batch.box(batch.do("aten::index_put", batch.whole(self), [first, *own], given, accumulate))
 
 
-@rule("index_put_ index_put_.hacked_twin _index_put_impl_ _index_put_impl_.hacked_twin")
-def index_put_in_place(batch: Batch, self: Any, indices: Any, values: Any, accumulate: bool, *rest: Any) -> Any:
-    """The tensor has a new value from now on."""
-    return batch.layer.write_into(self, index_put(batch, self, indices, values, accumulate), batch.name)
-
-
 @rule("gather_backward")
 def gather_backward(batch: Batch, grad: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
     """Added into zeros."""

@@ -223,13 +223,7 @@ def prelu(batch: Batch, self: Any, weight: Any) -> Any:
     return batch.again("aten::_prelu_kernel", self, weight)
 
 
-@rule("__iand__ __ior__ __ixor__ __ilshift__ __irshift__")
-def bits(batch: Batch, self: Any, other: Any) -> Any:
-    """As the operator that makes a new tensor, where the table has one of its own."""
-    return batch.layer.write_into(self, batch.again(f"aten::__{batch.kind.removeprefix('aten::__i')}", self, other), batch.name)
-
-
-@rule("copy_ copy_.Tensor copy_.int copy_.float fill_.Scalar fill_.Tensor zero_ _no_grad_fill_ _no_grad_zero_")
+@rule("copy_.Tensor copy_.int copy_.float _no_grad_fill_ _no_grad_zero_")
 def overwrite(batch: Batch, self: Any, value: Any = 0, *rest: Any) -> Any:
     """The tensor has a new value from now on."""
     made = value if isinstance(value, Tensor) else batch.do("aten::full_like", batch.front(self), value)

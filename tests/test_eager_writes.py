@@ -1,0 +1,125 @@
+"""Writes into tensors and into views of them, inside grad, vmap, jit and each other: as if every value were new."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.ops.tensor import torch
+
+
+def row(x: Any) -> Any:
+    y = x * 1
+    y[0].zero_()
+    return (y * x).sum()
+
+
+def part_of_a_view(x: Any) -> Any:
+    y = x.clone()
+    v = y.view(-1)
+    v[:2].mul_(3)
+    return (y * x).sum() + (v * v).sum()
+
+
+def whole_seen_by_views(x: Any) -> Any:
+    y = x * 2
+    a, b = y[0], y.t()[1]
+    y.mul_(x)
+    return (a * b[:1]).sum() + b.sin().sum()
+
+
+def piece(x: Any) -> Any:
+    y = x.sin()
+    first, _ = y.split([1, 2])
+    first.copy_(x[1:2] * x[2:])
+    return (y * y).sum()
+
+
+def places(x: Any) -> Any:
+    y = x + 0
+    y[1:, 2] = y[0, 0] * y[0, 1]
+    y[[0, 1], [1, 0]] = x[2, :2]
+    return (y ** 3).sum()
+
+
+def rounds(x: Any) -> Any:
+    y = x.clone()
+    for i in range(2):
+        y[i + 1] += y[i] * x[i]
+    return (y * x).sum()
+
+
+def plain(x: Any) -> Any:
+    y = x.clone()
+    y.add_(x).sin_()
+    return y.sum()
+
+
+PROGRAMS = [row, part_of_a_view, whole_seen_by_views, piece, places, rounds, plain]
+X = np.random.default_rng(5).standard_normal((3, 3))
+
+
+def differences(f: Any, x: np.ndarray) -> np.ndarray:
+    """The gradient, by differences of what the function gives on plain tensors."""
+    found, step = np.zeros_like(x), 1e-5
+    for place in np.ndindex(*x.shape):
+        there, back = x.copy(), x.copy()
+        there[place] += step
+        back[place] -= step
+        found[place] = (float(f(irtool.Tensor(there))) - float(f(irtool.Tensor(back)))) / (2 * step)
+    return found
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients(f: Any) -> None:
+    given = X.copy()
+    wanted = differences(f, X)
+    for found in (irtool.grad(f)(given), irtool.jit(irtool.grad(f))(given), irtool.vmap(irtool.grad(f))(np.stack([given, 2 * given]))[0]):
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6, atol=1e-8)
+    assert np.array_equal(given, X)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_batches(f: Any) -> None:
+    batch = np.random.default_rng(6).standard_normal((4, 3, 3))
+    wanted = [float(f(irtool.Tensor(each.copy()))) for each in batch]
+    np.testing.assert_allclose(np.asarray(irtool.vmap(f)(batch)), wanted, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(irtool.jit(irtool.vmap(f))(batch)), wanted, rtol=1e-12)
+    wanted = [differences(f, each) for each in batch]
+    found = irtool.grad(lambda x: irtool.vmap(f)(x).sum())(batch)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients_of_gradients(f: Any) -> None:
+    def slope(x: Any) -> Any:
+        return (irtool.grad(f)(x) ** 2).sum()
+    np.testing.assert_allclose(np.asarray(irtool.grad(slope)(X)), differences(slope, X), rtol=1e-5, atol=1e-6)
+
+
+def test_what_cannot_be_done_says_so() -> None:
+    def shared(x: Any) -> Any:
+        y = (x * 1)[0].expand(3, 3)
+        y.mul_(2)
+        return y.sum()
+
+    def turned(x: Any) -> Any:
+        y = x.clone()
+        y.t().t_()
+        return y.sum()
+
+    def outside(x: Any) -> Any:
+        y = torch.zeros([3])
+        y.copy_(x[0])
+        return y.sum()
+
+    def wider(x: Any) -> Any:
+        y = x[0].clone()
+        y.add_(x)
+        return y.sum()
+    for f, words in ((shared, "share memory with one another"), (turned, "shares its memory with another"), (outside, "outside of it"),
+                     (wider, "doesn't match the broadcast shape")):
+        with pytest.raises(irtool.Error, match=words):
+            irtool.grad(f)(X)
