@@ -88,7 +88,7 @@ class Sweep:
     def visit(self, node: Node, may_expand: bool) -> None:
         """One node."""
         special = SPECIAL.get(node.kind)
-        stirred = [value for value in node.inputs if self.changes.is_stirred(value)]
+        stirred = self.changes.stirred(node)
         if stirred:
             for value in stirred:
                 self.set(value, without_shapes(value.type, self.plain))

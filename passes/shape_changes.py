@@ -25,7 +25,8 @@ class Changes:
         writers = [node for node in graph.walk() if changes_shapes(node) or node_may_write(node)]
         self._aliases = Aliases(graph) if writers else None
         reshaped = [node.inputs[0] for node in writers if changes_shapes(node) and node.inputs]
-        self.loose = {value for value in graph.values() if isinstance(value.type, TensorType) and self._may_be(value, reshaped)}
+        self.loose = {value for value in graph.values()
+                      if isinstance(value.type, TensorType) and self._may_be(value, reshaped)} if reshaped else set()
         """The values that may be, or share memory with, a tensor whose shape is changed."""
         self._copied = reshaped + [value for node in writers for value in _filled(node)]
         self._is_stirred: dict[Value, bool] = {}
@@ -35,10 +36,11 @@ class Changes:
         aliases = self._aliases
         return aliases is not None and any(value is target or aliases.may_alias(value, target) for target in targets)
 
-    def is_stirred(self, value: Value) -> bool:
-        """May the value share memory with a tensor that is reshaped or filled by a copy? torch says nothing of the shapes of these."""
-        if not self._copied:
-            return False
+    def stirred(self, node: Node) -> list[Value]:
+        """The operands that may share memory with a tensor that is reshaped or filled by a copy: torch says nothing of their shapes."""
+        return [value for value in node.inputs if self._stirs(value)] if self._copied else []
+
+    def _stirs(self, value: Value) -> bool:
         found = self._is_stirred.get(value)
         if found is None:
             found = self._is_stirred[value] = self._may_be(value, self._copied)

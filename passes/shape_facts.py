@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from itertools import product
 
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
@@ -28,12 +27,10 @@ class Facts:
         self.node = node
         self.schema = schema
         self.types = types
-
-    @cached_property
-    def numbers(self) -> tuple[int, ...]:
+        self.numbers = self._numbers() if () in [type.sizes for type in types] else ()
         """Which operands are constants that stand for Python numbers: those traces make of `x * 2.5`."""
-        if not any(type.rank == 0 for type in self.types):
-            return ()
+
+    def _numbers(self) -> tuple[int, ...]:
         places = [place for place, argument in enumerate(self.schema.arguments) if isinstance(argument.type, TensorType)]
         return tuple(i for i, (place, type) in enumerate(zip(places, self.types, strict=False))
                      if type.rank == 0 and type.dtype in NUMBERS and self.node.inputs[place].node.kind in CONSTANT_KINDS)
