@@ -83,10 +83,18 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
     return value if wanted is xp else wanted.asarray(value) if xp is np else on_host(value)
 
 
-def copied(values: Sequence[Any]) -> list[Any]:
-    """The same values in new arrays, lists and dicts, with the same strides; what was one object twice is one object twice again."""
+def copied(values: Sequence[Any], written: Sequence[bool] | None = None) -> list[Any]:
+    """The same values in new arrays, lists and dicts, with the same strides; what was one object twice is one object twice again.
+
+    written: of which values that matters; other arrays are themselves, unless they are one of those.
+    """
     known: dict[int, Any] = {}
-    return [_copied(value, known) for value in values]
+    if written is None:
+        return [_copied(value, known) for value in values]
+    for value, is_written in zip(values, written, strict=True):
+        if is_written:
+            _copied(value, known)
+    return [known.get(id(value), value) if is_array(value) else _copied(value, known) for value in values]
 
 
 def _copied(value: Any, known: dict[int, Any]) -> Any:

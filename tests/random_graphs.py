@@ -34,13 +34,18 @@ class Writer:
         self.count += 1
         return f"%v{self.count}"
 
-    def graph(self) -> str:
-        """The text. Inputs: two 3 x 3 tensors, a condition, a number of rounds."""
+    def graph(self, side: int = 3) -> str:
+        """The text. Inputs: two 3 x 3 tensors, a condition, a number of rounds. With another side, tensors are of that size, and what is
+        a constant otherwise is the last input."""
         lines: list[str] = []
         values = ["%x", "%y", "%c"]
         self.block(lines, values, 1, self.random.randint(3, 14))
         results = [self.random.choice(values[2:]) for _ in range(self.random.randint(1, 3))] + [values[-1]]
-        return ("graph(%x : Tensor, %y : Tensor, %b : bool, %n : int):\n" + PREAMBLE + "\n".join(lines)
+        preamble, more = PREAMBLE, ""
+        if side != 3:
+            preamble = preamble[:preamble.index("  %c :")].replace("ListConstruct(%three, %three)", "ListConstruct(%side, %side)")
+            preamble, more = f"  %side : int = prim::Constant[value={side}]()\n{preamble}", ", %c : Tensor"
+        return (f"graph(%x : Tensor, %y : Tensor, %b : bool, %n : int{more}):\n" + preamble + "\n".join(lines)
                 + f"\n  return ({', '.join(results)})\n")
 
     def block(self, lines: list[str], values: list[str], depth: int, count: int) -> None:

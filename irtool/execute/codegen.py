@@ -33,7 +33,7 @@ from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.crew import Failed
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
-from irtool.execute.memory import MemoryPlan, MemoryReport
+from irtool.execute.memory import MemoryPlan, MemoryReport, written_inputs
 from irtool.execute.rows import use_rows
 from irtool.execute.slots import SlotProgram
 from irtool.interpret import all_nodes, located, run
@@ -127,12 +127,14 @@ class Runner:
 class Variant:
     """A plan for inputs of one kind: their dtypes, shapes and strides."""
 
-    __slots__ = ("graph", "facts", "fusion", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program", "source",
-                 "memory", "is_interpreted", "is_grouped", "runner", "lock")
+    __slots__ = ("graph", "facts", "fusion", "written", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program",
+                 "source", "memory", "is_interpreted", "is_grouped", "runner", "lock")
 
-    def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int]) -> None:
+    def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int],
+                 written: Sequence[bool]) -> None:
         self.graph = graph
         self.fusion = fusion
+        self.written = written              # which inputs are copied for each run
         self.facts = facts
         self.as_they_are = as_they_are      # no input needs converting
         self.runs = 0
@@ -173,7 +175,7 @@ class Variant:
             run_beside(program, self.fusion[1])
             if thorough:
                 use_rows(program, self.fusion[0])
-            return program, MemoryPlan(program)
+            return program, MemoryPlan(program, self.written)
         except NotLowered:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:     # the graph is none, or stranger than
@@ -224,6 +226,7 @@ class Plan:
         self.latest: Variant | None = None
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
+        self.written = written_inputs(graph) if self.writes else ()
         self.delivers = [place for place, value in enumerate(graph.outputs) if memory_class(value.type) not in PLAIN]
         self.by_number = True                   # functions are made for the very ints that are given
         self.numbers: set[tuple[int, ...]] = set()
@@ -264,7 +267,7 @@ class Plan:
         if len(facts) != len(self.graph.inputs):
             raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(facts)}")
         key = tuple([tuple(fact) if isinstance(fact, Meta) else self.key_of(each) for fact, each in zip(facts, spec, strict=True)])
-        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.fusion)
+        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.fusion, self.written)
         variant.compile()
         self.latest = variant
 
@@ -290,14 +293,14 @@ class Plan:
         if variant.is_interpreted:
             return run(self.graph, inputs, seed=seed)
         if self.writes:
-            values = copied(values)
+            values = copied(values, self.written)
         try:
             results = self.once(variant, values, seed)
         except Changed:     # once: from now on nothing is taken for granted
             variant.observed, variant.function = None, None
             variant.compile()
             values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
-            results = self.once(variant, copied(values) if self.writes else values, seed)
+            results = self.once(variant, copied(values, self.written) if self.writes else values, seed)
         for place in self.delivers:
             value = results[place]
             if type(value) is not np.ndarray:
@@ -322,7 +325,7 @@ class Plan:
         """A new one, for these inputs."""
         facts = [meta_of(value) if type(value) is np.ndarray else self.known(value) for value in values]
         as_they_are = all(a is b or isinstance(fact, Known) for a, b, fact in zip(inputs, values, facts, strict=True))
-        variant = Variant(self.graph, facts, as_they_are, self.fusion)
+        variant = Variant(self.graph, facts, as_they_are, self.fusion, self.written)
         self.numbers.add(tuple([value for value in inputs if type(value) is int]))
         if len(self.numbers) > FEW and self.by_number:
             self.by_number = False

@@ -68,10 +68,9 @@ class Fused:
             if one is not out:
                 np.copyto(out, one)
 
-    @property
-    def scratch(self) -> int:
-        """Bytes that it can make use of, given to it as an array; for what was met so far."""
-        return max([way.scratch_bytes for way in self.ways.values() if way is not None], default=0)
+    def scratch(self, apart: bool) -> int:
+        """Bytes that it can work in, for what was met so far. apart: if its results' memory is none of the operands'."""
+        return max([way.scratch_bytes[apart] for way in self.ways.values() if way is not None], default=0)
 
     def is_native_for(self, operands: Sequence[Any]) -> bool:
         """Can a native loop run the group on such operands: (dtype, is it 0-d?) of an array, or a number?"""
@@ -112,7 +111,7 @@ class Fused:
 class Bound:
     """A group whose operands and result have the same dtypes, shapes and strides in every call: what is looked up, is looked up once."""
 
-    __slots__ = ("group", "meta", "make", "quick", "scratch")
+    __slots__ = ("group", "meta", "make", "quick")
     __name__ = "group"      # in the source of plans
 
     def __init__(self, group: Fused, meta: Meta) -> None:
@@ -121,7 +120,6 @@ class Bound:
         plain = meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize)
         self.make: Callable[[], Array] = partial(np.empty, meta.shape, meta.dtype) if plain else partial(allocated, meta)
         self.quick: Quick | None = None
-        self.scratch = group.scratch
 
     def __call__(self, *operands: Any, out: Array | None = None, scratch: Array | None = None) -> Array:
         """The result, in `out` or else new. `out` may also be an operand of its shape and strides. scratch: bytes to work in."""
@@ -141,12 +139,11 @@ class Bound:
 class BoundToMany:
     """The same for a group of several results. Called with the operands in a list, and one of arrays for the results if there are any."""
 
-    __slots__ = ("group", "quick", "scratch")
+    __slots__ = ("group", "quick")
 
     def __init__(self, group: Fused) -> None:
         self.group = group
         self.quick: Quick | None = None
-        self.scratch = group.scratch
 
     def __call__(self, operands: Sequence[Any], outs: Sequence[Array] | None = None, scratch: Array | None = None) -> Sequence[Any]:
         """The results, in `outs` or else new."""
@@ -195,7 +192,8 @@ class Way:
         self.results = steps.outputs
         inside_places = {register for register in steps.outputs if register >= len(operands) and shapes[register] == full}
         self.written = [register for register in dict.fromkeys(steps.outputs) if register in inside_places]
-        self.body = _body(steps, self.inside, self.inputs, self.written)
+        self.bodies = [_body(steps, self.inside, self.inputs, self.written, apart) for apart in (False, True)]
+        self.body = self.bodies[0]
         self.order = _order(full, [operands[i] for i in self.inputs if i < len(operands)])
         self.full = full
         self.shape = tuple(full[axis] for axis in self.order)
@@ -206,10 +204,10 @@ class Way:
             self.is_native = False
         quarter = self.size * max([dtype.itemsize for dtype in self.dtypes], default=0) // 4
         self.block = min(BLOCK, max(SHORTEST, quarter // max(sum([dtype.itemsize for dtype in self.body.scratch]), 1)))     # elements
-        alone = threads <= 1 or self.size < WORTH_THREADS
-        self.scratch_bytes = sum(map(self.block_bytes, self.body.scratch)) if alone and not self.is_native else 0
+        alone = (threads <= 1 or self.size < WORTH_THREADS) and not self.is_native
+        self.scratch_bytes = [sum(map(self.block_bytes, body.scratch)) if alone else 0 for body in self.bodies]
         self.loops: dict[Any, native.Loop | None] = {}
-        self.function = _block_function(self.body)
+        self.functions: list[Callable[..., None] | None] = [None, None]
         self.reason = self._reason(is_native)
 
     def _reason(self, wanted: bool | None) -> str:
@@ -276,19 +274,28 @@ class Way:
         if self.is_native and self._run_native(operands, arrays, outputs, extents, strides):
             return
         self.is_native = False
+        apart = not any(np.may_share_memory(out, x) for out in outputs for x in operands)
         if self.size <= self.block and len(extents) == 1:
-            self.function(*arrays, *outputs, *self.scratch(self.shape, scratch))
+            self.function(apart)(*arrays, *outputs, *self.scratch(self.shape, scratch, apart))
             return
         views = [np.lib.stride_tricks.as_strided(x, extents, s) for x, s in zip((*arrays, *outputs), strides, strict=True)]
         places = list(_places(extents, self.block))
         if self.threads > 1 and self.size >= WORTH_THREADS and len(places) > 1:
             each = -(-len(places) // self.threads)
             parts = [places[i:i + each] for i in range(0, len(places), each)]
-            share(self.threads, lambda part: self._blocks(views, part, None), parts)
+            share(self.threads, lambda part: self._blocks(views, part, None, apart), parts)
         else:
-            self._blocks(views, places, scratch)
+            self._blocks(views, places, scratch, apart)
 
-    def _blocks(self, views: list[Array], places: list[Any], room: Array | None) -> None:
+    def function(self, apart: bool) -> Callable[..., None]:
+        """What runs a block; apart: if the results' memory is none of the operands'."""
+        found = self.functions[apart]
+        if found is None:
+            found = self.functions[apart] = _block_function(self.bodies[apart])
+        return found
+
+    def _blocks(self, views: list[Array], places: list[Any], room: Array | None, apart: bool) -> None:
+        function = self.function(apart)
         shape: tuple[int, ...] | None = None
         scratch: list[Array] = []
         with np.errstate(all="ignore"):
@@ -296,15 +303,16 @@ class Way:
                 parts = [view[place] for view in views]
                 if parts[-1].shape != shape:
                     shape = parts[-1].shape
-                    scratch = self.scratch(shape, room)
-                self.function(*parts, *scratch)
+                    scratch = self.scratch(shape, room, apart)
+                function(*parts, *scratch)
 
-    def scratch(self, shape: tuple[int, ...], room: Array | None) -> list[Array]:
+    def scratch(self, shape: tuple[int, ...], room: Array | None, apart: bool) -> list[Array]:
         """Arrays for what goes from step to step, in memory that is there if it is large enough."""
-        if room is None or room.nbytes < self.scratch_bytes:
-            return [np.empty(shape, dtype) for dtype in self.body.scratch]
-        starts = accumulate(map(self.block_bytes, self.body.scratch), initial=0)
-        return [np.ndarray(shape, dtype, room, start) for start, dtype in zip(starts, self.body.scratch, strict=False)]
+        dtypes = self.bodies[apart].scratch
+        if room is None or room.nbytes < self.scratch_bytes[apart]:
+            return [np.empty(shape, dtype) for dtype in dtypes]
+        starts = accumulate(map(self.block_bytes, dtypes), initial=0)
+        return [np.ndarray(shape, dtype, room, start) for start, dtype in zip(starts, dtypes, strict=False)]
 
     def block_bytes(self, dtype: Any) -> int:
         """Bytes of a block of an array, in whole cache lines."""
@@ -413,8 +421,11 @@ class Body:
         self.places = places        # per step, the name of the array it writes
 
 
-def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], written: list[int]) -> Body:
-    """The steps of the loop, and where each puts its result: an output, or a scratch array that is free again after its last reader."""
+def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], written: list[int], apart: bool) -> Body:
+    """The steps of the loop, and where each puts its result: an output, or a scratch array that is free again after its last reader.
+
+    apart: outputs share no memory with operands, and are scratch arrays, too, until they are written.
+    """
     number = {register: i for i, register in enumerate([*inputs, *[register for register, _ in inside]])}
     own = [Step(step.function, tuple([number[each] if type(each) is int else each for each in step.operands]), step.dtype)
            for _, step in inside]
@@ -426,13 +437,18 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
     place_of: dict[int, str] = {register: f"o{i}" for i, register in enumerate(outputs)}
     scratch: list[Any] = []
     free: dict[Any, list[str]] = {}
+    lent = dict.fromkeys(outputs if apart else [], -1)      # an output -> the step up to which another result is in its place
     for i, step in enumerate(own):
         register = count + i
         dying = [each for each in dict.fromkeys(step.operands) if type(each) is int and each >= count and last[each] == i
                  and place_of[each][0] == "s"]
         if register not in place_of:
             reusable = [each for each in dying if own[each - count].dtype == step.dtype]
-            if reusable:        # what goes element by element may write over its own operand
+            lender = next((each for each, until in lent.items() if until < i and own[each - count].dtype == step.dtype
+                           and last.get(register, i) <= each - count), None)
+            if lender is not None:
+                place_of[register], lent[lender] = place_of[lender], last.get(register, i)
+            elif reusable:      # what goes element by element may write over its own operand
                 place_of[register] = place_of[reusable[0]]
                 dying.remove(reusable[0])
             elif free.get(step.dtype):

@@ -6,13 +6,17 @@ a list that grows, what goes around a loop), in memory of their own, where other
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irtool.execute.buffers import RECYCLED
 from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy, fresh_meta
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, roots_of
+from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.places import Buffer, Piece, View, largest_sum, place
+from irtool.ir.alias import Aliases
+from irtool.ir.graph import Graph
+from irtool.ir.types import TensorType
 
 WRITES_OUT = frozenset(("ufunc", "out"))
 
@@ -21,17 +25,18 @@ class MemoryReport:
     """What a plan needs, in bytes, besides inputs and constants.
 
     arena: place of what does not leave the plan; live: the largest sum of what is alive at one time; peak: what the plan takes then;
-    unplanned: results made by operators for themselves whose sizes are known (part of live and peak); results: how many results
-    there are, buffers: for how many of them memory is set apart.
+    unplanned: results made by operators for themselves whose sizes are known (part of live and peak); unknown: how many results there
+    are of which nothing is known before the run (no part of either); results: how many are planned, buffers: in how many pieces.
     """
 
-    __slots__ = ("arena", "live", "peak", "unplanned", "results", "buffers", "in_place")
+    __slots__ = ("arena", "live", "peak", "unplanned", "unknown", "results", "buffers", "in_place")
 
-    def __init__(self, arena: int, live: int, peak: int, unplanned: int, results: int, buffers: int, in_place: int) -> None:
+    def __init__(self, arena: int, live: int, peak: int, unplanned: int, unknown: int, results: int, buffers: int, in_place: int) -> None:
         self.arena = arena
         self.live = live
         self.peak = peak
         self.unplanned = unplanned
+        self.unknown = unknown
         self.results = results
         self.buffers = buffers
         self.in_place = in_place
@@ -41,8 +46,9 @@ class MemoryReport:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def __str__(self) -> str:
+        unknown = f", and {self.unknown} of sizes that only a run knows" if self.unknown else ""
         return (f"peak {self.peak} bytes, of which arena {self.arena}; largest live set {self.live}; "
-                f"{self.results} results in {self.buffers} buffers, {self.in_place} written over an operand")
+                f"{self.results} results in {self.buffers} buffers, {self.in_place} written over an operand{unknown}")
 
 
 class Lives:
@@ -143,9 +149,12 @@ class Lives:
 
 
 class MemoryPlan:
-    """The buffers of a program. `place` gives the buffer a call's result is written to, if one is set apart."""
+    """The buffers of a program. `place` gives the buffer a call's result is written to, if one is set apart.
 
-    def __init__(self, program: Program) -> None:
+    written: which inputs are copied for each run.
+    """
+
+    def __init__(self, program: Program, written: Sequence[bool] = ()) -> None:
         self.lives = Lives(program)
         self.place: dict[Variable, Buffer] = {}
         self.over: dict[Variable, Variable] = {}        # a result -> the dying operand it is written over
@@ -155,7 +164,11 @@ class MemoryPlan:
         self.scratch: dict[Call | Visit, Buffer] = {}       # what a fused group works in
         self.tasks = program.tasks
         self.unplanned: list[tuple[int, int, int]] = []     # start, end, bytes
+        for variable, is_written in zip(program.inputs, written, strict=False):
+            if is_written and variable.meta is not None:
+                self.unplanned.append((-1, self.lives.now, variable.meta.nbytes))       # the caller of the function holds it
         self.results = 0
+        self.unknown = 0
         self.in_place = 0
         self.always = set(map(id, program.body.instructions))       # what runs once in each run
         for instruction in every(program.body):
@@ -168,13 +181,14 @@ class MemoryPlan:
     def assign(self, instruction: Instruction) -> None:
         """Find the place of what an instruction gives."""
         if isinstance(instruction, Visit):
+            self.unknown += unknown_results(instruction)
             for out, meta in zip(instruction.outs, instruction.facts, strict=True):
                 if meta is not None and instruction.fills:
                     self.results += 1
                     self.new(out, meta, instruction)
-                elif meta is not None:
+                elif meta is not None and out.roots == {out}:        # else it may be what is there already
                     self.own(out, meta)
-            self.work_in(instruction)
+            self.work_in(instruction, True)
             return
         if not isinstance(instruction, Call) or instruction.way in ("into", "number", "keep"):
             return
@@ -187,7 +201,6 @@ class MemoryPlan:
         if instruction.way not in WRITES_OUT:
             self.own(out, out.meta)
             return
-        self.work_in(instruction)
         at, lives = self.lives.at[id(instruction)], self.lives
         operand = self.dying_operand(instruction, at) if instruction.way == "ufunc" else None
         if operand is not None:
@@ -196,8 +209,9 @@ class MemoryPlan:
             dying.results += 1
             self.in_place += 1
             self.over[out] = operand
-            return
-        self.new(out, out.meta, instruction)
+        else:
+            self.new(out, out.meta, instruction)
+        self.work_in(instruction, operand is None)
 
     def new(self, out: Variable, meta: Meta, instruction: Call | Visit) -> None:
         """A buffer for a result."""
@@ -206,9 +220,10 @@ class MemoryPlan:
                                  id(instruction) in self.always)
         self.buffers.append(self.place[out])
 
-    def work_in(self, instruction: Call | Visit) -> None:
-        """Where a group works; a task finds a place of its own."""
-        size = getattr(instruction.function, "scratch", 0)
+    def work_in(self, instruction: Call | Visit, apart: bool) -> None:
+        """Where a group works; a task finds a place of its own. apart: its results' memory is none of the operands'."""
+        function = instruction.function
+        size = function.group.scratch(apart) if isinstance(function, Bound | BoundToMany) else 0
         if size >= RECYCLED and instruction not in self.tasks:
             at = self.lives.at[id(instruction)]
             buffer = self.scratch[instruction] = Buffer(len(self.buffers), fresh_meta("uint8", (size,)), at, at, False)
@@ -260,7 +275,7 @@ class MemoryPlan:
         buffers = [buffer for buffer in placed if not buffer.leaves and buffer.piece is None]
         self.views = {out: view for out, view in self.views.items() if not view.buffer.leaves and view.buffer.piece is None}
         self.inside = [*buffers, *self.views.values()]
-        return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(self.unplanned), self.results,
+        return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(self.unplanned), self.unknown, self.results,
                             len(self.buffers), self.in_place)
 
 
@@ -277,9 +292,23 @@ def address_of(array: Any) -> int:
     return found
 
 
+def unknown_results(visit: Visit) -> int:
+    """How many tensors it gives of which nothing is known."""
+    if len(visit.facts) != len(visit.node.outputs):     # of a loop in C: what it gives is not what the node gives
+        return 0
+    return sum([meta is None and isinstance(value.type, TensorType) for meta, value in zip(visit.facts, visit.node.outputs, strict=True)])
+
+
 def is_placed(buffer: Buffer) -> bool:
     """Is its place known before the run? Not that of small results that leave, nor of those made in a loop: one for each round."""
     return not buffer.leaves or buffer.is_once and buffer.meta.nbytes >= RECYCLED
+
+
+def written_inputs(graph: Graph) -> list[bool]:
+    """Which inputs of a graph may be written into, or be part of a result: the caller's arrays are neither in a graph that writes."""
+    if any(node.kind[:1] == "^" for node in graph.walk()):
+        return [True] * len(graph.inputs)
+    return Aliases(graph).touched_inputs()
 
 
 def every(lowered: Lowered) -> Iterable[Instruction]:
@@ -293,4 +322,4 @@ def every(lowered: Lowered) -> Iterable[Instruction]:
             yield from every(instruction.body)
 
 
-__all__ = ["Lives", "MemoryPlan", "MemoryReport", "every"]
+__all__ = ["Lives", "MemoryPlan", "MemoryReport", "every", "written_inputs"]

@@ -142,6 +142,14 @@ class Aliases:
         roots = self.roots(value)
         return not (self._wild.isdisjoint(roots) and self._output_roots.isdisjoint(roots))
 
+    def touched_inputs(self) -> list[bool]:
+        """Which inputs of the graph may a node write into, or a result be part of? Two inputs count as apart, whoever holds them."""
+        inputs = set(self.graph.inputs)
+        touched = self._written | self._output_roots
+        if self._writes_all or any(root in self._wild and root not in inputs for root in touched):      # in a container perhaps
+            return [True] * len(self.graph.inputs)
+        return [value in touched for value in self.graph.inputs]
+
     # -- questions about nodes
     def has_writers(self, node: Node) -> bool:
         """May anything the node reads or makes be written into, anywhere in the graph?"""
