@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 from irtool.execute.buffers import ALIGNMENT, Shared
@@ -27,11 +28,12 @@ WASTE = 2
 class Buffer:
     """A piece of memory for one result, or for several one after the other."""
 
-    __slots__ = ("number", "meta", "start", "end", "leaves", "is_once", "offset", "results", "piece")
+    __slots__ = ("number", "meta", "size", "start", "end", "leaves", "is_once", "offset", "results", "piece")
 
     def __init__(self, number: int, meta: Meta, start: int, end: int, leaves: bool, is_once: bool = False) -> None:
         self.number = number
         self.meta = meta
+        self.size = -(-meta.nbytes // ALIGNMENT) * ALIGNMENT        # bytes taken
         self.start = start
         self.end = end
         self.leaves = leaves        # someone may hold it after the run, or after the round of a loop
@@ -39,11 +41,6 @@ class Buffer:
         self.offset = 0             # in the arena, or in its piece
         self.results = 1
         self.piece: Piece | None = None     # of a buffer that leaves: the memory it has in common with others
-
-    @property
-    def size(self) -> int:
-        """Bytes taken."""
-        return -(-self.meta.nbytes // ALIGNMENT) * ALIGNMENT
 
     @property
     def until(self) -> int:
@@ -87,8 +84,9 @@ class Piece:
         """The lowest offset that is free while the buffer lives; None where there is none."""
         if buffer.leaves and (self.result is not None or self.size > WASTE * buffer.size):
             return None
-        offset, size, start, end = 0, buffer.size, buffer.start, buffer.until
-        if self.size < size:
+        start, end = buffer.start, FOREVER if buffer.leaves else buffer.end
+        size, offset, most = buffer.size, 0, self.size - buffer.size
+        if most < 0:
             return None
         for low, high, _, until, other in self.buffers:
             if until < start or high <= offset or other.start > end:
@@ -96,7 +94,9 @@ class Piece:
             if low >= offset + size:
                 break
             offset = high
-        return offset if offset + size <= self.size else None
+            if offset > most:
+                return None
+        return offset
 
     def put(self, buffer: Buffer, offset: int) -> None:
         """The buffer lies there."""
@@ -204,16 +204,17 @@ def in_one(buffers: Iterable[Buffer]) -> tuple[dict[Buffer, int], int]:
 
 def by_size(buffers: Iterable[Buffer]) -> list[Piece]:
     """Buffers of one size share pieces, first free first taken. For many: each is looked at once."""
-    free: dict[int, list[Piece]] = {}
+    taken: dict[int, list[tuple[int, int, Piece]]] = {}      # by size, heaps: until when, who has it, and the piece
     pieces: list[Piece] = []
     for buffer in sorted(buffers, key=lambda each: each.start):
-        same = free.setdefault(buffer.size, [])
-        piece = next((each for each in same if each.gap_for(buffer) is not None), None)
-        if piece is None:
+        same = taken.setdefault(buffer.size, [])
+        if same and same[0][0] < buffer.start:
+            piece = heappop(same)[2]
+        else:
             piece = Piece(buffer.size)
-            same.append(piece)
             pieces.append(piece)
         piece.put(buffer, 0)
+        heappush(same, (buffer.until, buffer.number, piece))
     return pieces
 
 
