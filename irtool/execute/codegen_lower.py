@@ -48,7 +48,7 @@ WORTH_FUSING = 1 << 18
 IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 TRACEABLE_PRIMS = frozenset("""
 prim::ConstantChunk prim::FusedChunk prim::FusedConcat prim::ListUnpack prim::TupleUnpack prim::TupleIndex prim::TupleSlice
-prim::SumToSize prim::unchecked_cast prim::profile prim::profile_ivalue prim::ListLen prim::TupleLen prim::ReplaceIfUndef
+prim::MMBatchSide prim::SumToSize prim::unchecked_cast prim::profile prim::profile_ivalue prim::ListLen prim::TupleLen prim::ReplaceIfUndef
 prim::None prim::Undefined prim::AutogradZero prim::TensorToNum prim::Int prim::Float prim::Bool prim::IntToFloat prim::FloatToInt
 """.split())
 """Kinds with a handler of their own that give the same for the same, write nothing and keep nothing."""

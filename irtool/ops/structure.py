@@ -303,11 +303,14 @@ def _grad(node: Node, values: list[Any]) -> Sequence[Any]:
 
 # -- products
 def _batched_products(node: Node, values: list[Any]) -> Sequence[Any]:
-    """The product of one matrix with each of the others, which stand on its right (`side=0`) or left; as one product where shapes allow."""
+    """The product of one matrix with each of the others, which stand on its right (`side=0`) or left.
+
+    On a device as one product, where shapes allow. NumPy is faster without: BLAS needs no larger products, and copies cost.
+    """
     shared, *others = values
     is_left = number_attribute(node, "side") == 0
     xp = namespace_of(shared)
-    if any(other.shape != others[0].shape or other.ndim != 2 for other in others):
+    if xp is np or any(other.shape != others[0].shape or other.ndim != 2 for other in others):
         return [xp.matmul(shared, other) if is_left else xp.matmul(other, shared) for other in others]
     whole = xp.concatenate(others, 1 if is_left else 0)
     parts: list[Any] = xp.split(xp.matmul(shared, whole) if is_left else xp.matmul(whole, shared), len(others), 1 if is_left else 0)
