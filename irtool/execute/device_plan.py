@@ -47,6 +47,16 @@ class DevicePlan:
         return list(self.kernels.items())
 
     @property
+    def loops(self) -> list[tuple[Node, str]]:
+        """Loops run in Python, which needs no saying."""
+        return []
+
+    @property
+    def beside(self) -> list[str]:
+        """A device has an order of its own."""
+        return []
+
+    @property
     def source(self) -> str:
         """The bodies of the kernels made so far."""
         return "\n".join(text for group in self.kernels.values() for text in group.sources)
