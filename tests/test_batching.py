@@ -18,8 +18,7 @@ from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor, unwrapped
 
 LENGTH = 3
-NOT_BATCHED = {"aten::gradient.tensorarrayint": (1,), "aten::gradient.tensorarray": (1,), "aten::stft": (4,), "aten::stft.center": (4,),
-               "aten::istft": (4,), **dict.fromkeys(("aten::quantile", "aten::nanquantile"), (1,))}
+NOT_BATCHED = {"aten::gradient.tensorarrayint": (1,), "aten::gradient.tensorarray": (1,)}
 """Arguments that a rule takes only without a hidden dimension, and says so."""
 
 

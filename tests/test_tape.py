@@ -11,6 +11,7 @@ import irtool
 from irtool.dispatch import Autograd, Batched, current
 from irtool.dispatch.batched import draws as draws_numbers
 from irtool.dispatch.batching import find
+from irtool.dispatch.batching.pointwise import pointwise
 from irtool.dispatch.graphs import function_of
 from irtool.dispatch.stack import pushed
 from irtool.dispatch.tracer import TraceWarning, trace
@@ -24,7 +25,7 @@ from irtool.testing.gradcheck import drawn, flattened
 
 STATISTICS = ("aten::native_layer_norm_backward", "aten::native_group_norm_backward")
 """Operators that are given statistics, which must belong to their operand."""
-LIMITS = "is not supported where|running statistics|without N"
+LIMITS = "is not supported where|running_mean or running_var"
 """What a rule says that does not take everything batched."""
 
 
@@ -213,3 +214,31 @@ def test_pieces_without_a_gradient_count_as_zeros() -> None:
     assert np.array_equal(np.asarray(irtool.grad(lambda x: (x.chunk(2)[1] * 2).sum())(x)), [[0, 0], [0, 0], [2, 2]])
     assert np.array_equal(np.asarray(irtool.grad(lambda x: irtool.grad(lambda y: (y.unbind(0)[1] ** 3).sum())(x).sum())(x)),
                           [[0, 0], [12, 18], [0, 0]])
+
+
+def broadcasting():
+    """Pointwise operators of several tensors, with a sample and the operand that is to have one more dimension."""
+    for name in OPS:
+        op = OPS[name]
+        if name in op.formulas and find(name) is pointwise and op.samples:
+            call = next(iter(op.samples.get(name, ())), None)
+            args = call.arguments(op.schemas[op.names.index(name)]) if call is not None else []
+            places = [place for place, arg in enumerate(args) if isinstance(arg, np.ndarray)]
+            for place in places if len(places) > 1 else ():
+                yield pytest.param(name, args, place, id=f"{name.removeprefix('aten::')}-{place}")
+
+
+@pytest.mark.parametrize(("name", "args", "place"), list(broadcasting()))
+def test_gradients_of_operands_that_broadcast_have_their_shapes(name, args, place):
+    """One operand is batched, the others are the same for all places: so a batch runs pointwise operators."""
+    tape = Autograd(current())
+    rank = max(arg.ndim for arg in args if isinstance(arg, np.ndarray))
+    more = np.stack([args[place]] * 2).reshape(2, *[1] * (rank - args[place].ndim), *args[place].shape)
+    given = [Tensor(more if i == place else arg) if isinstance(arg, np.ndarray) else arg for i, arg in enumerate(args)]
+    variables = [tape.variable(each) if isinstance(each, Tensor) and each.array.dtype.kind in "fc" else each for each in given]
+    with pushed(tape):
+        results = leaves_of(tape.apply(name, list(variables)))
+    wanted = [each for each in variables if tape.owns(each)]
+    kept = [each for each in results if tape.owns(each)]
+    for found, each in zip(tape.gradients(kept, [Tensor(np.ones_like(unwrapped(one.value))) for one in kept], wanted), wanted, strict=True):
+        assert found is None or found.shape == each.shape

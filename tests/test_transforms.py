@@ -349,3 +349,28 @@ def test_nothing_keeps_results_alive():
         assert kept() is None
     finally:
         gc.enable()
+
+
+def test_calls_bind_as_torch_s_do():
+    """What a schema wants by name is not taken by place (`prod(x, 0)` is along dimension 0); a number may stand for a list of so many."""
+    x = irtool.Tensor(X)
+    close(torch.prod(x, 0), np.prod(X, 0))
+    close(x.prod(1), np.prod(X, 1))
+    close(irtool.grad(lambda x: (x.sum(0) * torch.prod(x, 0)).sum())(X), np.asarray(irtool.grad(
+        lambda x: (x.sum([0]) * torch.prod(x, 0, False)).sum())(X)))
+    kernel = irtool.Tensor(RNG.standard_normal((2, 1, 3)))
+    close(irtool.jacrev(lambda x: torch.conv1d(x.reshape([1, 1, 20]), kernel, None, 1, 1))(X),
+          irtool.jacrev(lambda x: torch.conv1d(x.reshape([1, 1, 20]), kernel, None, [1], [1]))(X))
+
+
+def test_tangents_where_a_formula_asks_about_zeros():
+    """The cotangent that a vjp is differentiated at is not zero: formulas may have corners there."""
+    x, direction = np.array([0.3, -1.0, 2.0]), np.array([1.0, -0.5, 0.25])
+
+    def function(x):
+        return torch.logcumsumexp(x, 0) + torch.cumprod(x, 0)
+    for f, point, moved in ((function, x, direction), (vmap(function), np.stack([x, x + 1]), np.stack([direction, direction]))):
+        found = irtool.jvp(f, (point,), (moved,))[1]
+        close(found, slope(lambda p, f=f: f(irtool.Tensor(p)), point, moved), 1e-8)
+    second = irtool.hessian(lambda x: torch.cumprod(x, 0).sum())
+    close(vmap(second)(np.stack([x, x]))[1], second(x))

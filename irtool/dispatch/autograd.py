@@ -11,6 +11,7 @@ from typing import Any
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loops import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
+from irtool.dispatch.trees import flatten
 from irtool.dispatch.writes import remember, write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
@@ -105,6 +106,7 @@ class BranchEntry(Entry):
         condition, then, otherwise = self.saved
         args = self.args if layer is tape else [tape.opened(arg) for arg in self.args]
         count = len(args)
+        grads = flatten(grads)[0]
         there = [place for place, each in enumerate(grads) if isinstance(each, Tensor)]
         needed = [place for place, arg in enumerate(self.args) if tape.owns(arg)]
 
@@ -113,7 +115,7 @@ class BranchEntry(Entry):
                 inner = Autograd(current())
                 given = [inner.variable(each) if place in needed else each for place, each in enumerate(values[:count])]
                 with pushed(inner):
-                    results = function(*given)
+                    results = flatten(function(*given))[0]
                 return inner.gradients([results[place] for place in there], values[count:], [given[place] for place in needed], "zeros")
             return run
         found = layer.branch(condition, gradients_of(then), gradients_of(otherwise), [*args, *[grads[place] for place in there]])
@@ -290,7 +292,7 @@ class Autograd(Layer):
         found = run_rounds(self, limit, condition, body, args, count)
         if found is not None:
             return found
-        refuse_lists(args, self.owns, "a loop")
+        refuse_lists(args, lambda value: self.owns(value) or any(value is each for each in tensors_in(args[:count])), "a loop")
         found, history = self.below.keep(limit, self.opened(condition), body, [self.opened(arg) for arg in args], count)
         entry = LoopEntry(self, "prim::Loop", [map_tensors(self.snapshot, arg) for arg in args], [], (history, body, count))
         return list(self.note(entry, tuple(found)))

@@ -200,7 +200,7 @@ class Linearized:
         with pushed(outer):
             outputs, back, *aux = vjp(func, *primals, has_aux=has_aux, unused="none")
             leaves, self.shape = flatten(outputs)
-            self.dual = [outer.variable(do("aten::zeros_like", leaf)) for leaf in leaves]
+            self.dual = [outer.variable(do("aten::ones_like", leaf)) for leaf in leaves]      # a formula may ask where a gradient is zero
             self.pulled, self.wanted = flatten(back(unflatten(self.shape, self.dual)))
         self.points = flatten([tensors(primal, as_variable) for primal in primals])[0]
         self.leaves = [outer.opened(leaf) for leaf in leaves]

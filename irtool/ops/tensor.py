@@ -298,7 +298,7 @@ def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     return wrapped(overload(name)([unwrapped(value) for value in values]))
 
 
-_chosen: dict[Any, Any] = {}
+_chosen: dict[Any, tuple[Any, list[int]]] = {}
 _SIMPLE = frozenset((int, float, bool, str))
 
 
@@ -308,14 +308,20 @@ def choose_again(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     from irtool.ops.call import bind, overload
 
     key = (kind, *named, *map(_kind_of, args), *map(_kind_of, named.values()))
-    schema = _chosen.get(key)
-    if schema is None:
+    known = _chosen.get(key)
+    if known is None:
         name, values = choose(kind, args, named, plain)
         found = overload(name).schema
-        if len(values) == len(found.arguments) and all(a is b for a, b in zip(args, values, strict=False)) and None not in key[1:]:
-            _chosen[key] = found
+        bound = bind(found, args, named) if len(values) == len(found.arguments) else []
+        lone = [place for place, (own, value) in enumerate(zip(bound, values, strict=False)) if own is not value]
+        if bound and None not in key[1:] and all(found.arguments[place].fixed_size and isinstance(bound[place], int) for place in lone):
+            _chosen[key] = found, lone
         return name, values
-    return schema.name, bind(schema, args, named)
+    schema, lone = known
+    values = bind(schema, args, named)
+    for place in lone:
+        values[place] = [values[place]] * schema.arguments[place].fixed_size
+    return schema.name, values
 
 
 def _kind_of(value: Any) -> Any:
@@ -329,6 +335,8 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
            plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
     """The first overload, in torch's order, that takes the operands: without conversions, then with. Raises UnsupportedError.
 
+    Last, what it wants by name may come without. A lone number for a list of a known length is as many of it.
+
     Gives its name and one value per argument, tensors still in their handles. plain: gives for an operand what is looked at in its
     place, an array for a handle.
     """
@@ -340,15 +348,16 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     args = [list(each) if type(each) is tuple else each for each in args]
     named = {name: list(each) if type(each) is tuple else each for name, each in named.items()}
     candidates = list(schemas(kind)) or [parse_schema(text) for op in dict.fromkeys(OPS.of_kind(kind).values()) for text in op.schemas]
-    for lenient in (False, True):
+    for is_strict, lenient in ((True, False), (True, True), (False, False), (False, True)):
         for schema in candidates:
             try:
-                values = bind(schema, _packed(schema, args, lenient), named)
+                values = bind(schema, _packed(schema, args, lenient), named, is_strict)
             except RunError:
                 continue
             if all(fits(argument, plain(value), lenient) or bool(argument.fixed_size) and isinstance(value, int)
                    for argument, value in zip(schema.arguments, values, strict=False)):
-                return schema.name, values
+                return schema.name, [[value] * argument.fixed_size if argument.fixed_size and isinstance(value, int) else value
+                                     for argument, value in zip(schema.arguments, values, strict=False)] + values[len(schema.arguments):]
     given = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
     raise UnsupportedError(f"{kind} on ({given}) is not supported")
 

@@ -19,7 +19,7 @@ from irtool.ir.errors import UnsupportedError
 
 Rule = Callable[..., Any]
 FAMILIES = ("algebra", "bags", "counting", "dims", "images", "indexing", "losses", "margins", "matmul", "norms", "others", "sequences",
-            "shape")
+            "shape", "spectra")
 """The modules of rules."""
 
 _rules: dict[str, Rule] = {}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.batched import Batch
-from irtool.dispatch.batching import no_rule, rule
+from irtool.dispatch.batching import no_rule, rule, shifted, wrapped_dim
 from irtool.dispatch.batching.margins import zeros_where
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import dtype_of
@@ -45,6 +45,47 @@ def span(batch: Batch, x: Any, low: float, high: float, room: float, own: bool) 
     is_point = batch.again("aten::eq", first, last)
     return (batch.again("aten::where", is_point, batch.again("aten::sub", first, room), first),
             batch.again("aten::where", is_point, batch.again("aten::add", last, room), last))
+
+
+@rule("quantile quantile.scalar nanquantile nanquantile.scalar")
+def quantile(batch: Batch, self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
+    """Chances stand in front of what shows. Where they are the same for all, as the operator; else between the values in order."""
+    rank = self.ndim
+    if dim is None:
+        flat = batch.again("aten::reshape", self, [-1])
+        found = quantile(batch, flat, q, 0, False, interpolation)
+        return batch.again("aten::reshape", found, [*found.shape, *[1] * rank]) if keepdim else found
+    if not rank:
+        return quantile(batch, batch.again("aten::reshape", self, [1]), q, 0, False, interpolation)
+    if batch.has(q):
+        return interpolated(batch, self, q, wrapped_dim(dim, rank), keepdim, interpolation)
+    result = batch.same(batch.front(self), q, shifted(dim, self), keepdim, interpolation)
+    return batch.box(result, 1 if isinstance(q, Tensor) and q.ndim else 0)
+
+
+def interpolated(batch: Batch, self: Any, q: Any, dim: int, keepdim: bool, interpolation: str) -> Any:
+    """Quantiles of sorted values. A nan among them is the result, but for nanquantile, which does not count them."""
+    values = batch.again("aten::sort", batch.again("aten::movedim", self, dim, -1), -1)[0]
+    lost = batch.again("aten::isnan", values)
+    if batch.kind == "aten::quantile":
+        values = batch.again("aten::masked_fill", values, batch.again("aten::any", lost, -1, True), float("nan"))
+        last: Any = values.shape[-1] - 1
+    else:
+        last = batch.again("aten::rsub", batch.again("aten::sum", lost, [-1], True), values.shape[-1] - 1)
+        last = batch.again("aten::clamp", last, 0)
+    chances = batch.again("aten::reshape", q, [*q.shape, *[1] * values.ndim])
+    place = batch.again("aten::expand", batch.again("aten::mul", chances, last), [*q.shape, *values.shape[:-1], 1])
+    values = batch.again("aten::expand", values, [*q.shape, *values.shape])
+
+    def at(where: Any) -> Any:
+        return batch.again("aten::gather", values, -1, batch.again("aten::to", where, 4))
+    if interpolation in ("lower", "higher", "nearest"):
+        found = at(batch.again({"lower": "aten::floor", "higher": "aten::ceil", "nearest": "aten::round"}[interpolation], place))
+    else:
+        low = batch.again("aten::floor", place)
+        weight = batch.again("aten::sub", place, low) if interpolation == "linear" else 0.5
+        found = batch.again("aten::lerp", at(low), at(batch.again("aten::ceil", place)), weight)
+    return batch.again("aten::movedim", found, -1, q.ndim + dim) if keepdim else batch.again("aten::squeeze", found, -1)
 
 
 @rule("histc")

@@ -5,7 +5,6 @@ from typing import Any
 
 from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import no_rule, rule
-from irtool.ir.errors import UnsupportedError
 from irtool.ops.tensor import Tensor
 
 
@@ -212,8 +211,11 @@ def conv_depthwise(batch: Batch, x: Any, weight: Any, kernel_size: Any, bias: An
 def convolution_backward(batch: Batch, grad: Any, x: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
                          transposed: bool, output_padding: Any, groups: int, mask: Any) -> Any:
     """The batch as groups of channels, whatever is batched."""
-    if x.ndim != weight.ndim:
-        raise UnsupportedError("aten::convolution_backward under vmap is not supported without N")
+    if x.ndim != weight.ndim:       # without N
+        grad, x = (batch.again("aten::unsqueeze", each, 0) for each in (grad, x))
+        of_x, *of_others = convolution_backward(batch, grad, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+                                                groups, mask)
+        return (None if of_x is None else batch.again("aten::squeeze", of_x, 0), *of_others)
     rest = (stride, padding, dilation, transposed, output_padding, groups * batch.length)
     found = batch.do("aten::convolution_backward", into_channels(batch, grad), into_channels(batch, x), into_rows(batch, weight),
                      None if bias_sizes is None else [batch.length * each for each in bias_sizes], *rest, mask)
@@ -229,22 +231,6 @@ def conv_tbc(batch: Batch, x: Any, weight: Any, bias: Any, pad: int) -> Any:
     found = batch.again("aten::conv1d", batch.again("aten::permute", x, [1, 2, 0]), batch.again("aten::permute", weight, [2, 1, 0]), bias,
                         [1], [pad])
     return batch.again("aten::permute", found, [2, 0, 1])
-
-
-@rule("stft stft.center")
-def stft(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, *rest: Any) -> Any:
-    """Signals, with one window for all."""
-    if batch.has(window):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the window is batched")
-    return unfolded(batch, batch.same(folded(batch, self, 1), n_fft, hop_length, win_length, window, *rest), self, 1)
-
-
-@rule("istft")
-def istft(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, *rest: Any) -> Any:
-    """Spectra, with one window for all."""
-    if batch.has(window):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the window is batched")
-    return unfolded(batch, batch.same(folded(batch, self, 2), n_fft, hop_length, win_length, window, *rest), self, 2)
 
 
 no_rule("a kernel for whole layers: vmap their parts",

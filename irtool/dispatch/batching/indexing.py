@@ -221,7 +221,7 @@ def backward(batch: Batch, grad: Any, sizes: Any, *rest: Any) -> Any:
                                     wrapped_dim(second, rank) + 1))
     dim, *others = rest
     if any(batch.has(each) for each in others):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the index is batched")
+        return batch.again("aten::index_add", batch.again("aten::new_zeros", grad, list(sizes)), dim, others[0], grad)
     return batch.box(batch.same(batch.front(grad), [batch.length, *sizes], wrapped_dim(dim, rank) + 1, *others))
 
 

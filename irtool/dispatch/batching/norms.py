@@ -26,7 +26,8 @@ def batch_norm(batch: Batch, *args: Any) -> Any:
     running = [values.get("running_mean"), values.get("running_var")]
     writes = batch.kind in WRITING and values.get("training", True) and running[0] is not None
     if writes and not all(map(batch.has, running)):
-        raise RunError(f"{batch.kind} writes batched values into running statistics that are not batched")
+        raise RunError(f"{batch.kind}: Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
+                       "updated in place, were not batched.")
     given = []
     for argument, value in zip(arguments, args, strict=True):
         if not isinstance(value, Tensor):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.batched import Batch
-from irtool.dispatch.batching import rule, shifted
+from irtool.dispatch.batching import rule
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import xp
 from irtool.ops.call import overload
@@ -309,22 +309,6 @@ def bucketize(batch: Batch, self: Any, boundaries: Any, out_int32: bool, right: 
 def bucketize_number(batch: Batch, self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
     """Of a number."""
     return searchsorted_number(batch, boundaries, self, out_int32, right, None, None)
-
-
-@rule("quantile quantile.scalar nanquantile nanquantile.scalar")
-def quantile(batch: Batch, self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
-    """With chances that are the same for all; they stand in front of what shows."""
-    if batch.has(q):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where q is batched")
-    rank = self.ndim
-    if dim is None:
-        flat = batch.again("aten::reshape", self, [-1])
-        found = quantile(batch, flat, q, 0, False, interpolation)
-        return batch.again("aten::reshape", found, [*found.shape, *[1] * rank]) if keepdim else found
-    if not rank:
-        return quantile(batch, batch.again("aten::reshape", self, [1]), q, 0, False, interpolation)
-    result = batch.same(batch.front(self), q, shifted(dim, self), keepdim, interpolation)
-    return batch.box(result, 1 if isinstance(q, Tensor) and q.ndim else 0)
 
 
 @rule("block_diag")

@@ -33,8 +33,10 @@ def hardtanh_gradient(self: Tensor, min_val: number, max_val: number):
 
 @table.gradient("hardtanh_backward")
 def hardtanh_backward_gradient(grad_output: Tensor, self: Tensor, min_val: number, max_val: number):
+    grad_size = grad_output.size()
+
     def backward(grad: Tensor):
-        return torch.hardtanh_backward(grad, self, min_val, max_val), None, None, None
+        return torch.hardtanh_backward(grad, self, min_val, max_val).sum_to_size(grad_size), None, None, None
 
     return torch.hardtanh_backward(grad_output, self, min_val, max_val), backward
 
@@ -49,8 +51,10 @@ def threshold_gradient(self: Tensor, threshold: number, value: number):
 
 @table.gradient("threshold_backward")
 def threshold_backward_gradient(grad_output: Tensor, self: Tensor, threshold: number):
+    grad_size = grad_output.size()
+
     def backward(grad: Tensor):
-        return torch.threshold_backward(grad, self, threshold), None, None
+        return torch.threshold_backward(grad, self, threshold).sum_to_size(grad_size), None, None
 
     return torch.threshold_backward(grad_output, self, threshold), backward
 
@@ -65,8 +69,10 @@ def leaky_relu_gradient(self: Tensor, negative_slope: number):
 
 @table.gradient("leaky_relu_backward")
 def leaky_relu_backward_gradient(grad_output: Tensor, self: Tensor, negative_slope: number, self_is_result: bool):
+    grad_size = grad_output.size()
+
     def backward(grad: Tensor):
-        return torch.leaky_relu_backward(grad, self, negative_slope, self_is_result), None, None, None
+        return torch.leaky_relu_backward(grad, self, negative_slope, self_is_result).sum_to_size(grad_size), None, None, None
 
     return torch.leaky_relu_backward(grad_output, self, negative_slope, self_is_result), backward
 
@@ -98,11 +104,11 @@ def prelu_gradient(self: Tensor, weight: Tensor):
 
 @table.gradient("_prelu_kernel")
 def prelu_kernel_gradient(self: Tensor, weight: Tensor):
-    weight_size = weight.size()
+    self_size, weight_size = self.size(), weight.size()
 
     def backward(grad: Tensor):
         self_grad = torch.where(self > 0, grad, grad * weight)
-        return self_grad, torch.where(self > 0, torch.zeros_like(grad), grad * self).sum_to_size(weight_size)
+        return self_grad.sum_to_size(self_size), torch.where(self > 0, torch.zeros_like(grad), grad * self).sum_to_size(weight_size)
 
     return torch._prelu_kernel(self, weight), backward
 
@@ -117,8 +123,10 @@ def hardshrink_gradient(self: Tensor, lambd: number):
 
 @table.gradient("hardshrink_backward")
 def hardshrink_backward_gradient(grad_out: Tensor, self: Tensor, lambd: number):
+    grad_size = grad_out.size()
+
     def backward(grad: Tensor):
-        return torch.hardshrink_backward(grad, self, lambd), None, None
+        return torch.hardshrink_backward(grad, self, lambd).sum_to_size(grad_size), None, None
 
     return torch.hardshrink_backward(grad_out, self, lambd), backward
 
@@ -133,8 +141,10 @@ def softshrink_gradient(self: Tensor, lambd: number):
 
 @table.gradient("softshrink_backward")
 def softshrink_backward_gradient(grad_output: Tensor, self: Tensor, lambd: number):
+    grad_size = grad_output.size()
+
     def backward(grad: Tensor):
-        return torch.softshrink_backward(grad, self, lambd), None, None
+        return torch.softshrink_backward(grad, self, lambd).sum_to_size(grad_size), None, None
 
     return torch.softshrink_backward(grad_output, self, lambd), backward
 
@@ -149,8 +159,10 @@ def hardsigmoid_gradient(self: Tensor):
 
 @table.gradient("hardsigmoid_backward")
 def hardsigmoid_backward_gradient(grad_output: Tensor, self: Tensor):
+    grad_size = grad_output.size()
+
     def backward(grad: Tensor):
-        return torch.hardsigmoid_backward(grad, self), None
+        return torch.hardsigmoid_backward(grad, self).sum_to_size(grad_size), None
 
     return torch.hardsigmoid_backward(grad_output, self), backward
 
@@ -165,9 +177,12 @@ def hardswish_gradient(self: Tensor):
 
 @table.gradient("hardswish_backward")
 def hardswish_backward_gradient(grad_output: Tensor, self: Tensor):
+    grad_size, self_size = grad_output.size(), self.size()
+
     def backward(grad: Tensor):
         bent = (self > -3) & (self < 3)
-        return torch.hardswish_backward(grad, self), torch.where(bent, grad * grad_output / 3, torch.zeros_like(grad))
+        return (torch.hardswish_backward(grad, self).sum_to_size(grad_size),
+                torch.where(bent, grad * grad_output / 3, torch.zeros_like(grad)).sum_to_size(self_size))
 
     return torch.hardswish_backward(grad_output, self), backward
 
@@ -182,6 +197,8 @@ def elu_gradient(self: Tensor, alpha: number, scale: number, input_scale: number
 
 @table.gradient("elu_backward")
 def elu_backward_gradient(grad_output: Tensor, alpha: number, scale: number, input_scale: number, is_result: bool, self_or_result: Tensor):
+    grad_size, self_size = grad_output.size(), self_or_result.size()
+
     def backward(grad: Tensor):
         once = torch.elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)
         if is_result:
@@ -189,7 +206,7 @@ def elu_backward_gradient(grad_output: Tensor, alpha: number, scale: number, inp
         else:
             bend = grad * grad_output * (self_or_result * input_scale).exp() * (alpha * scale * input_scale * input_scale)
         bend = torch.where(self_or_result > 0, torch.zeros_like(bend), bend)
-        return once, None, None, None, None, bend
+        return once.sum_to_size(grad_size), None, None, None, None, bend.sum_to_size(self_size)
 
     return torch.elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result), backward
 
@@ -220,6 +237,8 @@ def gelu_gradient(self: Tensor, approximate: str):
 
 @table.gradient("gelu_backward")
 def gelu_backward_gradient(grad_output: Tensor, self: Tensor, approximate: str):
+    grad_size, self_size = grad_output.size(), self.size()
+
     def backward(grad: Tensor):
         if approximate == "none":
             density = (self * self * -0.5).exp() * 0.3989422804014327
@@ -232,7 +251,8 @@ def gelu_backward_gradient(grad_output: Tensor, self: Tensor, approximate: str):
             level = inner.tanh()
             rest = 1 - level * level
             bend = rest * slope + self * 0.5 * (rest * bent - level * rest * slope * slope * 2)
-        return torch.gelu_backward(grad, self, approximate=approximate), grad * grad_output * bend, None
+        once = torch.gelu_backward(grad, self, approximate=approximate)
+        return once.sum_to_size(grad_size), (grad * grad_output * bend).sum_to_size(self_size), None
 
     return torch.gelu_backward(grad_output, self, approximate=approximate), backward
 
@@ -247,11 +267,13 @@ def silu_gradient(self: Tensor):
 
 @table.gradient("silu_backward")
 def silu_backward_gradient(grad_output: Tensor, self: Tensor):
+    grad_size, self_size = grad_output.size(), self.size()
+
     def backward(grad: Tensor):
         level = self.sigmoid()
         slope = level * (1 - level)
         bend = slope * 2 + self * slope * (1 - level * 2)
-        return torch.silu_backward(grad, self), grad * grad_output * bend
+        return torch.silu_backward(grad, self).sum_to_size(grad_size), (grad * grad_output * bend).sum_to_size(self_size)
 
     return torch.silu_backward(grad_output, self), backward
 
@@ -266,13 +288,15 @@ def mish_gradient(self: Tensor):
 
 @table.gradient("mish_backward")
 def mish_backward_gradient(grad_output: Tensor, self: Tensor):
+    grad_size, self_size = grad_output.size(), self.size()
+
     def backward(grad: Tensor):
         level = self.sigmoid()
         bound = torch.softplus(self).tanh()
         rest = 1 - bound * bound
         slope = rest * level
         bend = slope * 2 + self * (level * (1 - level) * rest - level * slope * bound * 2)
-        return torch.mish_backward(grad, self), grad * grad_output * bend
+        return torch.mish_backward(grad, self).sum_to_size(grad_size), (grad * grad_output * bend).sum_to_size(self_size)
 
     return torch.mish_backward(grad_output, self), backward
 
@@ -287,11 +311,13 @@ def softplus_gradient(self: Tensor, beta: number, threshold: number):
 
 @table.gradient("softplus_backward")
 def softplus_backward_gradient(grad_output: Tensor, self: Tensor, beta: number, threshold: number):
+    grad_size, self_size = grad_output.size(), self.size()
+
     def backward(grad: Tensor):
         level = (self * beta).sigmoid()
         bend = grad * grad_output * (level * (1 - level) * beta)
         bend = torch.where(self * beta > threshold, torch.zeros_like(bend), bend)
-        return torch.softplus_backward(grad, self, beta, threshold), bend, None, None
+        return torch.softplus_backward(grad, self, beta, threshold).sum_to_size(grad_size), bend.sum_to_size(self_size), None, None
 
     return torch.softplus_backward(grad_output, self, beta, threshold), backward
 
@@ -316,9 +342,11 @@ def log_sigmoid_forward_gradient(self: Tensor):
 
 @table.gradient("log_sigmoid_backward")
 def log_sigmoid_backward_gradient(grad_output: Tensor, self: Tensor, buffer: Tensor):
+    grad_size, self_size = grad_output.size(), self.size()
+
     def backward(grad: Tensor):
         level = self.sigmoid()
-        return grad * (1 - level), -grad * grad_output * (level * (1 - level)), None
+        return (grad * (1 - level)).sum_to_size(grad_size), (-grad * grad_output * (level * (1 - level))).sum_to_size(self_size), None
 
     return torch.log_sigmoid_backward(grad_output, self, buffer), backward
 
@@ -347,28 +375,36 @@ def glu_backward_gradient(grad_output: Tensor, self: Tensor, dim: int):
 
 @table.gradient("sigmoid_backward")
 def sigmoid_backward_gradient(grad_output: Tensor, output: Tensor):
+    grad_size, output_size = grad_output.size(), output.size()
+
     def backward(grad: Tensor):
-        return torch.sigmoid_backward(grad, output), (grad * grad_output).conj() * (1 - output * 2)
+        bend = (grad * grad_output).conj() * (1 - output * 2)
+        return torch.sigmoid_backward(grad, output).sum_to_size(grad_size), bend.sum_to_size(output_size)
 
     return torch.sigmoid_backward(grad_output, output), backward
 
 
 @table.gradient("tanh_backward")
 def tanh_backward_gradient(grad_output: Tensor, output: Tensor):
+    grad_size, output_size = grad_output.size(), output.size()
+
     def backward(grad: Tensor):
-        return torch.tanh_backward(grad, output), (grad * grad_output).conj() * (output * -2)
+        bend = (grad * grad_output).conj() * (output * -2)
+        return torch.tanh_backward(grad, output).sum_to_size(grad_size), bend.sum_to_size(output_size)
 
     return torch.tanh_backward(grad_output, output), backward
 
 
 @table.gradient("logit_backward")
 def logit_backward_gradient(grad_output: Tensor, self: Tensor, eps: float | None):
+    grad_size, self_size = grad_output.size(), self.size()
+
     def backward(grad: Tensor):
         once = torch.logit_backward(grad, self, eps)
         spread = self * (1 - self)
         bend = once * grad_output * ((self * 2 - 1) / spread)
         bend = torch.where(once == 0, torch.zeros_like(bend), bend)
-        return once, bend, None
+        return once.sum_to_size(grad_size), bend.sum_to_size(self_size), None
 
     return torch.logit_backward(grad_output, self, eps), backward
 
@@ -398,29 +434,31 @@ def rrelu_with_noise_gradient(self: Tensor, noise: Tensor, lower: number, upper:
 @table.gradient("rrelu_with_noise_backward")
 def rrelu_with_noise_backward_gradient(grad_output: Tensor, self: Tensor, noise: Tensor, lower: number, upper: number, training: bool,
                                        self_is_result: bool):
+    grad_size = grad_output.size()
+
     def backward(grad: Tensor):
         once = torch.rrelu_with_noise_backward(grad, self, noise, lower, upper, training, self_is_result)
-        return once, None, None, None, None, None, None
+        return once.sum_to_size(grad_size), None, None, None, None, None, None
 
     return torch.rrelu_with_noise_backward(grad_output, self, noise, lower, upper, training, self_is_result), backward
 
 
 @table.gradient("_prelu_kernel_backward")
 def prelu_kernel_backward_gradient(grad_output: Tensor, self: Tensor, weight: Tensor):
-    weight_size = weight.size()
+    grad_size, self_size, weight_size = grad_output.size(), self.size(), weight.size()
     self_result, weight_result = torch._prelu_kernel_backward(grad_output, self, weight)
 
     def backward(self_grad: Tensor | None, weight_grad: Tensor | None):
         nothing = torch.zeros_like(grad_output)
         output_grad = nothing
-        to_self = nothing
-        to_weight = nothing
+        to_self = torch.zeros_like(self)
+        to_weight = torch.zeros_like(weight)
         if self_grad is not None:
             output_grad = output_grad + torch.where(self > 0, self_grad, self_grad * weight)
             to_weight = torch.where(self > 0, nothing, self_grad * grad_output)
         if weight_grad is not None:
             output_grad = output_grad + torch.where(self > 0, nothing, weight_grad * self)
             to_self = torch.where(self > 0, nothing, weight_grad * grad_output)
-        return output_grad, to_self, to_weight.sum_to_size(weight_size)
+        return output_grad.sum_to_size(grad_size), to_self.sum_to_size(self_size), to_weight.sum_to_size(weight_size)
 
     return self_result, weight_result, backward

@@ -36,16 +36,20 @@ def native_dropout_gradient(input: Tensor, p: float, train: bool | None):
 
 @table.gradient("native_dropout_backward")
 def native_dropout_backward_gradient(grad_output: Tensor, mask: Tensor, scale: float):
+    grad_size = grad_output.size()
+
     def backward(grad: Tensor):
-        return torch.native_dropout_backward(grad, mask, scale), None, None
+        return torch.native_dropout_backward(grad, mask, scale).sum_to_size(grad_size), None, None
 
     return torch.native_dropout_backward(grad_output, mask, scale), backward
 
 
 @table.gradient("_masked_scale")
 def masked_scale_gradient(self: Tensor, mask: Tensor, scale: float):
+    self_size = self.size()
+
     def backward(grad: Tensor):
-        return grad * mask * scale, None, None
+        return (grad * mask * scale).sum_to_size(self_size), None, None
 
     return torch._masked_scale(self, mask, scale), backward
 
