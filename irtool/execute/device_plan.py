@@ -47,19 +47,14 @@ class DevicePlan:
         return list(self.kernels.items())
 
     @property
-    def beside(self) -> list[str]:
-        """What runs beside what, in words."""
-        return ["the device has an order of its own: --threads is for plans on NumPy"]
-
-    @property
     def loops(self) -> list[tuple[Node, str]]:
         """Loops run in Python, which needs no saying."""
         return []
 
     @property
     def beside(self) -> list[str]:
-        """A device has an order of its own."""
-        return []
+        """What runs beside what, in words."""
+        return ["the device has an order of its own: --threads is for plans on NumPy"]
 
     @property
     def source(self) -> str:
