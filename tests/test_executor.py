@@ -19,6 +19,7 @@ from irtool.execute.state import debug_state
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.pair import pairs
+from irtool.script.front import compile_source
 
 SUM = """graph(%x : Tensor, %y : Tensor):
   %2 : int = prim::Constant[value=1]()
@@ -335,7 +336,7 @@ class TestGradients:
         gc.disable()
         tracemalloc.start()
         try:
-            sizes = []
+            sizes: list[int] = []
             for _ in range(300):
                 record = run.record([x, y], [0, 1])
                 record.backward([g])
@@ -378,6 +379,21 @@ def test_optimised_is_unoptimised_bit_for_bit() -> None:
         for result in results[1:]:
             for actual, expected in zip(flat(result), flat(results[0]), strict=True):
                 assert np.array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("expression", [
+    "torch.addmm(x, x, y) * torch.nn.functional.linear(x, y, x[0])",                # decompose-ops
+    "x @ y[:2].t() + x @ y[2:4].t() + x @ y[4:].t() + x @ y[1:3].t()",              # batch-mm
+    "torch.tanh(x * y + 0.5) * torch.sigmoid(x - y) + torch.exp(-x * x)",           # fusion
+    "torch.nn.functional.batch_norm(x, y[0], y[1] * y[1], training=False) + torch.nn.functional.layer_norm(x, [6])",
+])
+def test_where_the_order_of_evaluation_changes_results_are_near(expression: str) -> None:
+    graph = compile_source(f"def f(x, y):\n    return {expression}\n").graph()
+    x, y = arrays((6, 6), (6, 6))
+    for options in (Options(native=True), *WAYS[:3]):
+        run = Executor(graph, options)
+        for _ in range(3):
+            close(run(x, y)[0], Executor(graph, Options(optimize=False))(x, y)[0], 1e-6)
 
 
 def test_unoptimised_backward_of_a_graph_with_regions() -> None:

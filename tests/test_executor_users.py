@@ -68,24 +68,57 @@ def shown(gradients: Any) -> str:
     return ",".join("-" if each is None else f"{each:g}" for each in gradients)
 
 
-class TestHooks:
-    """Every subset of four hooks: in which order they are called, what they see, and what comes of what they give."""
+def tens(gradients: Any) -> list[Any]:
+    """Ten times each."""
+    return [None if each is None else each * 10 for each in gradients]
 
-    PLACES = ("output", "after", "input x", "input y")
+
+ONE_GROUP = """graph(%x : Tensor, %y : Tensor):
+  %2 : Tensor = aten::mul(%x, %y)
+  %3 : Tensor = aten::mul(%2, %y)
+  return (%3)
+"""
+TWO_GROUPS = """graph(%x : Tensor, %y : Tensor):
+  %2 : Tensor = aten::mul(%x, %y)
+  %3 : NoneType = prim::Constant()
+  %4 : Tensor = aten::sum(%2, %3)
+  %5 : Tensor = aten::mul(%4, %y)
+  return (%5, %4)
+"""
+"""The same numbers; the sum stays on the tape, between a group and the next."""
+
+
+class TestHooks:
+    """Every subset of five hooks: in which order they are called, what they see, and what comes of what they give."""
+
+    PLACES = ("output", "before", "after", "input x", "input y")
+    MIDDLE = ("output", "after", "middle output", "middle before", "middle after")
 
     @pytest.mark.parametrize("options", WAYS[:2], ids=WAY_NAMES[:2])
     def test_order_and_replacement(self, expect: Callable[..., None], options: Options) -> None:
-        lines = []
-        for count in range(len(self.PLACES) + 1):
-            for chosen in itertools.combinations(self.PLACES, count):
-                for replaces in (False, True) if chosen else (False,):
-                    lines.append(self.story(chosen, replaces, options))
-        expect("\n".join(lines))
+        run = executor(ONE_GROUP, options)
+        expect("\n".join(self.stories(run, self.PLACES)))
+        (plan,) = run.plans.values()
+        assert len(plan.differentiables) == (1 if options.whole else 0)
 
-    def story(self, chosen: tuple[str, ...], replaces: bool, options: Options) -> str:
+    def test_order_and_replacement_on_groups(self, expect: Callable[..., None]) -> None:
+        run = executor(TWO_GROUPS, WAYS[2])
+        expect("\n".join(self.stories(run, self.MIDDLE)))
+        (plan,) = run.plans.values()
+        assert len(plan.differentiables) == 2 and "aten::sum" in str(plan.graph).split("with prim::")[0]
+
+    @pytest.mark.parametrize("options", WAYS[1:], ids=WAY_NAMES[1:])
+    def test_the_way_does_not_matter_to_hooks_on_inputs_and_outputs(self, options: Options) -> None:
+        places = ("output", "input x", "input y")
+        assert self.stories(executor(ONE_GROUP, options), places) == self.stories(executor(ONE_GROUP), places)
+
+    def stories(self, run: Executor, places: tuple[str, ...]) -> list[str]:
+        """What happens with each subset of hooks, that only look and that replace what they see."""
+        return [self.story(run, chosen, replaces) for count in range(len(places) + 1) for chosen in itertools.combinations(places, count)
+                for replaces in ((False, True) if chosen else (False,))]
+
+    def story(self, run: Executor, chosen: tuple[str, ...], replaces: bool) -> str:
         """What happens with these hooks, on d(x * y * y) with x = 2, y = 3, cotangent 1."""
-        run = executor("graph(%x : Tensor, %y : Tensor):\n  %2 : Tensor = aten::mul(%x, %y)\n  %3 : Tensor = aten::mul(%2, %y)\n"
-                       "  return (%3)\n", options)
         told: list[str] = []
         record = run.record([np.array(2.0), np.array(3.0)], [0, 1])
 
@@ -95,19 +128,37 @@ class TestHooks:
                 return gradient * 10 if replaces else None
             return called
 
-        def after(handed: Any, came: Any) -> Any:
-            told.append(f"after={shown(came)}->{shown(handed)}")
-            return [each * 10 for each in handed] if replaces else None
+        def before(name: str) -> Callable[[Any], Any]:
+            def called(came: Any) -> Any:
+                told.append(f"{name}={shown(came)}")
+                return tens(came) if replaces else None
+            return called
+
+        def after(name: str) -> Callable[[Any, Any], Any]:
+            def called(handed: Any, came: Any) -> Any:
+                told.append(f"{name}={shown(came)}->{shown(handed)}")
+                return tens(handed) if replaces else None
+            return called
 
         for place in chosen:
-            if place == "output":
-                record.hook_output(0, hook(place))
-            elif place == "after":
-                record.hook_after(0, after)
+            index = int(place.startswith("middle"))
+            if place.endswith("output"):
+                record.hook_output(index, hook(place))
+            elif place.endswith("before"):
+                record.hook_before(index, before(place))
+            elif place.endswith("after"):
+                record.hook_after(index, after(place))
             else:
                 record.hook_input(0 if place == "input x" else 1, hook(place))
-        x, y = record.backward([np.array(1.0)])
+        x, y = record.backward([np.array(1.0), None][:len(record.outputs)])
         return f"{', '.join(chosen) or 'none'}{' (times 10)' if replaces else ''}: {' '.join(told)}{' ' if told else ''}=> {x:g} {y:g}"
+
+    def test_a_wrong_number_of_gradients_is_refused(self) -> None:
+        for register in ("hook_before", "hook_after"):
+            record = executor(ONE_GROUP).record([np.array(2.0), np.array(3.0)], [0, 1])
+            getattr(record, register)(0, lambda *seen: [])
+            with pytest.raises(RunError, match="hook has returned an incorrect number of values"):
+                record.backward([np.array(1.0)])
 
     def test_where_no_gradient_comes_there_is_nothing_to_hook(self) -> None:
         run = executor(SUM)

@@ -8,7 +8,7 @@ import numpy as np
 
 from irtool.execute.differentiable import detached, needs_gradient, summed
 from irtool.execute.gradients import as_seed, distributed, fitted
-from irtool.execute.tape import Hook, Leaf, PostHook, Variable, backward
+from irtool.execute.tape import Function, Hook, Leaf, PostHook, PreHook, Variable, backward
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import current_namespace, is_array, seeded, using
 from irtool.values import copied
@@ -58,12 +58,19 @@ class Recorded:
         """The same for the gradient of `wrt[position]`, when all of it has come together."""
         only(self.leaves[position]).register_hook(hook)
 
+    def hook_before(self, index: int, hook: PreHook) -> None:
+        """`hook(came)` is called before the step that made an output is walked back, with its gradients; a list replaces them."""
+        self._step(index).pre_hooks.append(hook)
+
     def hook_after(self, index: int, hook: PostHook) -> None:
         """`hook(handed, came)` is called when the step that made an output has handed back its gradients; a list replaces `handed`."""
+        self._step(index).post_hooks.append(hook)
+
+    def _step(self, index: int) -> Function:
         function = only(self.results[index]).function
         if function is None:
             raise RunError("cannot register a hook on a tensor that doesn't require gradient")
-        function.post_hooks.append(hook)
+        return function
 
     def backward(self, cotangents: Sequence[Any]) -> list[Any]:
         """Gradients by position in `wrt`: None where none can reach; zeros where one could and is undefined this time.

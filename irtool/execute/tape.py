@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Hook = Callable[[Any], Any]
 """Is given a gradient (an array, or None); what it gives, unless that is None, takes its place."""
+PreHook = Callable[[Sequence[Any]], Any]
+"""Is given what came in for a function; a list it gives takes its place."""
 PostHook = Callable[[Sequence[Any], Sequence[Any]], Any]
 """Is given what a function handed back and what came in; a list it gives takes the place of the former."""
 
@@ -74,13 +76,14 @@ class Variable:
 class Function:
     """A step of the tape. `edges` say whose gradient each of the results of `apply` is."""
 
-    __slots__ = ("number", "edges", "slots", "hooks", "post_hooks")
+    __slots__ = ("number", "edges", "slots", "hooks", "pre_hooks", "post_hooks")
 
     def __init__(self, edges: Sequence[tuple[Function, int] | None], slots: int) -> None:
         self.number = next(_numbers)        # later functions have larger numbers: a function's operands come from smaller ones
         self.edges = edges
         self.slots = slots
         self.hooks: list[tuple[int, Hook]] = []
+        self.pre_hooks: list[PreHook] = []
         self.post_hooks: list[PostHook] = []
 
     def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
@@ -144,7 +147,8 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
             starts.append(function)
         _put(buffers[function], variable.slot, gradient, add, create_graph)
     needed, waiting = _reachable(starts, frozenset(leaves))
-    if create_graph or any(function.hooks or function.post_hooks for function in needed):      # they see one step after the other
+    # hooks see one step after the other
+    if create_graph or any(function.hooks or function.pre_hooks or function.post_hooks for function in needed):
         threads = 1
     ready = sorted((_turn(function), function) for function in starts if function in needed and not waiting.get(function))
     with Ahead(threads) as ahead:
@@ -164,11 +168,11 @@ def _walked(ready: list[tuple[tuple[bool, int], Function]], buffers: dict[Functi
         if isinstance(function, Leaf):
             found[function] = gradients[0]
             continue
+        for pre in function.pre_hooks:
+            gradients = _replaced(pre([_plain(each) for each in gradients]), gradients)
         handed = ahead.apply(function, gradients, create_graph) if any(g is not None for g in gradients) else [None] * len(function.edges)
         for post in function.post_hooks:
-            replaced = post([_plain(each) for each in handed], [_plain(each) for each in gradients])
-            if replaced is not None:
-                handed = [_variable(each) for each in replaced]
+            handed = _replaced(post([_plain(each) for each in handed], [_plain(each) for each in gradients]), handed)
         for edge, gradient in zip(function.edges, handed, strict=True):
             if edge is None or edge[0] not in needed:
                 continue
@@ -222,6 +226,15 @@ def _hooked(hook: Hook, gradient: Any) -> Any:
     """A gradient after a hook has seen it."""
     replaced = hook(_plain(gradient))
     return gradient if replaced is None else _variable(replaced)
+
+
+def _replaced(given: Any, gradients: list[Any]) -> list[Any]:
+    """Gradients after a hook has seen all of them. Raises RunError, in torch's words, where it gives another number of them."""
+    if given is None:
+        return gradients
+    if len(given) != len(gradients):
+        raise RunError(f"hook has returned an incorrect number of values (got {len(given)}, but expected {len(gradients)})")
+    return [_variable(each) for each in given]
 
 
 def _plain(gradient: Any) -> Any:
