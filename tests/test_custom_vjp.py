@@ -155,3 +155,61 @@ def test_what_does_not_fit_is_said():
     shorter = irtool.custom_vjp(lambda xs: (xs[0] * xs[1], xs), lambda g, xs: [[g]])
     with pytest.raises(irtool.Error, match="gave 1 gradients for an argument of 2"):
         irtool.trace(lambda x: shorter([x, x]), [X])
+
+
+OWN = """with irtool::custom_vjp_0 = graph(%x : Tensor):
+  %1 : Tensor = aten::mul(%x, %x)
+  return (%1, %x)
+with irtool::custom_vjp_0.backward = graph(%g : Tensor, %x : Tensor):
+  %2 : Tensor = aten::mul(%g, %x)
+  %3 : int = prim::Constant[value=3]()
+  %4 : Tensor = aten::mul(%2, %3)
+  return (%4)
+"""
+IN_A_LOOP = """graph(%x : Tensor):
+  %n : int = prim::Constant[value=3]()
+  %t : bool = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %y : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %c : Tensor):
+      %a : Tensor, %s : Tensor = irtool::custom_vjp_0[outputs=1, backward=<Graph>](%c)
+      %b : Tensor = aten::sin(%a)
+      -> (%t, %b)
+  %r : Tensor = aten::sum(%y, %none)
+  return (%r)
+""" + OWN
+IN_A_BRANCH = """graph(%x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %m : Tensor = aten::sum(%x, %none)
+  %q : Tensor = aten::gt(%m, %zero)
+  %p : bool = aten::Bool(%q)
+  %y : Tensor = prim::If(%p)
+    block0():
+      %a : Tensor, %s : Tensor = irtool::custom_vjp_0[outputs=1, backward=<Graph>](%x)
+      -> (%a)
+    block1():
+      %b : Tensor = aten::sin(%x)
+      -> (%b)
+  %r : Tensor = aten::sum(%y, %none)
+  return (%r)
+""" + OWN
+
+
+@pytest.mark.parametrize("text", [IN_A_LOOP, IN_A_BRANCH])
+def test_it_stands_in_blocks(text):
+    points = np.array([[0.5, -1.0], [2.0, 3.0], [-0.1, 0.05]])
+    graph = irtool.parse(text).graph()
+    irtool.verify(graph)
+    function = function_of(graph)
+    wanted = [np.asarray(irtool.grad(function)(x)) for x in points]
+    close(vmap(irtool.grad(function))(points), wanted)
+    traced, gradients = again(irtool.trace(function, [points[0]])), irtool.trace(irtool.grad(function), [points[0]])
+    for x, gradient in zip(points, wanted, strict=True):
+        close(irtool.run(gradients, [x])[0], gradient)
+        close(irtool.compile(graph).vjp([x], [np.array(1.0)], [0])[0], gradient)
+        for each in (graph, traced):
+            close(irtool.vjp(each, [x], [np.array(1.0)], [0])[0], gradient)
+    a = np.sin(points[1] ** 2)
+    close(wanted[1], 3 * points[1] if text is IN_A_BRANCH else
+          27 * points[1] * np.cos(points[1] ** 2) * a * np.cos(a ** 2) * np.sin(a ** 2) * np.cos(np.sin(a ** 2) ** 2))
