@@ -9,6 +9,7 @@ import pytest
 import irtool
 from irtool.execute.codegen import Plan
 from irtool.execute.executor import Executor
+from irtool.execute.native import compiler
 from irtool.execute.plans import Options
 from tests.test_native_loops import CELLS, arrays, loop
 
@@ -119,6 +120,34 @@ def test_lists_that_others_see_are_lists(other: str) -> None:
     for _ in range(3):
         for a, b in zip(plan([x, 0]), wanted, strict=True):
             assert np.array_equal(np.asarray(a), np.asarray(b))
+
+
+ALL_ROUNDS = loop("""%r : Tensor = aten::select(%x, %zero, %t)
+    %p : Tensor = aten::mm(%h, %w)
+    %s : Tensor = aten::add(%p, %r, %one)
+    %u : Tensor = aten::tanh(%s)
+    %1 : Tensor[] = aten::append(%all, %u)
+    %2 : int[] = aten::size(%u)
+    %3 : int[][] = aten::append(%sizes, %2)
+    -> (%true, %u)""", inputs="%x : Tensor, %h0 : Tensor, %w : Tensor", results="%h.out, OTHERS",
+                  head="  %all : Tensor[] = prim::ListConstruct()\n  %sizes : int[][] = prim::ListConstruct()\n")
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("rounds", [1, 6])
+def test_results_of_all_rounds(rounds: int, native: bool) -> None:
+    given = arrays(np.float64, (rounds, 2, 3), (2, 3), (3, 3))
+    end = "  return (%h.out, OTHERS)"
+    for other in ("  %y : Tensor = aten::stack(%all, %zero)\n  return (%h.out, %y)", "  return (%h.out, %all, %sizes)",
+                  "  %y : Tensor = aten::cat(%all, %one)\n  return (%h.out, %y, %all)"):
+        graph = irtool.parse(ALL_ROUNDS.replace(end, other)).graph()
+        plan = Plan(graph, native=native)
+        wanted = irtool.interpret.run(graph, given)
+        for _ in range(3):
+            for x, y in zip(plan(given), wanted, strict=True):
+                np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-12)
+        ((_, way),) = plan.loops
+        assert way.startswith("native loop" if native and compiler() is not None else "loop in Python: ") and "append" not in way
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5])

@@ -17,6 +17,7 @@ from irtool.execute.codegen_numbers import bounds_of
 from irtool.execute.codegen_program import (
     Branch,
     Call,
+    Group,
     Item,
     Known,
     Lowered,
@@ -150,6 +151,13 @@ class Blocks(ABC):
         into.instructions.append(Branch(condition, blocks, outs, node, tests_none))
 
     def loop(self, node: Node, into: Lowered) -> None:
+        """prim::Loop, and the lists it fills with what is the same in each round."""
+        self.counted_or_not(node, into)
+        for value, held in self.lists.items():
+            if held.loop is node and held.item is not None and not isinstance(held.item, Variable):
+                self.env[value] = Group([held.item] * held.count, list)
+
+    def counted_or_not(self, node: Node, into: Lowered) -> None:
         """prim::Loop: one function in C, where it can be and pays; else a loop in Python, in which groups of operators are fused."""
         block = node.blocks[0]
         limit, _, *start = items = [self.env[value] for value in node.inputs]

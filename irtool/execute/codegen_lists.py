@@ -1,7 +1,7 @@
-"""Lists that a loop fills, an item in each round, and that are only read by index afterwards: what differentiation keeps for df.
+"""Lists that a loop fills, an item in each round, and that are only read afterwards: results of all rounds, or what is kept for df.
 
-Their items are known like any other value of the plan: one that is the same in all rounds is read from nowhere, and an array has the
-facts of the array that was appended.
+Their items are known like any other value of the plan: one that is the same in all rounds is read from nowhere, and an array has
+the facts of the array that was appended.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from irtool.execute.codegen_numbers import bounds_of
 from irtool.execute.codegen_program import Item, Known, Variable
 from irtool.ir.constants import constant
-from irtool.ir.effects import LOOP_KINDS
+from irtool.ir.effects import LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
 from irtool.ir.types import TensorType
 
@@ -43,17 +43,23 @@ class RoundList:
 
 def round_list(node: Node) -> RoundList | None:
     """What is known of the list that a node makes; None where it is not of this kind."""
-    value = node.output
+    value, block = node.output, node.owner_block
     appends = [user for user, slot in value.uses if user.kind == APPEND and not slot]
-    gets = [user for user, slot in value.uses if user.kind == GET and not slot]
-    if node.inputs or len(appends) != 1 or len(appends) + len(gets) != value.use_count or appends[0].output.has_uses:
+    readers = [user for user, slot in value.uses if user.kind != APPEND or slot]
+    if node.inputs or len(appends) != 1 or appends[0].output.has_uses or not all(only_reads(each, block) for each in readers):
         return None
-    block = appends[0].owner_block
-    loop = block.owning_node
-    if loop is None or loop.kind not in LOOP_KINDS or loop.owner is not node.owner or not is_counted(loop):
+    loop = appends[0].owner_block.owning_node
+    if loop is None or loop.kind not in LOOP_KINDS or loop.owner is not block or not is_counted(loop):
         return None
-    outer = [ancestor(each, node.owner_block) for each in gets]
+    outer = [ancestor(each, block) for each in readers]
     return RoundList(loop) if all(each is not None and loop.before_in_block(each) for each in outer) else None
+
+
+def only_reads(user: Node, block: Block) -> bool:
+    """Does a node take items out of a list, or make tensors of them, or return them from the graph, and nothing else with it?"""
+    if user is block.return_node:
+        return block.owning_node is None
+    return user.kind == GET or not (user.blocks or node_may_write(user)) and all(isinstance(each.type, TensorType) for each in user.outputs)
 
 
 def ancestor(node: Node, block: Block) -> Node | None:

@@ -172,16 +172,13 @@ class Lowering(Blocks):
                 into.instructions.append(Call(list.append, (whole, item), {}, self.variable(), "keep", node))
             return held.item is not None
         found = held.item
-        if isinstance(found, Variable) and held.holds(item):
-            out = self.env[node.output] = self.variable(found.meta, found.roots | roots_of(whole))
-            into.instructions.append(Call(operator.getitem, (whole, item), {}, out, "view", node))
-            return True
-        if found is None or isinstance(found, Variable):
+        if found is None or not held.holds(item):
             return False
-        if held.holds(item):
+        if not isinstance(found, Variable):
             self.env[node.output] = found
-        else:       # whatever becomes of such an index: the list itself was not filled
-            self.visit(node, [Group([found] * held.count, list), item], into)
+            return True
+        out = self.env[node.output] = self.variable(found.meta, found.roots | roots_of(whole))
+        into.instructions.append(Call(operator.getitem, (whole, item), {}, out, "view", node))
         return True
 
     def changes(self, value: Value) -> bool:
