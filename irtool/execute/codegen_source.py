@@ -46,6 +46,7 @@ SMALL = 1 << 12
 KEYWORD_OUT = frozenset((np.maximum, np.minimum, np.concatenate, np.stack))
 """Functions whose out= must be named."""
 METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape transpose swapaxes squeeze sum mean max min".split()}
+METHODS[np.dot] = "dot"         # which asks its operands whether they know better; the method does not
 GIVE_ARRAYS = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape, np.where))
 """Functions that give an array, and no NumPy number, without dimensions too."""
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum))
