@@ -7,17 +7,53 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
-from irtool.ir.graph import Value
-from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ir.graph import Node, Value
+from irtool.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, namespace_of, number_dtype, on_host
+from irtool.ops.structure import Object
 
 DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",
                          "uint16", "uint32", "uint64"))
 
 
 def accept(value: Any, declared: Value) -> Any:
-    """An input as the interpreter takes it. Raises RunError for arrays torch has no dtype for."""
+    """An input as the interpreter takes it. Raises RunError for arrays torch has no dtype for, and for missing attributes."""
+    if isinstance(declared.type, ClassType) and not isinstance(value, Object):
+        return _accept_object(value, declared)
     return _accept(value, declared.type, declared.name)
+
+
+def _accept_object(value: Any, declared: Value) -> Any:
+    """A Python object, or a dict of attributes, as an instance with the attributes that the graph reads before it writes any."""
+    readers = [use.user for use in declared.uses if use.user.kind == "prim::GetAttr"]
+    written = {attribute_name(use.user) for use in declared.uses if use.user.kind == "prim::SetAttr"}
+    if not readers and not written:
+        return value
+    found = Object(declared.type)
+    for node in readers:
+        name = attribute_name(node)
+        if name not in written or has_attribute(value, name):
+            found.attributes[name] = accept(attribute_of(value, name, declared.name), node.output)
+    return found
+
+
+def attribute_name(node: Node) -> str:
+    """Which attribute `prim::GetAttr` or `prim::SetAttr` means."""
+    attribute = node.attributes.get("name")
+    return str(attribute.value) if attribute is not None else ""
+
+
+def has_attribute(value: Any, name: str) -> bool:
+    """Has a Python object, or a dict of attributes, this one?"""
+    return name in value if isinstance(value, dict) else hasattr(value, name)
+
+
+def attribute_of(value: Any, name: str, whose: str) -> Any:
+    """An attribute of a Python object, of an instance, or of a dict of them. Raises RunError."""
+    attributes = value.attributes if isinstance(value, Object) else value
+    if not has_attribute(attributes, name):
+        raise RunError(f"input %{whose} has no attribute '{name}'")
+    return attributes[name] if isinstance(attributes, dict) else getattr(attributes, name)
 
 
 def _accept(value: Any, type: Type, name: str) -> Any:
@@ -98,12 +134,15 @@ def copied(values: Sequence[Any], written: Sequence[bool] | None = None) -> list
 
 
 def _copied(value: Any, known: dict[int, Any]) -> Any:
-    if not isinstance(value, list | tuple | dict) and not is_array(value):
+    if not isinstance(value, list | tuple | dict | Object) and not is_array(value):
         return value
     found = known.get(id(value))
     if found is None:
         if is_array(value):
             found = copy_array(value)
+        elif isinstance(value, Object):
+            found = Object(value.type)
+            found.attributes.update({key: _copied(item, known) for key, item in value.attributes.items()})
         elif isinstance(value, dict):
             found = {key: _copied(item, known) for key, item in value.items()}
         else:

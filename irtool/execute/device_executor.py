@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.executor import Counters, Executor
+from irtool.execute.objects import ObjectExecutor, takes_objects
 from irtool.execute.plans import ExecutionPlan, Options
 from irtool.execute.recorded import Recorded
 from irtool.ir.graph import Graph
@@ -55,8 +56,10 @@ class DeviceExecutor(Executor):
 
 
 def new_executor(graph: Graph, options: Options | None = None) -> Executor:
-    """The executor for a backend. Raises RunError where that is not there."""
-    return DeviceExecutor(graph, options) if options is not None and options.backend == "cupy" else Executor(graph, options)
+    """The executor for a backend, and for what the graph takes. Raises RunError where the backend is not there."""
+    if options is not None and options.backend == "cupy":
+        return DeviceExecutor(graph, options)
+    return ObjectExecutor(graph, options) if takes_objects(graph) else Executor(graph, options)
 
 
 __all__ = ["DeviceExecutor", "new_executor"]

@@ -118,7 +118,7 @@ class Differentiator(Captures):
                 self.vjps.append((index, given))
                 self.add_gradient(value, given)
         for node in live_nodes(f):
-            if writes_for_good(node) and node.outputs[0] in self.needs:
+            if writes_for_good(node) and node.outputs[0] in self.needs or node.kind == "prim::SetAttr" and node.inputs[1] in self.needs:
                 error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
                 raise self.located(error, node)
         for node in hidden_writes(f, self.needs):

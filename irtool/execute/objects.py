@@ -1,0 +1,143 @@
+"""Class instances among the inputs, as graphs have them that were not frozen: `%self`, of which attributes are read.
+
+An executor sees what is read of them as inputs of their own, each tensor with its dtype and rank in the spec, whatever the instance is:
+instances of one shape share a plan. Attributes that the graph writes stay in the instance, and out of the spec.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irtool.execute.executor import Counters, Executor
+from irtool.execute.plans import ExecutionPlan, Options
+from irtool.execute.recorded import Recorded
+from irtool.interpret import all_nodes
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Graph, Value
+from irtool.ir.rewrite import clone_graph
+from irtool.ir.types import ClassType
+from irtool.values import attribute_name, attribute_of
+
+Path = tuple[str, ...]
+
+
+class Unfolded:
+    """A graph whose inputs are what another reads of its inputs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.original = graph
+        self.graph = clone_graph(graph)
+        self.slots: list[tuple[int, Path]] = []
+        """Per input: which input of the original, and the names of the attributes that lead to it."""
+        self.written = {(node.inputs[0].type.text, attribute_name(node)) for node in all_nodes(graph) if node.kind == "prim::SetAttr"}
+        block = self.graph.block
+        given = list(self.graph.inputs)
+        for index, value in enumerate(given):
+            self.slots.append((index, ()))
+            if isinstance(value.type, ClassType):
+                self.unfold(value, index, ())
+        for index in reversed(range(len(given))):
+            if isinstance(given[index].type, ClassType) and not given[index].has_uses:
+                block.remove_input(index)
+                del self.slots[index]
+        self.slots.sort(key=lambda slot: bool(slot[1]))     # stable: the inputs as they were, then attributes, which were added behind
+
+    def unfold(self, value: Value, index: int, path: Path) -> None:
+        """Attributes of an instance become inputs; of instances in it, too."""
+        inputs: dict[str, Value] = {}
+        for user in list(dict.fromkeys(use.user for use in value.uses)):
+            name = attribute_name(user)
+            if user.kind != "prim::GetAttr" or (value.type.text, name) in self.written:
+                continue
+            if isinstance(user.output.type, ClassType):
+                self.unfold(user.output, index, (*path, name))
+                if not user.output.has_uses:
+                    user.destroy()
+                continue
+            if name not in inputs:
+                inputs[name] = self.graph.block.add_input(self.graph.fresh_id(), user.output.type)
+                self.slots.append((index, (*path, name)))
+            user.output.replace_all_uses_with(inputs[name])
+            user.destroy()
+
+    def values(self, inputs: Sequence[Any]) -> Flat:
+        """Inputs of this graph, from those of the original. Raises RunError for a missing attribute and a wrong number of inputs."""
+        if isinstance(inputs, Flat):
+            return inputs
+        declared = self.original.inputs
+        if len(inputs) != len(declared):
+            raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}")
+        found = Flat()
+        for index, path in self.slots:
+            value, name = inputs[index], declared[index].name
+            for each in path:
+                value, name = attribute_of(value, each, name), f"{name}.{each}"
+            found.append(value)
+        return found
+
+    def positions(self, wrt: Sequence[int]) -> list[int]:
+        """Which inputs of this graph are, or are in, these of the original."""
+        wrong = [index for index in wrt if not 0 <= index < len(self.original.inputs)]
+        if wrong:
+            raise RunError(f"wrt names input {wrong[0]}, the graph has {len(self.original.inputs)}")
+        for index in wrt:
+            if isinstance(self.original.inputs[index].type, ClassType) and (index, ()) in self.slots:
+                names = ", ".join(sorted(name for _, name in self.written))
+                raise UnsupportedError(f"gradients of %{self.original.inputs[index].name} are not supported: the graph writes {names}, "
+                                       "or hands the instance on")
+        return [place for index in wrt for place, (each, _) in enumerate(self.slots) if each == index]
+
+    def gathered(self, wrt: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
+        """Gradients by position in `wrt`; those of an instance by the names of its attributes."""
+        rest = iter(gradients)
+        found: list[Any] = []
+        for index in wrt:
+            mine = [(path, next(rest)) for each, path in self.slots if each == index]
+            is_whole = not isinstance(self.original.inputs[index].type, ClassType)
+            found.append(mine[0][1] if is_whole else {".".join(path): gradient for path, gradient in mine})
+        return found
+
+
+class Flat(list[Any]):
+    """Inputs of an unfolded graph."""
+
+
+class ObjectExecutor(Executor):
+    """Runs a graph that takes class instances: Python objects, or dicts of attributes."""
+
+    __slots__ = ("unfolded",)
+
+    def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
+        self.unfolded = Unfolded(graph)
+        super().__init__(self.unfolded.graph, options, counters)
+
+    def __call__(self, *inputs: Any, seed: int = 0) -> list[Any]:
+        """As `Executor.__call__`."""
+        return super().__call__(*self.unfolded.values(inputs), seed=seed)
+
+    def run(self, inputs: Sequence[Any], seed: int | None = 0) -> list[Any]:
+        """As `Executor.run`."""
+        return super().run(self.unfolded.values(inputs), seed)
+
+    def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
+        """As `Executor.vjp`. The gradient of an instance is a dict, by the names of its attributes, with dots where they are in others."""
+        found = super().vjp(self.unfolded.values(inputs), cotangents, self.unfolded.positions(wrt), seed=seed)
+        return self.unfolded.gathered(wrt, found)
+
+    def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:
+        """As `Executor.record`; `wrt` names inputs of the unfolded graph where `inputs` are such, and each attribute has its gradient."""
+        places = wrt if isinstance(inputs, Flat) else self.unfolded.positions(wrt)
+        return super().record(self.unfolded.values(inputs), places, seed=seed)
+
+    def plan_for(self, *inputs: Any, wrt: Sequence[int] = ()) -> ExecutionPlan:
+        """As `Executor.plan_for`."""
+        return super().plan_for(*self.unfolded.values(inputs), wrt=self.unfolded.positions(wrt))
+
+    def nested(self, graph: Graph, options: Options | None = None) -> Executor:
+        """As `Executor.nested`: graphs of gradients, and the unfolded one, take no instances."""
+        return Executor(graph, options or self.options, self.counters)
+
+
+def takes_objects(graph: Graph) -> bool:
+    """Does it read attributes of an input?"""
+    return any(isinstance(value.type, ClassType) and any(use.user.kind == "prim::GetAttr" for use in value.uses) for value in graph.inputs)

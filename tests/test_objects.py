@@ -1,0 +1,112 @@
+"""Class instances as inputs: what is read of them is in the spec, and has gradients."""
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.execute.device_executor import new_executor
+from irtool.execute.executor import Executor
+from irtool.execute.plans import Options
+from irtool.ir.errors import RunError, UnsupportedError
+
+LINEAR = """graph(%self : __torch__.Model, %x : Tensor):
+  %2 : __torch__.torch.nn.modules.linear.Linear = prim::GetAttr[name="fc"](%self)
+  %3 : Tensor = prim::GetAttr[name="weight"](%2)
+  %4 : Tensor? = prim::GetAttr[name="bias"](%2)
+  %5 : float = prim::GetAttr[name="scale"](%self)
+  %6 : Tensor = aten::linear(%x, %3, %4)
+  %7 : Tensor = aten::mul(%6, %5)
+  %8 : Tensor = prim::GetAttr[name="weight"](%2)
+  %9 : Tensor = aten::tanh(%8)
+  return (%7, %9)
+"""
+COUNTER = """graph(%self : __torch__.Counter, %x : Tensor):
+  %2 : int = prim::Constant[value=1]()
+  %3 : Tensor = prim::GetAttr[name="count"](%self)
+  %4 : Tensor = prim::GetAttr[name="by"](%self)
+  %5 : Tensor = aten::add(%3, %x, %2)
+   = prim::SetAttr[name="count"](%self, %5)
+  %6 : Tensor = prim::GetAttr[name="count"](%self)
+  %7 : Tensor = aten::mul(%6, %4)
+  return (%7)
+"""
+
+
+def numbers(*shape: int) -> Any:
+    return np.random.default_rng(len(shape)).standard_normal(shape)
+
+
+def model(weight: Any, bias: Any) -> Any:
+    return SimpleNamespace(fc=SimpleNamespace(weight=weight, bias=bias), scale=2.0)
+
+
+def test_attributes_are_in_the_spec() -> None:
+    run = irtool.compile(irtool.parse(LINEAR))
+    x, weight, bias = numbers(2, 3), numbers(4, 3), numbers(4)
+    as_dict = {"fc": {"weight": weight, "bias": bias}, "scale": 2.0}
+    for instance in (model(weight, bias), as_dict, model(numbers(7, 3), numbers(7))):
+        expected = irtool.run(irtool.parse(LINEAR), [instance, x], interpret=True)
+        for mine, its in zip(run(instance, x), expected, strict=True):
+            assert np.array_equal(mine, its)
+    assert run.stats["execution_plan_cache_miss"] == 1 and run.stats["execution_plan_cache_hit"] == 2
+    for instance in (model(weight, None), model(weight.astype(np.float32), bias), model(weight[0], bias[0])):
+        assert run.plan_for(instance, x) is not run.plan_for(model(weight, bias), x)
+
+
+@pytest.mark.parametrize("options", [Options(), Options(whole=False), Options(optimize=False), Options(profiling=True)],
+                         ids=["whole", "groups", "fallback", "profiling"])
+def test_attributes_have_gradients(options: Options) -> None:
+    run = new_executor(irtool.parse(LINEAR).graph(), options)
+    x, weight, bias, g, h = numbers(2, 3), numbers(4, 3), numbers(4), numbers(2, 4), numbers(4, 3)
+    for _ in range(3):
+        of_model, of_x = run.vjp([model(weight, bias), x], [g, h], [0, 1])
+        np.testing.assert_allclose(of_x, g @ weight * 2)
+        np.testing.assert_allclose(of_model["fc.weight"], g.T @ x * 2 + h * (1 - np.tanh(weight) ** 2))
+        np.testing.assert_allclose(of_model["fc.bias"], g.sum(0) * 2)
+        assert of_model["scale"] is None
+    assert run.vjp([model(weight, None), x], [g, None], [0])[0]["fc.bias"] is None
+
+
+def test_attributes_that_are_written_stay_in_the_instance() -> None:
+    run = irtool.compile(irtool.parse(COUNTER))
+    counter = SimpleNamespace(count=np.zeros(2), by=np.full(2, 3.0))
+    for _ in range(3):
+        assert run(counter, np.ones(2))[0].tolist() == [3.0, 3.0]
+    assert counter.count.tolist() == [0.0, 0.0]
+    assert str(run.plan_for(counter, np.ones(2)).spec).count("Double") == 2     # by and x
+
+
+def test_what_is_refused() -> None:
+    run = irtool.compile(irtool.parse(LINEAR))
+    for interpreted in (False, True):
+        with pytest.raises(RunError, match="has no attribute 'bias'"):
+            inputs = [{"fc": {"weight": numbers(4, 3)}, "scale": 1.0}, numbers(2, 3)]
+            irtool.run(irtool.parse(LINEAR), inputs, interpret=True) if interpreted else run(*inputs)
+    with pytest.raises(RunError, match="expected 2 inputs, but got only 1"):
+        run(model(numbers(4, 3), None))
+    counter = SimpleNamespace(count=np.zeros(2), by=np.ones(2))
+    with pytest.raises(UnsupportedError, match=r"gradients of %self are not supported: the graph writes count"):
+        irtool.compile(irtool.parse(COUNTER)).vjp([counter, np.ones(2)], [np.ones(2)], [0])
+    with pytest.raises(UnsupportedError, match=r":6:4: error: the gradient of prim::SetAttr"):
+        irtool.compile(irtool.parse(COUNTER)).vjp([counter, np.ones(2)], [np.ones(2)], [1])
+
+
+@pytest.mark.parametrize("options", [Options(), Options(whole=False), Options(optimize=False)], ids=["whole", "groups", "fallback"])
+def test_a_gradient_does_not_get_lost_in_an_instance(options: Options) -> None:
+    """It came out as 4 instead of 12."""
+    graph = irtool.parse("""graph(%x : Tensor):
+  %1 : __torch__.Box = prim::CreateObject()
+  %2 : Tensor = aten::mul(%x, %x)
+   = prim::SetAttr[name="content"](%1, %2)
+  %3 : Tensor = prim::GetAttr[name="content"](%1)
+  %4 : Tensor = aten::mul(%3, %x)
+  return (%4)
+""").graph()
+    run = Executor(graph, options)
+    assert run(np.array([2.0]))[0].tolist() == [8.0]
+    with pytest.raises(UnsupportedError, match="the gradient of prim::SetAttr"):
+        run.vjp([np.array([2.0])], [np.ones(1)], [0])
