@@ -13,7 +13,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.rewrite import replace_node
-from irtool.ir.types import OptionalType, TensorType, Type, spell, tensor_type
+from irtool.ir.types import OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
 from irtool.script.items import Item
 from irtool.script.reach import CHOICE_KINDS
 from irtool.script.rounds import Round, ask_again, gradient_in_df, hand_in, saved
@@ -64,9 +64,18 @@ class Captures:
 
     def new_input(self, value: Value) -> Value:
         """An input of df for the gradient of a value of f."""
-        given = self.source(self.type_like(value.type))
+        given = self.source(self.type_given(value.type))
         self.note(given, value)
         return given
+
+    def type_given(self, type: Type) -> Type:
+        """The type of a gradient that comes in: where there may be no tensor it is undefined, not None."""
+        if isinstance(type, OptionalType):
+            return self.type_given(type.element)
+        if isinstance(type, TupleType):
+            found = [self.type_given(element) for element in type.elements]
+            return type if all(map(same, found, type.elements)) else types.tuple_of(found)
+        return self.type_like(type)
 
     def source(self, type: Type) -> Value:
         """What will be an input of df: for now the result of a node on top, which stands above everything that may read it."""
