@@ -6,7 +6,7 @@ from irtool.ir.constants import CONSTANT_KINDS, constant
 from irtool.ir.dialect import Dialect
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import replace_node
-from irtool.ir.types import Type, spell, tensor_type
+from irtool.ir.types import TensorType, Type, spell, tensor_type
 
 DTYPES: dict[str, str | None] = {"int": "int64", "float": "float64", "bool": "bool", "complex": "complex128", "Scalar": None}
 """What a number is as a tensor: torch's default for Python scalars in double precision."""
@@ -77,7 +77,7 @@ class Eraser:
                 self.block(inner)
             if node.kind in CONSTANT_KINDS and len(node.outputs) == 1:
                 self.constant(node)
-            elif node.kind in CONVERSIONS and len(node.inputs) == 1 and node.inputs[0].type.key != "str":
+            elif node.kind in CONVERSIONS and len(node.inputs) == 1 and isinstance(node.inputs[0].type, TensorType):
                 replace_node(node, node.inputs[:1])
                 self.changed = True
             else:
