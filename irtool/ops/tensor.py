@@ -102,6 +102,15 @@ class Tensor:
         return iter(_do("aten::unbind", self, 0))
 
     # -- methods that are no operators, or several
+    def norm(self, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Any:
+        """The norm of all elements, or over dimensions; p: a number, "fro" or "nuc"."""
+        if p == "nuc":
+            return _do("aten::linalg_matrix_norm", self, "nuc", [-2, -1] if dim is None else list(dim), keepdim, dtype)
+        if dim is None and not keepdim and dtype is None:
+            return _do("aten::norm", self, 2 if p in ("fro", None) else p)
+        dims = dim if dim is None or isinstance(dim, list) else [dim] if isinstance(dim, int) else list(dim)
+        return _do("aten::linalg_vector_norm", self, 2 if p in ("fro", None) else p, dims, keepdim, dtype)
+
     def view(self, *size: Any, dtype: int | None = None) -> Any:
         """The same elements in other sizes, `view(2, -1)` or `view([2, -1])`; with `dtype` the same bytes."""
         if dtype is not None:
@@ -298,7 +307,7 @@ def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     return wrapped(overload(name)([unwrapped(value) for value in values]))
 
 
-_chosen: dict[Any, tuple[Any, list[int]]] = {}
+_chosen: dict[Any, Any] = {}
 _SIMPLE = frozenset((int, float, bool, str))
 
 
@@ -308,20 +317,16 @@ def choose_again(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     from irtool.ops.call import bind, overload
 
     key = (kind, *named, *map(_kind_of, args), *map(_kind_of, named.values()))
-    known = _chosen.get(key)
-    if known is None:
+    schema = _chosen.get(key)
+    if schema is None:
         name, values = choose(kind, args, named, plain)
         found = overload(name).schema
-        bound = bind(found, args, named) if len(values) == len(found.arguments) else []
-        lone = [place for place, (own, value) in enumerate(zip(bound, values, strict=False)) if own is not value]
-        if bound and None not in key[1:] and all(found.arguments[place].fixed_size and isinstance(bound[place], int) for place in lone):
-            _chosen[key] = found, lone
+        if None not in key[1:] and len(values) == len(found.arguments) and len(args) + len(named) <= len(values):
+            again = _repeated(found, bind(found, args, named))
+            if all(a is b or type(a) is list and type(b) is list and a[:1] == b[:1] for a, b in zip(again, values, strict=True)):
+                _chosen[key] = found
         return name, values
-    schema, lone = known
-    values = bind(schema, args, named)
-    for place in lone:
-        values[place] = [values[place]] * schema.arguments[place].fixed_size
-    return schema.name, values
+    return schema.name, _repeated(schema, bind(schema, args, named))
 
 
 def _kind_of(value: Any) -> Any:
@@ -335,8 +340,6 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
            plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
     """The first overload, in torch's order, that takes the operands: without conversions, then with. Raises UnsupportedError.
 
-    Last, what it wants by name may come without. A lone number for a list of a known length is as many of it.
-
     Gives its name and one value per argument, tensors still in their handles. plain: gives for an operand what is looked at in its
     place, an array for a handle.
     """
@@ -348,18 +351,28 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     args = [list(each) if type(each) is tuple else each for each in args]
     named = {name: list(each) if type(each) is tuple else each for name, each in named.items()}
     candidates = list(schemas(kind)) or [parse_schema(text) for op in dict.fromkeys(OPS.of_kind(kind).values()) for text in op.schemas]
-    for is_strict, lenient in ((True, False), (True, True), (False, False), (False, True)):
+    for by_name, lenient in ((True, False), (True, True), (False, False), (False, True)):   # first as Python has it: `*, dtype` by name
         for schema in candidates:
+            own = _packed(schema, args, lenient)
+            if by_name and len(own) > sum(not argument.keyword_only for argument in schema.arguments):
+                continue
             try:
-                values = bind(schema, _packed(schema, args, lenient), named, is_strict)
+                values = bind(schema, own, named)
             except RunError:
                 continue
             if all(fits(argument, plain(value), lenient) or bool(argument.fixed_size) and isinstance(value, int)
                    for argument, value in zip(schema.arguments, values, strict=False)):
-                return schema.name, [[value] * argument.fixed_size if argument.fixed_size and isinstance(value, int) else value
-                                     for argument, value in zip(schema.arguments, values, strict=False)] + values[len(schema.arguments):]
+                return schema.name, _repeated(schema, values)
     given = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
     raise UnsupportedError(f"{kind} on ({given}) is not supported")
+
+
+def _repeated(schema: Any, values: list[Any]) -> list[Any]:
+    """A number for a list of a fixed size, `int[2] stride`, is a list of it."""
+    if not any(argument.fixed_size for argument in schema.arguments):
+        return values
+    return [[value] * argument.fixed_size if argument.fixed_size and type(value) is int else value
+            for argument, value in zip(schema.arguments, values, strict=False)]
 
 
 def _packed(schema: Any, args: Sequence[Any], lenient: bool) -> Sequence[Any]:

@@ -94,8 +94,15 @@ class Formula:
         """Do the results come from operators that have gradients, and not from the operator itself?"""
         top = self.needed(self.results)
         nodes = [*top, *[inner for node in top for block in node.blocks for inner in block.walk()]]
-        own = self.name.partition(".")[0]
-        return all(node.kind != own and ((schema := schema_of(node)) is None or has_gradient(schema) is not None) for node in nodes)
+        schemas = [schema for node in nodes if (schema := schema_of(node)) is not None]
+        return all(has_gradient(schema) is not None and not self.is_of(schema.name) for schema in schemas)
+
+    def is_of(self, name: str) -> bool:
+        """Is it the formula of this overload? Several share one: an operator and its in-place form."""
+        from irtool.ops.formula import formula_of
+
+        function = formula_of(name)
+        return function is not None and _compiled.get(function) is self
 
     def needed(self, values: tuple[Value, ...], given: frozenset[Value] = frozenset()) -> set[Node]:
         """The top-level nodes of the formula's graph that have to run for `values`, when `given` are there already."""
