@@ -194,7 +194,7 @@ with prim::FusionGroup_0 = graph(%x : Tensor):
 
 def test_a_python_operator_may_be_registered_anew() -> None:
     graph = new("graph(%x : Float(2)):\n  %1 : Float(2) = ^RunTwice()(%x)\n  return (%1)\n")
-    x = np.float32([1, 2])
+    x = np.array([1, 2], np.float32)
     for factor in (2, 3, 4):
         irtool.register_python_op("RunTwice", lambda x, factor=factor: x * factor)
         for _ in range(3):
@@ -206,7 +206,12 @@ def test_passes_that_users_register_hold_for_plans_made_before() -> None:
     for _ in range(3):
         irtool.run(graph, [X, Y])
     seen: list[Any] = []
-    register_custom_pass(lambda copy: bool(seen.append(copy)))
+
+    @register_custom_pass
+    def note(copy: Any) -> bool:
+        seen.append(copy)
+        return False
+
     try:
         irtool.run(graph, [X, Y])
         assert seen
@@ -297,7 +302,12 @@ def test_errors_of_gradients_are_those_of_the_reference(arguments: Any) -> None:
 
 def test_effects_before_an_error_are_not_had_twice() -> None:
     seen: list[int] = []
-    irtool.register_python_op("RunSeen", lambda x: (seen.append(1), x)[1])
+
+    def see(x: Any) -> Any:
+        seen.append(1)
+        return x
+
+    irtool.register_python_op("RunSeen", see)
     graph = new("""graph(%x : Tensor, %y : Tensor):
   %1 : Tensor = ^RunSeen()(%x)
   %2 : Tensor = aten::mul(%1, %y)
@@ -331,3 +341,70 @@ def test_inputs_are_never_modified() -> None:
     for _ in range(4):
         alike(irtool.run(graph, [x, Y]), [X + Y])
         alike([x], [X])
+
+
+# -- what cannot be differentiated as one graph
+HOLDERS = {
+    "a tensor in a dict": """graph(%x : Tensor, %k : str):
+  %a : Tensor = aten::tanh(%x)
+  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %a)
+  %b : Tensor = aten::mul(%a, %x)
+   = aten::_set_item(%d, %k, %b)
+  %c : Tensor = aten::__getitem__(%d, %k)
+  %e : Tensor = aten::mul(%c, %a)
+  return (%e)
+""",
+    "a list that a dict holds too": """graph(%x : Tensor, %k : str):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %a : Tensor = aten::tanh(%x)
+  %l : Tensor[] = prim::ListConstruct(%a)
+  %d : Dict(str, Tensor[]) = prim::DictConstruct(%k, %l)
+  %b : Tensor = aten::exp(%x)
+  %u : Tensor[] = aten::append(%l, %b)
+  %m : Tensor[] = aten::__getitem__(%d, %k)
+  %c : Tensor = aten::__getitem__(%m, %1)
+  %e : Tensor = aten::mul(%c, %x)
+  %f : Tensor[] = aten::_set_item(%l, %0, %e)
+  %g : Tensor = aten::__getitem__(%m, %0)
+  return (%g)
+""",
+    "a dict that a loop fills": """graph(%x : Tensor, %k : str):
+  %true : bool = prim::Constant[value=1]()
+  %3 : int = prim::Constant[value=3]()
+  %a : Tensor = aten::tanh(%x)
+  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %a)
+   = prim::Loop(%3, %true)
+    block0(%i : int):
+      %c : Tensor = aten::__getitem__(%d, %k)
+      %b : Tensor = aten::mul(%c, %x)
+       = aten::_set_item(%d, %k, %b)
+      -> (%true)
+  %r : Tensor = aten::__getitem__(%d, %k)
+  return (%r)
+""",
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_cannot_be_differentiated_as_one_graph_goes_node_by_node(name: str) -> None:
+    graph, x = new(HOLDERS[name]), np.linspace(-1, 1.2, 4)
+    with pytest.raises(irtool.UnsupportedError):
+        irtool.vjp(graph, [x, "key"], [np.ones(4)], [0], interpret=True)
+    up, down = (irtool.run(graph, [x + step, "key"])[0] for step in (1e-6, -1e-6))
+    for _ in range(3):
+        np.testing.assert_allclose(irtool.vjp(graph, [x, "key"], [np.ones(4)], [0])[0], (up - down) / 2e-6, atol=1e-8)
+
+
+def test_what_cannot_be_differentiated_at_all_is_refused_in_the_words_of_the_reference() -> None:
+    graph = new("""graph(%x : Tensor):
+  %1 : Tensor = ^RunUnknown()(%x)
+  return (%1)
+""")
+    irtool.register_python_op("RunUnknown", lambda x: x)
+    with pytest.raises(irtool.UnsupportedError) as wanted:
+        irtool.vjp(graph, [X], [X], [0], interpret=True)
+    for _ in range(3):
+        with pytest.raises(irtool.UnsupportedError) as found:
+            irtool.vjp(graph, [X], [X], [0])
+        assert str(found.value) == str(wanted.value)
