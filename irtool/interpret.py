@@ -134,9 +134,10 @@ class Walk:
 
     __slots__ = ("env", "plans", "stack", "call", "observer", "closed", "control")
 
-    def __init__(self, call: Call, observer: Observer | None, closed: Container[Node] = (), control: Control | None = None) -> None:
+    def __init__(self, call: Call, observer: Observer | None, closed: Container[Node] = (), control: Control | None = None,
+                 plans: dict[Block, Plan] | None = None) -> None:
         self.env: dict[Value, Any] = {}
-        self.plans: dict[Block, Plan] = {}
+        self.plans: dict[Block, Plan] = {} if plans is None else plans
         self.stack: list[Frame] = []
         self.call = call
         self.observer = observer
@@ -210,16 +211,17 @@ class Walk:
 
 
 def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None = None, closed: Container[Node] = (),
-         control: Control | None = None) -> list[Any]:
+         control: Control | None = None, plans: dict[Block, Plan] | None = None) -> list[Any]:
     """Run `graph` on values that `call` understands; gives one value per output.
 
     `inputs` is emptied. Every value is let go of at its last use. An exception of `call` comes out as an `irtool.Error` that names the
     node's line. `call` also runs the nodes in `closed`, whatever they own; `control` is asked about branches and loops before they are
-    decided. Raises RunError when the number of inputs differs.
+    decided. plans: keeps what is worked out of the graph, for the next walk; it must not change then. Raises RunError when the number of
+    inputs differs.
     """
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
-    return Walk(call, observer, closed, control).run(graph, inputs)
+    return Walk(call, observer, closed, control, plans).run(graph, inputs)
 
 
 # -- control flow

@@ -14,11 +14,11 @@ import numpy as np
 from irtool.dispatch.control import DECIDES, LOGIC, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.custom import WHOLE, run_custom
 from irtool.dispatch.stack import map_tensors, tensors_in
-from irtool.interpret import walk
+from irtool.interpret import Plan, walk
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import Schema, schema_of
 from irtool.ir.types import TensorType, TupleType
@@ -39,11 +39,12 @@ FACTS = frozenset(("aten::size", "aten::dim", "aten::len", "aten::numel", "prim:
 class Recipe:
     """How one overload is differentiated."""
 
-    __slots__ = ("schema", "formula", "kept", "wanted", "is_whole", "whole", "count", "is_later")
+    __slots__ = ("schema", "formula", "kept", "wanted", "is_whole", "whole", "count", "is_later", "plans")
 
     def __init__(self, schema: Schema, formula: Formula) -> None:
         self.schema = schema
         self.formula = formula
+        self.plans: dict[Block, Plan] = {}      # of its graphs, which never change
         self.count = len(formula.backward.inputs) - 1
         self.is_whole = any(map(_is_unsteady, formula.graph.walk()))
         self.whole = formula.split()[0] if self.is_whole else None
@@ -60,7 +61,7 @@ class Recipe:
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and what is kept."""
         if self.whole is not None:
-            *results, saved = interpreted(self.whole, list(args), apply)[0]
+            *results, saved = interpreted(self.whole, list(args), apply, self.plans)[0]
             return (tuple(results) if len(results) > 1 else results[0]), saved
         result = apply(self.schema.name, args)
         if self.kept is None or self.is_later:
@@ -71,7 +72,7 @@ class Recipe:
         """What is kept besides operands and results, computed by `apply`."""
         if self.kept is None:
             return saved
-        return interpreted(self.kept, [*args, *results], apply)
+        return interpreted(self.kept, [*args, *results], apply, self.plans)
 
     def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply) -> Sequence[Any]:
         """One gradient per operand, None where there is none."""
@@ -87,7 +88,7 @@ class Recipe:
                  for grad, result in zip(grads[:self.count], results, strict=False)]
         if all(each is None for each in given):
             return [None] * len(args)
-        (found,) = interpreted(self.formula.backward, [context, *given], apply)
+        (found,) = interpreted(self.formula.backward, [context, *given], apply, self.plans)
         if not isinstance(self.formula.backward.outputs[0].type, TupleType):
             found = (found,)
         return [self.fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(found, args, strict=True)]
@@ -151,9 +152,9 @@ def recipe_of(name: str) -> Recipe | None:
     return _recipes[name]
 
 
-def interpreted(graph: Graph, values: list[Any], apply: Apply) -> list[Any]:
-    """The outputs of a graph whose operations are done by `apply` of a layer."""
-    return walk(graph, values, caller(apply), closed=WHOLE, control=Control(apply, caller))
+def interpreted(graph: Graph, values: list[Any], apply: Apply, plans: dict[Block, Plan] | None = None) -> list[Any]:
+    """The outputs of a graph whose operations are done by `apply` of a layer. plans: as `walk` takes them."""
+    return walk(graph, values, caller(apply), closed=WHOLE, control=Control(apply, caller), plans=plans)
 
 
 def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:

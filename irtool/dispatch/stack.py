@@ -214,7 +214,10 @@ def tensors_in(value: Any) -> Iterator[Any]:
         yield value
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from tensors_in(each)
+            if isinstance(each, Tensor):        # as nearly all are
+                yield each
+            elif isinstance(each, list | tuple):
+                yield from tensors_in(each)
 
 
 def is_floating(value: Any) -> bool:

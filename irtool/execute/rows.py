@@ -20,7 +20,7 @@ from irtool.ops import elementwise
 
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide))
 """Functions whose results IEEE 754 prescribes."""
-LARGE = 1 << 18
+LARGE = 1 << 15
 """Bytes of a result from which it pays."""
 LONG = 1024
 """Elements of a row that NumPy is good at."""
