@@ -41,7 +41,7 @@ LIMIT = 1.1
 """Times the bytes alive that a plan may take."""
 LARGE = 1 << 17
 """Bytes alive from which Python's own objects and NumPy's buffers of a few KiB do not count."""
-SIDE = 256
+SIDE = 512
 """Extent of the matrices in random graphs."""
 
 

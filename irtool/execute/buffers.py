@@ -15,7 +15,7 @@ from irtool.execute.codegen_layout import Meta, allocated
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
-RECYCLED = 1 << 14
+RECYCLED = 1 << 12
 """Bytes from which a result is worth looking for memory to make it of."""
 MOST = 3
 """Arrays that a recycler keeps for one result. Who holds more gets memory that is its own."""

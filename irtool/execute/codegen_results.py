@@ -14,6 +14,7 @@ from irtool.execute.codegen_program import Call, Program, Variable
 from irtool.execute.memory import every
 
 REDUCTIONS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarray.min))
+JOINS = frozenset((np.concatenate, np.stack))
 COPIES = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape))
 
 
@@ -31,6 +32,9 @@ def into_buffers(program: Program) -> None:
     """Rewrite the calls of a program that make large results."""
     for call in every(program.body):
         if not isinstance(call, Call) or call.way != "fresh" or call.out.meta is None or call.out.meta.nbytes < RECYCLED:
+            continue
+        if call.function in JOINS and not call.named:
+            call.way = "out"
             continue
         x = call.args[0] if call.args else None
         if not isinstance(x, Variable) or x.meta is None:

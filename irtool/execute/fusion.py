@@ -31,7 +31,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 2**15
 """Elements of a block: 128 KiB of float32, a few of which fit a second-level cache."""
 SHORTEST = 2**13
-"""Elements of a block where memory is scarce: what goes from step to step should take a quarter of the result at most."""
+"""Elements of a block where memory is scarce: what goes from step to step should take an eighth of the result at most."""
 WORTH_COMPILING = 2**23
 """Elements times steps from which a native loop is made by itself: a run of several milliseconds, for a compilation of about 100."""
 WORTH_THREADS = 2**18
@@ -202,8 +202,8 @@ class Way:
         self.is_native = is_native is not False
         if is_native is None and self.size * len(self.inside) < WORTH_COMPILING:
             self.is_native = False
-        quarter = self.size * max([dtype.itemsize for dtype in self.dtypes], default=0) // 4
-        self.block = min(BLOCK, max(SHORTEST, quarter // max(sum([dtype.itemsize for dtype in self.body.scratch]), 1)))     # elements
+        eighth = self.size * max([dtype.itemsize for dtype in self.dtypes], default=0) // 8
+        self.block = min(BLOCK, max(SHORTEST, eighth // max(sum([dtype.itemsize for dtype in self.body.scratch]), 1)))     # elements
         alone = (threads <= 1 or self.size < WORTH_THREADS) and not self.is_native
         self.scratch_bytes = [sum(map(self.block_bytes, body.scratch)) if alone else 0 for body in self.bodies]
         self.loops: dict[Any, native.Loop | None] = {}
@@ -435,29 +435,26 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
         last.update((each, i) for each in step.operands if type(each) is int)
     count = len(inputs)
     place_of: dict[int, str] = {register: f"o{i}" for i, register in enumerate(outputs)}
+    ends = {place_of[register]: register - count for register in outputs}       # the step that an output is written by
     scratch: list[Any] = []
     free: dict[Any, list[str]] = {}
-    lent = dict.fromkeys(outputs if apart else [], -1)      # an output -> the step up to which another result is in its place
+    for place, end in ends.items() if apart else ():
+        free.setdefault(own[end].dtype, []).append(place)
     for i, step in enumerate(own):
         register = count + i
         dying = [each for each in dict.fromkeys(step.operands) if type(each) is int and each >= count and last[each] == i
-                 and place_of[each][0] == "s"]
+                 and each not in outputs]
+        for each in dying:      # what goes element by element may write over its own operand
+            free.setdefault(own[each - count].dtype, []).append(place_of[each])
         if register not in place_of:
-            reusable = [each for each in dying if own[each - count].dtype == step.dtype]
-            lender = next((each for each, until in lent.items() if until < i and own[each - count].dtype == step.dtype
-                           and last.get(register, i) <= each - count), None)
-            if lender is not None:
-                place_of[register], lent[lender] = place_of[lender], last.get(register, i)
-            elif reusable:      # what goes element by element may write over its own operand
-                place_of[register] = place_of[reusable[0]]
-                dying.remove(reusable[0])
-            elif free.get(step.dtype):
-                place_of[register] = free[step.dtype].pop()
+            places = free.setdefault(step.dtype, [])
+            found = [place for place in places if last.get(register, i) <= ends.get(place, len(own))]
+            if found:
+                place_of[register] = found[-1]
+                places.remove(found[-1])
             else:
                 place_of[register] = f"s{len(scratch)}"
                 scratch.append(step.dtype)
-        for each in dying:
-            free.setdefault(own[each - count].dtype, []).append(place_of[each])
     dtypes = [steps.dtype(register) for register in inputs]
     return Body(Program(dtypes, own, outputs), scratch, [place_of[count + i] for i in range(len(own))])
 
