@@ -13,6 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
+    from irtool.dispatch.namespace import torch
     from irtool.dispatch.tracer import trace
     from irtool.dispatch.transforms import custom_vjp, grad, grad_and_value, jvp, linearize, value_and_grad, vmap
     from irtool.execute.executor import Executor, compile
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from irtool.ir.module import Module
     from irtool.ir.verify import verify
     from irtool.ops import OPS
-    from irtool.ops.tensor import Tensor, torch
+    from irtool.ops.tensor import Tensor
     from irtool.passes import PASSES
     from irtool.passmanager import PassManager
     from irtool.script import from_script
@@ -45,7 +46,7 @@ _HOMES = {
     "vmap": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms", "linearize": "irtool.dispatch.transforms",
     "custom_vjp": "irtool.dispatch.transforms", "jacrev": "irtool.dispatch.jacobians", "jacfwd": "irtool.dispatch.jacobians",
     "hessian": "irtool.dispatch.jacobians", "trace": "irtool.dispatch.tracer",
-    "torch": "irtool.ops.tensor",
+    "torch": "irtool.dispatch.namespace",
     "to_script": "irtool.script.to_python",
     "from_script": "irtool.script",
     "PassManager": "irtool.passmanager",

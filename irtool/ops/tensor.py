@@ -269,10 +269,16 @@ class Functions:
         if not is_kind(kind):
             raise AttributeError(f"there is no operator {kind}")
 
-        def function(*args: Any, **named: Any) -> Any:
-            return _current.get()(kind, args, named)
+        function = calling_kind(kind)
         setattr(self, name, function)       # from now on it is found at once
         return function
+
+
+def calling_kind(kind: str) -> Callable[..., Any]:
+    """The function that does an operator of this kind."""
+    def function(*args: Any, **named: Any) -> Any:
+        return _current.get()(kind, args, named)
+    return function
 
 
 _CODES_BY_NAME = {name: code for code, name in CODES.items()}

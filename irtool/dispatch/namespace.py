@@ -1,0 +1,108 @@
+"""`irtool.torch`: torch's operators by torch's names, as functions of tensors, for code that is written for torch.
+
+    from irtool import torch
+    torch.nn.functional.cross_entropy(torch.linalg.solve(a, b), target)
+
+`torch.linalg`, `torch.fft` and `torch.special` are the operators with these prefixes. `torch.nn.functional` are the functions that
+TorchScript source calls by that name (`irtool.script.functional`), run as Python, and operators where there is none.
+"""
+from __future__ import annotations
+import __future__
+
+import math
+from collections.abc import Callable
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from irtool.ir.errors import RunError
+from irtool.ops.tensor import Functions, Tensor, calling_kind, is_kind
+
+PREFIXES = ("linalg", "fft", "special")
+
+
+class Torch(Functions):
+    """What `torch.` means."""
+
+    def __getattr__(self, name: str) -> Any:
+        made = Prefixed(f"{name}_") if name in PREFIXES else super().__getattr__(name)
+        setattr(self, name, made)
+        return made
+
+    @property
+    def nn(self) -> Any:
+        """torch.nn: only `functional`."""
+        return SimpleNamespace(functional=FUNCTIONAL)
+
+    @property
+    def ops(self) -> Any:
+        """torch.ops: only `aten`, the operators."""
+        return SimpleNamespace(aten=self)
+
+    @property
+    def jit(self) -> Any:
+        """torch.jit: only `annotate`, which gives the value."""
+        return SimpleNamespace(annotate=lambda _, value: value)
+
+    def tensor(self, data: Any, dtype: int | None = None) -> Any:
+        """A tensor of numbers, or of lists of them."""
+        made = Tensor(data)
+        return made if dtype is None else made.to(dtype)
+
+
+class Prefixed:
+    """Operators whose names begin alike: `torch.linalg.solve` is aten::linalg_solve."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        kind = f"aten::{self._prefix}{name}"
+        if not is_kind(kind):
+            raise AttributeError(f"there is no operator {kind}")
+        made = calling_kind(kind)
+        setattr(self, name, made)
+        return made
+
+
+class Functional:
+    """torch.nn.functional."""
+
+    def interpolate(self, input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                    align_corners: bool | None = None) -> Any:
+        """Resize the dimensions behind the first two. mode: nearest, linear, bilinear, bicubic or trilinear."""
+        count = input.dim() - 2
+        kind = {"nearest": f"upsample_nearest{count}d", "linear": "upsample_linear1d", "bilinear": "upsample_bilinear2d",
+                "bicubic": "upsample_bicubic2d", "trilinear": "upsample_trilinear3d"}.get(mode)
+        if kind is None:
+            raise RunError(f"interpolate: mode is '{mode}', expected nearest, linear, bilinear, bicubic or trilinear")
+        sizes = [size] * count if isinstance(size, int) else size
+        scales = [float(scale_factor)] * count if isinstance(scale_factor, int | float) else scale_factor
+        corners = () if mode == "nearest" else (bool(align_corners),)
+        return getattr(torch, kind)(input, sizes, *corners, scales)
+
+    def __getattr__(self, name: str) -> Any:
+        from irtool.script.functional import OPERATORS
+
+        made: Any = functions().get(name)
+        if made is None:
+            made = getattr(torch, OPERATORS.get(name, name).removeprefix("aten::"))
+        setattr(self, name, made)
+        return made
+
+
+@cache
+def functions() -> dict[str, Callable[..., Any]]:
+    """The functions of torch.nn.functional that TorchScript source is given, as Python functions."""
+    from irtool.script.functional import SOURCE
+
+    space: dict[str, Any] = {"Tensor": Tensor, "torch": torch, "math": math, "List": list}
+    code = compile(SOURCE, "<torch.nn.functional>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
+    exec(code, space)       # noqa: S102  text of our own
+    return {name: each for name, each in space.items() if callable(each) and name != "Tensor"}
+
+
+torch = Torch()
+FUNCTIONAL = Functional()
+
+__all__ = ["torch"]
