@@ -201,6 +201,8 @@ class Rounds:
             if place.store is not carried.next:
                 at = self.stage(carried.meta.shape, place.store.made)
                 self.store(at, self.load(at, result), whole(carried.next))
+        if self.written and self.items:
+            raise NotNative("it writes into what it may read")
         read = {place.store for stage in (*self.before, *self.stages) for place in stage.places()}
         starts = [each for each in self.loop.start if isinstance(each, Variable)]
         for store, variable in self.written.items():
