@@ -69,3 +69,15 @@ def test_complex_gradients_without_types(expression: str, form: str) -> None:
     for index, (value, other) in enumerate(zip((x, y), expected, strict=True)):
         if other is not None:
             np.testing.assert_allclose(fitted(found[index], value), other.resolve_conj().numpy(), rtol=1e-9, atol=1e-9)
+
+
+def test_a_sum_of_gradients_without_dimensions_is_a_tensor() -> None:
+    """NumPy makes a number of it, which an operator would take for a Python number, of float32."""
+    graph = irtool.parse("""graph(%a : Tensor, %b : Tensor):
+  %1 : Tensor = prim::AutogradAdd(%a, %b)
+  %2 : int = prim::Constant[value=2]()
+  %3 : Tensor = aten::mul(%1, %2)
+  return (%3)
+""").graph()
+    (found,) = irtool.run(graph, [np.array(0.1), np.array(0.2)])
+    assert found.dtype == np.float64 and found == (0.1 + 0.2) * 2

@@ -196,7 +196,7 @@ def autograd_add(xp, a, b):
             raise RunError(f"the gradients of a list have {len(a)} and {len(b)} elements")
         return [autograd_add.kernel(xp, one, other) for one, other in zip(a, b, strict=True)]
     dtype = result_type([a, b])
-    return as_array(a, dtype) + as_array(b, dtype)
+    return as_array(as_array(a, dtype) + as_array(b, dtype), dtype)     # of two without dimensions NumPy makes a number
 
 
 def is_there(value: Any) -> bool:
