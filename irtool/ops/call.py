@@ -93,18 +93,15 @@ def _own_schema(op: Op, name: str) -> Schema:
     return parse_schema(next(text for text, own in zip(op.schemas, op.names, strict=True) if own == name))
 
 
-def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any], is_strict: bool = False) -> list[Any]:
-    """One value per argument: positional ones in order around the named ones, then defaults. Raises RunError on a bad count or name.
-
-    is_strict: what the schema wants by name must come by name, as in a call (a node gives everything in order).
-    """
+def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """One value per argument: positional ones in order around the named ones, then defaults. Raises RunError on a bad count or name."""
     values: list[Any] = []
     rest = iter(args)
     for argument in schema.arguments:
         if argument.name in named:
             values.append(named[argument.name])
             continue
-        value = MISSING if is_strict and argument.keyword_only else next(rest, MISSING)
+        value = next(rest, MISSING)
         if value is MISSING:
             value = argument.default
             if value is MISSING:
