@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,14 @@ class Blocks(ABC):
         self.program = program
         self.fusion = fusion
         self.env: dict[Value, Item] = {}
-        self.overwrites = any(node_may_write(node) and node.kind != APPEND for node in program.graph.walk())
         self.lists: dict[Value, RoundList] = {}     # filled by loops
         self.depth = 0
         self.opened = 0     # loops around, whose groups are opened to see all of a round
+
+    @cached_property
+    def overwrites(self) -> bool:
+        """May the graph write into tensors?"""
+        return any(node_may_write(node) and node.kind != APPEND for node in self.program.graph.walk())
 
     @abstractmethod
     def node(self, node: Node, into: Lowered) -> None:
