@@ -430,3 +430,19 @@ def test_what_broadcasts_in_every_round_is_spread_once() -> None:
 """
     plan = check(graph_of(text), lambda: [array("float32", shape, np.random.default_rng(0)) for shape in ((4, 5), (5,), (4, 1))])
     assert plan.source.count("broadcast_to(") == 2
+
+
+def test_copies_between_parts_that_overlap() -> None:
+    """An element that is read after it was written is the new one, as in torch, interpreted, in slots and compiled."""
+    graph = graph_of("""graph(%x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %true : bool = prim::Constant[value=1]()
+  %3 : Tensor = aten::select(%x, %one, %two)
+  %4 : Tensor = aten::select(%x, %zero, %one)
+  %5 : Tensor = aten::copy_(%3, %4, %true)
+  return (%x)
+""")
+    check(graph, lambda: [np.arange(9.0).reshape(3, 3)])
+    assert irtool.run(graph, [np.arange(9.0).reshape(3, 3)], interpret=True)[0][:, 2].tolist() == [3, 4, 4]

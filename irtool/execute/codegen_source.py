@@ -248,7 +248,10 @@ class Source:
         if self.weight > 1 and call.function in EXACT and meta.nbytes <= 1 << 16 and not self.program.writes:
             args = [self.spread(each, meta, call.node) or text for each, text in zip(call.args, args, strict=True)]
         if call.way == "into":
-            self.write(depth, f"{self.function(call.function)}({', '.join(args)}, {self.out(call, self.name(out))})", call.node)
+            copies = call.function is np.positive       # a ufunc keeps apart what shares memory, an assignment does not
+            text = f"{self.function(np.copyto)}({self.name(out)}, {args[0]})" if copies else \
+                f"{self.function(call.function)}({', '.join(args)}, {self.out(call, self.name(out))})"
+            self.write(depth, text, call.node)
             return
         if call.way == "view" or call.way not in WRITES_OUT:
             text = self.expression(call, args)

@@ -173,6 +173,8 @@ class SlotProgram:
         args = [self.reader(each) for each in call.args]
         if call.way == "into":
             target = self.slot(call.out)
+            if function is np.positive:     # a ufunc keeps apart what shares memory, an assignment does not
+                return lambda slots: np.copyto(slots[target], args[0](slots))
 
             def write(slots: Slots) -> None:
                 function(*[read(slots) for read in args], out=slots[target])
