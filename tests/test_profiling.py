@@ -151,6 +151,17 @@ def test_gradients_of_other_shapes_and_orders() -> None:
             assert np.array_equal(run(x, y)[0], plain(x, y)[0])
 
 
+def test_gradients_that_need_what_is_overwritten() -> None:
+    """Node by node they are refused; plans take the writes out, and there is one from the first run on."""
+    run = executor("graph(%x : Tensor):\n  %1 : Tensor = aten::exp(%x)\n  %2 : Tensor = aten::mul_(%1, %1)\n  return (%2)\n", PROFILING)
+    x = arrays((3,))[0]
+    for _ in range(3):
+        close(run.vjp([x], [np.ones(3)], [0])[0], 2 * np.exp(2 * x))
+        assert np.array_equal(run(x)[0], np.exp(x) * np.exp(x))
+    (plan,) = run.plans.values()
+    assert "DifferentiableGraph" in str(plan.graph)
+
+
 def test_threads_make_one_plan() -> None:
     run = executor(BRANCH, PROFILING)
     x, y = arrays((2, 3), (2, 3))

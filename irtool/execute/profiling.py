@@ -103,9 +103,11 @@ class Profile:
             self.left -= 1
             count("profiled_runs")
             self.note(values, flags)
-            if self.profiled is None:
-                self.profiled = profile_plan(self.owner)
-            return self.profiled
+            if not (any(flags) and self.owner.writes):
+                if self.profiled is None:
+                    self.profiled = profile_plan(self.owner)
+                return self.profiled
+            self.left = 0       # node by node, gradients may need what was overwritten, which plans do without: the inputs say enough
         if not self.fits(values, flags):
             count("guard_failures")
             return None
