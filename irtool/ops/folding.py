@@ -114,8 +114,12 @@ def _product(value: Any) -> float:
 
 
 def _is_operand(value: Any) -> bool:
-    """An array, a plain value, or a list of arrays."""
-    return hasattr(value, "dtype") or _is_plain(value) or isinstance(value, list) and all(hasattr(each, "dtype") for each in value)
+    """An array, a plain value, or a list of arrays; a literal whose elements are not sure is none of them."""
+    return _is_array(value) or _is_plain(value) or isinstance(value, list) and all(map(_is_array, value))
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and not isinstance(value, TensorLiteral)
 
 
 def _is_plain(value: Any) -> bool:
