@@ -158,12 +158,15 @@ class Differentiator(Captures):
 
     def gradient_value(self, value: Value, build: Builder | None = None) -> Value:
         """The gradient of a value of f, as one value of df."""
-        item = self.gradient(value)
+        return self.one_value(self.gradient(value), value.type, build)
+
+    def one_value(self, item: Item, type: Type, build: Builder | None = None) -> Value:
+        """A gradient as one value of df: what is not there of a tuple is undefined."""
         if isinstance(item, Items) and item.is_tuple and NONE in item.items:
             build = build or self.build
             nothing = build.node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output
             item = Items([nothing if each == NONE else each for each in item.items], True, item.type)
-        return self.reverse.value(item, value.type, build)
+        return self.reverse.value(item, type, build)
 
     def add_gradient(self, value: Value, item: Item) -> None:
         """One more gradient of a value of f."""

@@ -44,7 +44,7 @@ def reverse_choice(d: Differentiator, node: Node) -> None:
             item = found.get(value)
             if item is None:
                 item = d.undefined(value)
-            block.add_output(d.reverse.value(item, value.type))
+            block.add_output(d.one_value(item, value.type))
     d.gradients, d.block = outer, outer_block
     d.build.at_end(d.block)
     d.reverse.new_block()
