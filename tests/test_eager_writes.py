@@ -99,6 +99,19 @@ def test_gradients_of_gradients(f: Any) -> None:
     np.testing.assert_allclose(np.asarray(irtool.grad(slope)(X)), differences(slope, X), rtol=1e-5, atol=1e-6)
 
 
+def test_traces_leave_what_they_are_given_alone() -> None:
+    def f(x: Any) -> Any:
+        x.add_(1)
+        x.view(-1)[:2].mul_(3)
+        return x * 2
+    given, wanted = np.ones((2, 2)), [[12.0, 12.0], [4.0, 4.0]]
+    graph, jitted = irtool.trace(f, [given]), irtool.jit(f)
+    for found in (irtool.run(graph, [given])[0], irtool.run(graph, [given], interpret=True)[0], jitted(given), jitted(given),
+                  irtool.vmap(f)(given[None])[0]):
+        assert np.array_equal(np.asarray(found), wanted)
+    assert np.array_equal(given, np.ones((2, 2)))
+
+
 def test_what_cannot_be_done_says_so() -> None:
     def shared(x: Any) -> Any:
         y = (x * 1)[0].expand(3, 3)

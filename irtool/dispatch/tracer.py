@@ -299,6 +299,8 @@ def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, name
     layer = Tracer(current())
     given = []
     for place, leaf in enumerate(leaves):
+        if type(leaf) is Tensor:        # the function may write into it
+            leaf = Tensor(leaf.array.copy("K"))
         given.append(layer.input(leaf, names[place] if place < len(names) else "") if isinstance(leaf, Tensor) else leaf)
     with pushed(layer):
         result = function(*unflatten(shape, given))
