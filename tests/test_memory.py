@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import irtool
 from irtool.execute.buffers import Recycler, Shared
 from irtool.execute.codegen import Plan, compile_plan
-from irtool.execute.codegen_layout import allocated, fresh_meta, meta_of
+from irtool.execute.codegen_layout import Meta, allocated, fresh_meta, meta_of
 from irtool.execute.codegen_lower import WORTH_FUSING
 from irtool.execute.memory import MemoryReport
 from irtool.execute.places import ORDERS, Buffer, by_size, in_one, largest_sum, one_by_one, place
@@ -113,8 +113,9 @@ def test_an_arena_and_the_memory_of_results_hold_all(sample: list[tuple[int, int
     assert found.total >= live
 
 
-def test_memory_of_results_is_given_out_again_when_nobody_holds_it() -> None:
-    recycler = Recycler(fresh_meta("float32", (10,)))
+@pytest.mark.parametrize("meta", [fresh_meta("float32", (10,)), meta_of(np.empty((3, 10), np.float32).T)])
+def test_memory_of_results_is_given_out_again_when_nobody_holds_it(meta: Meta) -> None:
+    recycler = Recycler(meta)
     first = recycler.take()
     address = first.ctypes.data
     view = first[2:]
@@ -156,6 +157,12 @@ def test_a_plan_recycles_large_results() -> None:
     del held
     assert plan([x, x])[0].ctypes.data == address
     del other
+
+
+def test_a_view_of_a_transposed_result_keeps_its_elements() -> None:
+    run = irtool.compile(graph_of("graph(%x : Tensor):\n  %r : Tensor = aten::mul(%x, %x)\n  return (%r)\n"))
+    held = [run(np.full((64, 100), k, np.float32).T)[0][1:] for k in range(6)]      # the results themselves are let go of
+    assert [sorted(set(each.flat)) for each in held] == [[k * k] for k in range(6)]
 
 
 @given(st.permutations(range(3)), st.lists(st.integers(1, 4), min_size=3, max_size=3))

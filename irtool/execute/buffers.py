@@ -71,8 +71,9 @@ class Workspace:
 class Recycler:
     """Memory for one result that leaves the plan: an array nobody holds any more is given out again.
 
-    An array is free when nothing but this list refers to it; views of an array refer to it. Without a global interpreter lock the
-    count says nothing, and nothing is used twice.
+    An array is free when nothing but this list refers to it, and nothing but the array to the memory it lies in: views of an array refer
+    to it where the memory is its own, and past it to the memory where that is another's, as it is where elements do not lie in order.
+    Without a global interpreter lock the count says nothing, and nothing is used twice.
     """
 
     __slots__ = ("meta", "arrays")
@@ -84,7 +85,7 @@ class Recycler:
     def take(self) -> Any:
         """An array of the recycler's facts whose elements are anything."""
         for array in self.arrays:
-            if sys.getrefcount(array) <= COUNT_OF_FREE:
+            if sys.getrefcount(array) <= COUNT_OF_FREE and (array.base is None or sys.getrefcount(array.base) <= COUNT_OF_BASE):
                 return array
         array = allocated(self.meta)
         if len(self.arrays) < MOST and recycles():
@@ -138,6 +139,11 @@ def _count_of_free() -> int:
     return 0
 
 
+def _count_of_base() -> int:
+    array = np.ndarray((1,), np.uint8, np.empty(1, np.uint8))
+    return sys.getrefcount(array.base)
+
+
 def _references_of_free(count: int) -> int:
     room = np.empty(1, np.uint8)
     probe = [tuple([np.ndarray((1,), np.uint8, room) for _ in range(count)])]
@@ -149,6 +155,8 @@ def _references_of_free(count: int) -> int:
 
 COUNT_OF_FREE = _count_of_free()
 """References to an array that nobody but the recycler's list holds, seen inside `take`."""
+COUNT_OF_BASE = _count_of_base()
+"""The same for the memory of an array that does not own it."""
 REFERENCES_OF_FREE = _references_of_free(1)
 """The same for what `Shared` gives, where that is one array."""
 MORE_OF_FREE = _references_of_free(2) - REFERENCES_OF_FREE
