@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.dispatch.graphs import tape_gradients
 from irtool.ops.tensor import torch
 
 
@@ -57,7 +58,14 @@ def plain(x: Any) -> Any:
     return y.sum()
 
 
-PROGRAMS = [row, part_of_a_view, whole_seen_by_views, piece, places, rounds, plain]
+def argument(x: Any) -> Any:
+    y = x * 1
+    x[0].mul_(y[1])
+    x.t().add_(y).sin_()
+    return (y * x).sum()
+
+
+PROGRAMS = [row, part_of_a_view, whole_seen_by_views, piece, places, rounds, plain, argument]
 X = np.random.default_rng(5).standard_normal((3, 3))
 
 
@@ -87,9 +95,9 @@ def test_batches(f: Any) -> None:
     wanted = [float(f(irtool.Tensor(each.copy()))) for each in batch]
     np.testing.assert_allclose(np.asarray(irtool.vmap(f)(batch)), wanted, rtol=1e-12)
     np.testing.assert_allclose(np.asarray(irtool.jit(irtool.vmap(f))(batch)), wanted, rtol=1e-12)
-    wanted = [differences(f, each) for each in batch]
+    slopes = [differences(f, each) for each in batch]
     found = irtool.grad(lambda x: irtool.vmap(f)(x).sum())(batch)
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(np.asarray(found), slopes, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
@@ -110,6 +118,16 @@ def test_traces_leave_what_they_are_given_alone() -> None:
                   irtool.vmap(f)(given[None])[0]):
         assert np.array_equal(np.asarray(found), wanted)
     assert np.array_equal(given, np.ones((2, 2)))
+
+
+def test_arguments_that_are_written_into_have_the_gradients_of_what_was_given() -> None:
+    def f(x: Any) -> Any:
+        return x.mul_(2) * x
+    x = np.arange(3.0)
+    outputs, moved = irtool.jvp(f, (x,), (np.ones(3),))
+    assert np.array_equal(np.asarray(outputs), 4 * x * x) and np.array_equal(np.asarray(moved), 8 * x)
+    (found,) = tape_gradients(irtool.trace(f, [x]), [x], [0], [np.ones(3)])
+    assert np.array_equal(found, 8 * x) and np.array_equal(x, np.arange(3.0))
 
 
 def test_what_cannot_be_done_says_so() -> None:

@@ -9,7 +9,7 @@ from irtool.dispatch import jacobians, transforms
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.logger import Logger, fresh_labels
 from irtool.dispatch.recipes import interpreted
-from irtool.dispatch.stack import current, pushed
+from irtool.dispatch.stack import current, map_tensors, pushed
 from irtool.dispatch.trees import flatten
 from irtool.ir.errors import PipelineError, RunError
 from irtool.ir.graph import Graph
@@ -59,12 +59,13 @@ def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cota
     tape = Autograd(current())
     values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
     given = [tape.variable(value) if place in wrt else value for place, value in enumerate(values)]
+    wanted = [map_tensors(tape.snapshot, given[place]) for place in wrt]       # the graph may write into it
     with pushed(tape), seeded(seed):
         outputs = flatten(function_of(graph)(*given))[0]
     if len(outputs) != len(cotangents):
         raise RunError(f"expected {len(outputs)} cotangents, got {len(cotangents)}")
     seeds = [None if each is None else wrapped(each) for each in cotangents]
-    return [unwrapped(each) for each in tape.gradients(outputs, seeds, [given[place] for place in wrt])]
+    return [unwrapped(each) for each in tape.gradients(outputs, seeds, wanted)]
 
 
 def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], seed: int = 0) -> list[Any]:

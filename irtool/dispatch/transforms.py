@@ -90,7 +90,7 @@ class Recorded:
                 found = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
                 raise RunError(f"only tensors of floating point numbers have gradients, argument {place} is {found}")
             boxed = [self.layer.variable(leaf) if is_floating(leaf) else leaf for leaf in leaves]
-            self.variables.append((leaves, shape, boxed))
+            self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # the function may write into it
             given[place] = unflatten(shape, boxed)
         with pushed(self.layer):
             self.result = function(*given, **tensors(named or {}))
