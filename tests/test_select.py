@@ -56,6 +56,16 @@ def test_rows_and_columns() -> None:
     assert select(condition, a, b, out).tobytes() == np.where(condition, a, b).tobytes()
 
 
+@pytest.mark.parametrize("shapes", [((64, 64), (64,), (64,)), ((64, 1), (1, 64), (64,)), ((64, 1), (1, 1), (64, 64)), ((64, 64), (), ())])
+def test_operands_smaller_than_the_result(shapes: tuple[tuple[int, ...], ...]) -> None:
+    condition = np.random.default_rng(0).random(shapes[0]) > 0.5
+    first, second = np.full(shapes[1], 2, np.float32), np.arange(1, 1 + np.prod(shapes[2]), dtype=np.float32).reshape(shapes[2])
+    want = np.where(condition, first, second)
+    assert select(condition, first, second, np.empty((64, 64), np.float32)).tobytes() == want.tobytes()
+    graph = irtool.parse("graph(%c : Tensor, %x : Tensor, %y : Tensor):\n  %r : Tensor = aten::where(%c, %x, %y)\n  return (%r)\n").graph()
+    assert irtool.compile(graph)(condition, first, second)[0].tobytes() == want.tobytes()
+
+
 def test_a_plan_chooses_without_branches() -> None:
     graph = irtool.parse("""graph(%g : Tensor, %x : Tensor):
   %0 : int = prim::Constant[value=0]()

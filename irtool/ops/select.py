@@ -37,7 +37,7 @@ def select(condition: Any, first: Any, second: Any, out: Any) -> Any:
         np.multiply(other, np.logical_not(condition), out=place)
     else:
         apart = np.bitwise_xor(one, other)
-        np.multiply(apart, condition, out=apart)
+        apart = np.multiply(apart, condition, out=apart if np.shape(apart) == out.shape else None)      # broadcast, it is too small
         np.bitwise_xor(apart, other, out=place)
     return out
 
