@@ -52,7 +52,6 @@ class Counters:
         with self.lock:
             self.counts[name] += 1
 
-
     def found(self) -> None:
         """One more run by a plan that was there."""
         counts = self.counts
@@ -288,7 +287,7 @@ class Executor:
 
 def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "numpy", native: bool | None = None,
             threads: int = 1, check_saved: bool = False, profiling: bool = False) -> Executor:
-    """An executor for a graph, or a Module of one; calls of other graphs of the Module are opened.
+    """An executor for a graph, or a Module of one.
 
     optimize: False runs the graph as it stands, with the required passes only. backend: what arrays are, "numpy" or "cupy".
     native: may groups of pointwise operators run as loops in C, through the system's compiler (True: all of them; False: none; None:
@@ -301,7 +300,7 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     if backend not in ("numpy", "cupy"):
         raise RunError(f"compile: backend={backend!r}; expected 'numpy' or 'cupy'")
     if isinstance(graph, Module):
-        graph = opened(graph)
+        graph = graph.graph()
     if not isinstance(graph, Graph):
         raise RunError(f"compile: expected a Module or a Graph, got {type(graph).__name__}")
     if threads < 1:
@@ -309,10 +308,3 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     from irtool.execute.device_executor import new_executor
 
     return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved, profiling=profiling))
-
-
-def opened(module: Module) -> Graph:
-    """The only graph of a module, or its first one when that calls the others. Raises Error where it is not clear which one."""
-    if len(module.graphs) == 1:
-        return module.graph()
-    return module.graph()

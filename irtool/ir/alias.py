@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 GRAD_MODES = "__torch__.torch.autograd.grad_mode."
 """Classes whose name begins so are context managers that change no tensor."""
-NO_ROOTS: frozenset[Value] = frozenset()
 
 
 class Aliases:

@@ -31,8 +31,6 @@ array_types: tuple[type, ...] = (np.ndarray,)
 """What arrays are; grows when a backend is first used."""
 _namespaces: dict[type, XP] = {np.ndarray: np}
 
-BACKENDS = ("numpy", "cupy")
-
 
 def is_array(x: Any) -> TypeGuard[Array]:
     """Is it an array, of whatever namespace?"""
