@@ -223,6 +223,10 @@ class Tracer(Layer):
         if self.owns(value):
             found: Value = value.data
             return found
+        if isinstance(value, np.generic) and argument is not None and not isinstance(argument.type, TensorType):
+            value = value.item()
+        if isinstance(value, np.ndarray | np.generic):
+            value = Tensor(value)
         if isinstance(value, Tensor):
             return self.constant(value)
         if isinstance(value, list | tuple) and any(isinstance(each, Tensor) for each in value):

@@ -35,6 +35,7 @@ class Tensor:
 
     __slots__ = ("array", "label")
     __hash__ = object.__hash__
+    __array_priority__ = 1000       # NumPy leaves `array * tensor` to the tensor
 
     def __init__(self, array: Any) -> None:
         self.array = np.asarray(array)
@@ -67,7 +68,7 @@ class Tensor:
         return self.array.ndim
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("T", "mT", "H", "mH"):
+        if name in ("T", "mT", "H", "mH", "real", "imag"):
             return _do("aten::numpy_T" if name == "T" else f"aten::{name}", self)
         kind = f"aten::{name}"
         if not is_kind(kind):
@@ -89,6 +90,14 @@ class Tensor:
 
     def __float__(self) -> float:
         return float(_do("aten::Float", self))
+
+    def __index__(self) -> int:
+        if CODES[self.dtype] not in ("bool", "uint8", "int8", "int16", "int32", "int64"):
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self)
+
+    def __format__(self, form: str) -> str:
+        return format(self.tolist() if form and not self.ndim else str(self), form)
 
     def __getitem__(self, key: Any) -> Any:
         return subscript(self, key)
@@ -168,6 +177,17 @@ class Tensor:
     def __xor__(self, other: Any) -> Any:
         return _do("aten::__xor__", self, other)
 
+    def __lshift__(self, other: Any) -> Any:
+        return _do("aten::__lshift__", self, other)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _do("aten::__rshift__", self, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __pos__(self) -> Any:
+        return self
+
     def __radd__(self, other: Any) -> Any:
         return _do("aten::add", self, other)
 
@@ -182,6 +202,15 @@ class Tensor:
 
     def __rpow__(self, other: Any) -> Any:
         return _do("aten::pow", other, self)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _do("aten::floor_divide", _do("aten::add", _do("aten::zeros_like", self), other), self)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _do("aten::remainder", other, self)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _do("aten::matmul", other, self)
 
     def __lt__(self, other: Any) -> Any:
         return _do("aten::lt", self, other)
@@ -257,6 +286,19 @@ def _cast(name: str, code: int) -> Callable[[Tensor], Any]:
 
 for _name, _code in CASTS.items():
     setattr(Tensor, _name, _cast(_name, _code))
+
+
+def _in_place(operator: str, kind: str) -> Callable[[Tensor, Any], Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        return _do(kind, self, other)
+    method.__name__, method.__doc__ = operator, f"{kind}, as TorchScript compiles it: views of the tensor see it."
+    return method
+
+
+for _name, _kind in {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "div_", "floordiv": "floor_divide_", "mod": "remainder_",
+                     "pow": "pow_", "and": "__iand__", "or": "__ior__", "xor": "__ixor__", "lshift": "__ilshift__",
+                     "rshift": "__irshift__"}.items():
+    setattr(Tensor, f"__i{_name}__", _in_place(f"__i{_name}__", f"aten::{_kind}"))
 
 
 class Functions:

@@ -1,0 +1,62 @@
+"""Operators of `irtool.Tensor` are torch's: in place where Python says so, from the right too, and before NumPy's."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+
+X = np.array([1.0, -2.0, 3.0])
+N = np.array([5, 9, 12])
+
+
+def test_augmented_assignments_write_in_place() -> None:
+    """A view of the tensor sees them, as in torch and in compiled source."""
+    x = irtool.Tensor(X.copy())
+    row = x[1:]
+    row += 1
+    x *= 2
+    assert x.tolist() == [2.0, -2.0, 8.0] and row.tolist() == [-2.0, 8.0]
+
+
+def test_what_does_not_fit_in_place_is_refused() -> None:
+    n = irtool.Tensor(N.copy())
+    with pytest.raises(irtool.RunError, match="can't be cast to the desired output type Long"):
+        n += 1.5
+    x = irtool.Tensor(X.copy())
+    with pytest.raises(irtool.RunError, match="doesn't match the broadcast shape"):
+        x += irtool.Tensor(np.zeros((2, 3)))
+
+
+def test_gradients_and_batches_go_through_augmented_assignments() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        part = y[1:]
+        part *= x[:2]
+        y -= 1
+        return (y * y).sum()
+
+    def same(x: Any) -> Any:
+        first, rest = x[0] - 1, x[1:] * x[:2] - 1
+        return first * first + (rest * rest).sum()
+    assert np.allclose(irtool.grad(f)(X), irtool.grad(same)(X))
+    assert np.allclose(irtool.vmap(irtool.grad(f))(np.stack([X, 2 * X])), irtool.vmap(irtool.grad(same))(np.stack([X, 2 * X])))
+
+
+@pytest.mark.parametrize("text, wanted", [
+    ("7 // n", [1, 0, 0]), ("7.5 // n", [1.0, 0.0, 0.0]), ("17 % n", [2, 8, 5]), ("n << 1", [10, 18, 24]), ("n >> 1", [2, 4, 6]),
+    ("4 & n", [4, 0, 4]), ("1 | n", [5, 9, 13]), ("1 ^ n", [4, 8, 13]), ("+n", [5, 9, 12]), ("[10, 20][n[0] - 4]", 20),
+    ("f'{n[0]:03d}'", "005"), ("m @ n", [10, 18, 24]), ("(n * 1j).imag", [5.0, 9.0, 12.0])])
+def test_operators(text: str, wanted: Any) -> None:
+    found = eval(text, {"n": irtool.Tensor(N), "m": 2 * np.eye(3, dtype=np.int64)})
+    assert (found.tolist() if isinstance(found, irtool.Tensor) else found) == wanted
+
+
+def test_arrays_from_the_left_are_operands_of_the_tensor() -> None:
+    """NumPy would look at the elements, which transformations hide."""
+    assert np.array_equal(irtool.grad(lambda x: (X * x).sum())(X), X)
+    assert np.array_equal(irtool.vmap(lambda x: X - x)(np.stack([X, X])), np.zeros((2, 3)))
+    assert np.array_equal(irtool.jit(lambda x: X * x + X - np.float64(2) * x)(X), X * X + X - 2 * X)
+    assert isinstance(X + irtool.Tensor(X), irtool.Tensor) and isinstance(np.float32(2) * irtool.Tensor(X), irtool.Tensor)
