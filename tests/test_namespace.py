@@ -1,6 +1,7 @@
 """irtool.torch: what is written for torch runs as Python on tensors as it does as TorchScript, and so do its gradients."""
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,12 @@ def test_interpolate() -> None:
     assert np.array_equal(np.asarray(found)[0, 0], X[::2, ::2])
     with pytest.raises(irtool.RunError, match="mode is 'area'"):
         torch.nn.functional.interpolate(irtool.Tensor(image), size=2, mode="area")
+    with pytest.raises(irtool.RunError, match="3 dimensions is not for mode bilinear"):
+        torch.nn.functional.interpolate(irtool.Tensor(image[0]), size=2, mode="bilinear")
+
+
+def test_copies() -> None:
+    assert np.array_equal(np.asarray(copy(torch.linalg).det(irtool.Tensor(np.eye(2)))), 1)
 
 
 def test_what_is_not_there() -> None:

@@ -19,6 +19,8 @@ from irtool.ir.errors import RunError
 from irtool.ops.tensor import Functions, Tensor, calling_kind, is_kind
 
 PREFIXES = ("linalg", "fft", "special")
+MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
+"""How many dimensions each mode of `interpolate` resizes."""
 
 
 class Torch(Functions):
@@ -53,6 +55,8 @@ class Torch(Functions):
 class Prefixed:
     """Operators whose names begin alike: `torch.linalg.solve` is aten::linalg_solve."""
 
+    _prefix = ""        # of a copy that is still to be filled, which Python asks for its methods
+
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
 
@@ -72,14 +76,14 @@ class Functional:
                     align_corners: bool | None = None) -> Any:
         """Resize the dimensions behind the first two. mode: nearest, linear, bilinear, bicubic or trilinear."""
         count = input.dim() - 2
-        kind = {"nearest": f"upsample_nearest{count}d", "linear": "upsample_linear1d", "bilinear": "upsample_bilinear2d",
-                "bicubic": "upsample_bicubic2d", "trilinear": "upsample_trilinear3d"}.get(mode)
-        if kind is None:
+        if mode not in MODES:
             raise RunError(f"interpolate: mode is '{mode}', expected nearest, linear, bilinear, bicubic or trilinear")
+        if count not in MODES[mode]:
+            raise RunError(f"interpolate: an input of {count + 2} dimensions is not for mode {mode}")
         sizes = [size] * count if isinstance(size, int) else size
         scales = [float(scale_factor)] * count if isinstance(scale_factor, int | float) else scale_factor
         corners = () if mode == "nearest" else (bool(align_corners),)
-        return getattr(torch, kind)(input, sizes, *corners, scales)
+        return getattr(torch, f"upsample_{mode}{count}d")(input, sizes, *corners, scales)
 
     def __getattr__(self, name: str) -> Any:
         from irtool.script.functional import OPERATORS
