@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool import torch
 
 X = np.array([1.0, -2.0, 3.0])
 N = np.array([5, 9, 12])
@@ -58,5 +59,15 @@ def test_arrays_from_the_left_are_operands_of_the_tensor() -> None:
     """NumPy would look at the elements, which transformations hide."""
     assert np.array_equal(irtool.grad(lambda x: (X * x).sum())(X), X)
     assert np.array_equal(irtool.vmap(lambda x: X - x)(np.stack([X, X])), np.zeros((2, 3)))
-    assert np.array_equal(irtool.jit(lambda x: X * x + X - np.float64(2) * x)(X), X * X + X - 2 * X)
+    assert np.array_equal(irtool.jit(lambda x: X * x + X - np.float64(2) * x + np.float32(3) * x)(X), X * X + X + X)
     assert isinstance(X + irtool.Tensor(X), irtool.Tensor) and isinstance(np.float32(2) * irtool.Tensor(X), irtool.Tensor)
+    assert irtool.grad(lambda x: (x * np.int64(3) * np.float32(0.5)).sum())(X).tolist() == [1.5, 1.5, 1.5]
+
+
+def test_arguments_by_torchs_names_for_python() -> None:
+    x = irtool.Tensor(np.arange(6.0).reshape(2, 3))
+    assert x.sum(axis=1, keepdims=True).shape == [2, 1] and torch.sum(input=x, axis=0).tolist() == [3.0, 5.0, 7.0]
+    assert torch.add(input=x, other=1).tolist() == (x + 1).tolist()
+    assert irtool.vmap(lambda row: row.mean(axis=0))(x).tolist() == [1.0, 4.0]
+    with pytest.raises(irtool.UnsupportedError, match="aten::sum"):
+        x.sum(dims=1)

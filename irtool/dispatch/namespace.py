@@ -10,24 +10,30 @@ from __future__ import annotations
 import __future__
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from irtool.ir.errors import RunError
-from irtool.ops.tensor import Functions, Tensor, calling_kind, is_kind
+from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind
 
 PREFIXES = ("linalg", "fft", "special")
 MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
 """How many dimensions each mode of `interpolate` resizes."""
+VARIADIC = ("broadcast_tensors", "block_diag", "cartesian_prod", "chain_matmul", "meshgrid")
+"""Operators on a list of tensors that torch's functions take one by one."""
 
 
 class Torch(Functions):
     """What `torch.` means."""
 
     def __getattr__(self, name: str) -> Any:
-        made = Prefixed(f"{name}_") if name in PREFIXES else super().__getattr__(name)
+        made: Any = Prefixed(f"{name}_") if name in PREFIXES else super().__getattr__(name)
+        if name in VARIADIC:
+            made = taking_one_by_one(made)
         setattr(self, name, made)
         return made
 
@@ -46,10 +52,45 @@ class Torch(Functions):
         """torch.jit: only `annotate`, which gives the value."""
         return SimpleNamespace(annotate=lambda _, value: value)
 
-    def tensor(self, data: Any, dtype: int | None = None) -> Any:
-        """A tensor of numbers, or of lists of them."""
-        made = Tensor(data)
+    def tensor(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
+        """A tensor of numbers, or of lists of them: Python's are float32 and complex64. Raises RunError for what is not made of numbers."""
+        try:
+            made = Tensor(np.array(data))
+        except ValueError as error:
+            raise RunError(f"tensor: expected numbers, or lists of them of equal length, got {str(data)[:40]}") from error
+        if made.array.dtype.kind not in "bifc" and made.array.dtype.name != "uint8":
+            raise RunError(f"tensor: expected numbers of at most 64 bits, got {str(data)[:40]}")
+        if dtype is None and is_of_python(data):
+            dtype = {"f": self.float32, "c": self.complex64}.get(made.array.dtype.kind)
         return made if dtype is None else made.to(dtype)
+
+    def from_numpy(self, array: Any) -> Any:
+        """A tensor on an array's own elements."""
+        return Tensor(array)
+
+    def einsum(self, equation: str, *operands: Any) -> Any:
+        """A sum of products, as Einstein wrote it: einsum("ij,jk->ik", a, b)."""
+        return call("aten::einsum", (equation, tensors_of(operands)), {})
+
+    def tensordot(self, a: Any, b: Any, dims: Any = 2) -> Any:
+        """Sum over the last `dims` dimensions of a and the first of b, or over those that two lists name."""
+        own, others = (list(range(a.dim() - dims, a.dim())), list(range(dims))) if isinstance(dims, int) else dims
+        return a.tensordot(b, list(own), list(others))
+
+
+def is_of_python(data: Any) -> bool:
+    """Are the numbers in (lists of) them Python's own, not NumPy's?"""
+    return all(map(is_of_python, data)) if isinstance(data, list | tuple) else type(data) in (bool, int, float, complex)
+
+
+def tensors_of(args: Sequence[Any]) -> list[Any]:
+    """Tensors that are given one by one, or as one list."""
+    return list(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else list(args)
+
+
+def taking_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a list of tensors as one of tensors."""
+    return lambda *args, **named: function(tensors_of(args), **named)
 
 
 class Prefixed:

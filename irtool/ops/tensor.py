@@ -75,7 +75,7 @@ class Tensor:
             raise AttributeError(f"a Tensor has no method '{name}'")
 
         def method(self: Tensor, *args: Any, **named: Any) -> Any:
-            return _current.get()(kind, (self, *args), named)
+            return _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
         setattr(Tensor, name, method)       # from now on it is found at once
         return getattr(self, name)
 
@@ -251,12 +251,12 @@ def assign(self: Tensor, key: Any, value: Any) -> None:
 
 def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
     """The view that whole numbers, slices and Nones make, and the tensors among the keys, each at its dimension of the view."""
-    keys = key if isinstance(key, tuple) else (key,)
-    dim = 0
+    keys = [plain_key(each) for each in (key if isinstance(key, tuple) else (key,))]
+    dim = told = 0      # told: dimensions that `indices` speaks of
     indices: list[Any] = []
     for place, item in enumerate(keys):
-        if isinstance(item, list | np.ndarray):
-            item = Tensor(item)
+        if isinstance(item, bool):      # a new dimension, all of it or nothing of it
+            self, item = call("aten::unsqueeze", (self, dim), {}), Tensor(np.zeros(int(item), np.int64))
         if isinstance(item, slice):
             self = call("aten::slice", (self, dim, item.start, item.stop, 1 if item.step is None else item.step), {})
             dim += 1
@@ -264,13 +264,30 @@ def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
             self = call("aten::unsqueeze", (self, dim), {})
             dim += 1
         elif item is Ellipsis:
-            dim = self.ndim - sum(each is not None for each in keys[place + 1:])
+            dim = self.ndim - sum(map(dims_of_key, keys[place + 1:]))
         elif isinstance(item, Tensor):
-            indices += [None] * (dim - len(indices)) + [item]
-            dim += 1
+            indices += [None] * (dim - told) + [item]
+            dim = told = dim + dims_of_key(item)
         else:
             self = call("aten::select", (self, dim, item), {})
     return self, indices
+
+
+def plain_key(item: Any) -> Any:
+    """A key as Python has it: arrays and lists as tensors, NumPy's numbers as numbers."""
+    if isinstance(item, np.generic):
+        return item.item()
+    if isinstance(item, list | np.ndarray):
+        array = np.asarray(item)
+        return Tensor(array if array.size or isinstance(item, np.ndarray) else array.astype(np.int64))
+    return item
+
+
+def dims_of_key(item: Any) -> int:
+    """How many dimensions of a tensor a key speaks of: a mask of as many as it has."""
+    if isinstance(item, Tensor) and CODES[item.dtype] in ("bool", "uint8"):
+        return item.ndim
+    return int(item is not None and not isinstance(item, bool))
 
 
 CASTS = {"bool": 11, "byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "bfloat16": 15}
@@ -319,8 +336,24 @@ class Functions:
 def calling_kind(kind: str) -> Callable[..., Any]:
     """The function that does an operator of this kind."""
     def function(*args: Any, **named: Any) -> Any:
-        return _current.get()(kind, args, named)
+        return _current.get()(kind, args, by_own_names(kind, named) if named else named)
     return function
+
+
+def by_own_names(kind: str, named: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that Python may also call `input`, or by NumPy's names, called as the operator's schemas do."""
+    own = _argument_names(kind)
+    return {name if name in own else OTHER_NAMES.get(name, name): value for name, value in named.items()}
+
+
+OTHER_NAMES = {"input": "self", "x": "self", "axis": "dim", "keepdims": "keepdim"}
+
+
+@cache
+def _argument_names(kind: str) -> frozenset[str]:
+    from irtool.ir.schema import schemas
+
+    return frozenset(argument.name for schema in schemas(kind) for argument in schema.arguments)
 
 
 _CODES_BY_NAME = {name: code for code, name in CODES.items()}
@@ -396,8 +429,8 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     from irtool.ops import OPS
     from irtool.ops.call import bind, fits
 
-    args = [list(each) if type(each) is tuple else each for each in args]
-    named = {name: list(each) if type(each) is tuple else each for name, each in named.items()}
+    args = [_plain(each) for each in args]
+    named = {name: _plain(each) for name, each in named.items()}
     candidates = list(schemas(kind)) or [parse_schema(text) for op in dict.fromkeys(OPS.of_kind(kind).values()) for text in op.schemas]
     for by_name, lenient in ((True, False), (True, True), (False, False), (False, True)):   # first as Python has it: `*, dtype` by name
         for schema in candidates:
@@ -413,6 +446,11 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
                 return schema.name, _repeated(schema, values)
     given = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
     raise UnsupportedError(f"{kind} on ({given}) is not supported")
+
+
+def _plain(value: Any) -> Any:
+    """A list for a tuple, and Python's number for NumPy's."""
+    return list(value) if type(value) is tuple else value.item() if isinstance(value, np.generic) else value
 
 
 def _repeated(schema: Any, values: list[Any]) -> list[Any]:
