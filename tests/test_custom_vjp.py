@@ -213,3 +213,10 @@ def test_it_stands_in_blocks(text):
     a = np.sin(points[1] ** 2)
     close(wanted[1], 3 * points[1] if text is IN_A_BRANCH else
           27 * points[1] * np.cos(points[1] ** 2) * a * np.cos(a ** 2) * np.sin(a ** 2) * np.cos(np.sin(a ** 2) ** 2))
+
+
+def test_a_gradient_of_another_shape_than_its_argument_is_refused():
+    wrong = irtool.custom_vjp(lambda x: (x.sign(), x), lambda gradient, x: [gradient.sum()])
+    for transformed in (irtool.grad(lambda x: wrong(x).sum()), lambda x: irtool.trace(lambda y: wrong(y).sum(), [x])):
+        with pytest.raises(irtool.RunError, match="gave a gradient of shape .* for an argument of shape"):
+            transformed(X)

@@ -31,7 +31,7 @@ def run(arguments: Arguments, console: Console) -> int:
             graph = trace(function, values, names)
         except Error:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Error(f"{arguments.function}: {type(error).__name__}: {error}") from error
     for message in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, TraceWarning)):
         console.err(f"warning: {message}")

@@ -45,7 +45,7 @@ COMMAND = Command(
         Option("--in-dims", "the dimension to batch over of each input, None for none; one for all (0)", value="0,None,1", default="0"),
         Option("--out-dim", "where the dimension goes in the outputs (0)", value="N", convert=dimension, default=0),
         Option("--length", "extent of the dimension, where no arrays tell (2)", value="N", convert=at_least(1), default=2),
-        Option("--randomness", "error, same or different", value="HOW", default="error"),
+        Option("--randomness", "random numbers of the function", value="HOW", choices=("error", "same", "different"), default="error"),
         *(option for option in given.OPTIONS if option.dest != "load"), *OUTPUTS,
     ],
     details="\n  irtool vmap graph.ir --in-dims 0,None,1 batch.npz -o batched.ir\n")

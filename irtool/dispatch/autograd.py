@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from irtool.dispatch.custom import check_gradient
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loops import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
@@ -262,6 +263,8 @@ class Autograd(Layer):
             found = list(found) if isinstance(found, list | tuple) else [found]
             if len(found) != len(args):
                 raise RunError(f"the backward of a custom_vjp gave {len(found)} gradients for {len(args)} arguments")
+            for one, each in zip(found, taken, strict=True):
+                check_gradient(one, each)
             found = [zeros_of(each) if one is None and self.owns(each) else one for one, each in zip(found, taken, strict=True)]
             return found if apply == self.apply else [self.opened(each) for each in found]
 

@@ -126,8 +126,18 @@ def spread_gradients(found: Any, args: Sequence[Any]) -> list[Any]:
         given = [None] * len(leaves) if grad is None else flatten(grad)[0]
         if len(given) != len(leaves):
             raise RunError(f"the backward of a custom_vjp gave {len(given)} gradients for an argument of {len(leaves)} tensors")
-        out += [one for one, leaf in zip(given, leaves, strict=True) if isinstance(leaf, Tensor)]
+        for one, leaf in zip(given, leaves, strict=True):
+            if isinstance(leaf, Tensor):
+                check_gradient(one, leaf)
+                out.append(one)
     return out
+
+
+def check_gradient(grad: Any, arg: Any) -> None:
+    """Raises RunError for a gradient that has not the shape of its argument; None has no shape."""
+    if isinstance(grad, Tensor) and isinstance(arg, Tensor) and list(grad.shape) != list(arg.shape):
+        raise RunError(f"the backward of a custom_vjp gave a gradient of shape {list(grad.shape)} "
+                       f"for an argument of shape {list(arg.shape)}")
 
 
 def run_custom(node: Node, values: Sequence[Any], layer: Layer) -> list[Any]:

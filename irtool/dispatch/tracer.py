@@ -290,11 +290,13 @@ def trace(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str
     """The graph of what a function does with its arguments: arrays and tensors, in lists, tuples and dicts too, are inputs.
 
     Everything else among them is a constant of the function. Results are taken out of their lists, tuples and dicts. Raises RunError for a
-    function that gives no tensor.
+    function that gives no tensor, and for names that are not different.
     """
     from irtool.dispatch.transforms import tensors
 
     leaves, shape = flatten([tensors(arg) for arg in args])
+    if len(set(filter(None, names))) != len(list(filter(None, names))):
+        raise RunError(f"trace: names are {list(names)}, expected different ones")
     return record(function, leaves, shape, names)[0]
 
 

@@ -303,8 +303,10 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
         graph = graph.graph()
     if not isinstance(graph, Graph):
         raise RunError(f"compile: expected a Module or a Graph, got {type(graph).__name__}")
-    if threads < 1:
-        raise RunError(f"compile: threads={threads}; expected at least 1")
+    if not isinstance(threads, int) or threads < 1:
+        raise RunError(f"compile: threads={threads!r}; expected at least 1")
+    if native not in (None, True, False):
+        raise RunError(f"compile: native={native!r}; expected True, False or None")
     from irtool.execute.device_executor import new_executor
 
     return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved, profiling=profiling))
