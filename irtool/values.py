@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
-from irtool.ir.graph import Node, Value
+from irtool.ir.graph import Value
 from irtool.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, namespace_of, number_dtype, on_host
-from irtool.ops.structure import Object
+from irtool.ops.structure import Object, attribute_name
 
 DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",
                          "uint16", "uint32", "uint64"))
@@ -35,12 +35,6 @@ def _accept_object(value: Any, declared: Value) -> Any:
         if name not in written or has_attribute(value, name):
             found.attributes[name] = accept(attribute_of(value, name, declared.name), node.output)
     return found
-
-
-def attribute_name(node: Node) -> str:
-    """Which attribute `prim::GetAttr` or `prim::SetAttr` means."""
-    attribute = node.attributes.get("name")
-    return str(attribute.value) if attribute is not None else ""
 
 
 def has_attribute(value: Any, name: str) -> bool:

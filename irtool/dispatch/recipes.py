@@ -16,17 +16,15 @@ from irtool.dispatch.custom import WHOLE, run_custom
 from irtool.dispatch.stack import map_tensors, tensors_in
 from irtool.interpret import Plan, walk
 from irtool.ir.custom import CUSTOM_VJP
-from irtool.ir.effects import facts_of
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node
-from irtool.ir.schema import Schema, schema_of
+from irtool.ir.schema import Schema
 from irtool.ir.types import TensorType, TupleType
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import call_node, overload, plan_for
 from irtool.ops.tensor import Tensor, wrapped
-from irtool.script.gradients import Formula, formula_of
-from irtool.script.inlining import MUTATORS
+from irtool.script.gradients import Formula, formula_of, is_unsteady
 
 Apply = Callable[..., Any]
 
@@ -46,7 +44,7 @@ class Recipe:
         self.formula = formula
         self.plans: dict[Block, Plan] = {}      # of its graphs, which never change
         self.count = len(formula.backward.inputs) - 1
-        self.is_whole = any(map(_is_unsteady, formula.graph.walk()))
+        self.is_whole = any(map(is_unsteady, formula.graph.walk()))
         self.whole = formula.split()[0] if self.is_whole else None
         places: dict[Value, tuple[str, int]] = {value: ("arg", i) for i, value in enumerate(formula.graph.inputs)}
         places.update((value, ("result", i)) for i, value in enumerate(formula.results))
@@ -117,13 +115,6 @@ def filled(grad: Any, result: Any, apply: Apply) -> Any:
 def conjugated(grad: Any, apply: Apply) -> Any:
     """Formulas multiply by the plain derivative; a complex gradient is the conjugate of what they make of the conjugate."""
     return map_tensors(lambda each: apply("aten::conj_physical", [each]) if dtype_of(each.dtype).kind == "c" else each, grad)
-
-
-def _is_unsteady(node: Node) -> bool:
-    if facts_of(node.kind).is_random:
-        return True
-    schema = schema_of(node)
-    return schema is not None and schema.is_mutable and node.kind not in MUTATORS
 
 
 def _slice(formula: Formula, own: list[Value]) -> Graph:

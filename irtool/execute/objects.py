@@ -16,7 +16,8 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import ClassType
-from irtool.values import attribute_name, attribute_of
+from irtool.ops.structure import attribute_name
+from irtool.values import attribute_of
 
 Path = tuple[str, ...]
 

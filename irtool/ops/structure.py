@@ -256,13 +256,14 @@ def _create(node: Node, values: list[Any]) -> Sequence[Any]:
     return (Object(node.outputs[0].type),)
 
 
-def _attribute_name(node: Node) -> str:
+def attribute_name(node: Node) -> str:
+    """Which attribute `prim::GetAttr` or `prim::SetAttr` means."""
     attribute = node.attributes.get("name")
     return str(attribute.value) if attribute is not None else ""
 
 
 def _get_attr(node: Node, values: list[Any]) -> Sequence[Any]:
-    name, value, type = _attribute_name(node), values[0], node.inputs[0].type
+    name, value, type = attribute_name(node), values[0], node.inputs[0].type
     if isinstance(type, NamedTupleType) and isinstance(value, tuple) and name in type.names:
         return (value[type.names.index(name)],)
     if isinstance(value, Object) and name in value.attributes:
@@ -273,7 +274,7 @@ def _get_attr(node: Node, values: list[Any]) -> Sequence[Any]:
 def _set_attr(node: Node, values: list[Any]) -> Sequence[Any]:
     if not isinstance(values[0], Object):
         raise UnsupportedError(f"prim::SetAttr of {node.inputs[0].type.text} is not supported")
-    values[0].attributes[_attribute_name(node)] = values[1]
+    values[0].attributes[attribute_name(node)] = values[1]
     return ()
 
 

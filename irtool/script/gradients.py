@@ -74,7 +74,7 @@ class Formula:
         if self._forward is None:
             saved, results = self.context.node.inputs, frozenset(self.results)
             wanted = self.needed(saved, results)
-            replaces = any(map(_is_unsteady, self.graph.walk())) \
+            replaces = any(map(is_unsteady, self.graph.walk())) \
                 or any(not results.isdisjoint(node.outputs) and not results.issuperset(node.outputs) for node in wanted)
             self._forward = replaces, self.needed((*self.results, *saved)) if replaces else wanted
         return self._forward
@@ -137,7 +137,7 @@ class Formula:
         return node
 
 
-def _is_unsteady(node: Node) -> bool:
+def is_unsteady(node: Node) -> bool:
     """Does it draw random numbers, or write into a tensor?"""
     if facts_of(node.kind).is_random:
         return True
