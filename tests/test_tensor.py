@@ -81,3 +81,20 @@ def test_in_a_transformation() -> None:
         assert np.array_equal(np.asarray(irtool.vmap(irtool.grad(f))(np.stack([X, X]))[1]), np.asarray(irtool.grad(f)(X)))
     found = irtool.grad(lambda x: (x.view(-1).float() * 2).sum())(X)
     assert found.dtype == 7 and np.array_equal(np.asarray(found), np.full((3, 4), 2.0))
+
+
+def test_several_results_have_names() -> None:
+    x = Tensor(X)
+    assert np.array_equal(np.asarray(x.max(1).values), X.max(1))
+    assert np.array_equal(np.asarray(irtool.torch.sort(x, 1).indices)[0], range(4))
+    assert np.array_equal(np.asarray(irtool.vmap(lambda x: x.max(0).values)(X)), X.max(1))
+    values, indices = irtool.jit(lambda x: x.topk(2, 1))(X)
+    assert np.array_equal(np.asarray(values), X[:, :1:-1]) and np.asarray(indices).tolist() == [[3, 2]] * 3
+    with pytest.raises(AttributeError):
+        x.max(1).value          # noqa: B018  that there is no such name is what is asked
+
+
+def test_jitted_functions_take_arguments_by_name() -> None:
+    scaled = irtool.jit(lambda x, by=1: x * by)
+    assert np.array_equal(np.asarray(scaled(X, by=3)), 3 * X) and np.array_equal(np.asarray(scaled(X)), X)
+    assert np.array_equal(np.asarray(scaled(by=X, x=X)), X * X) and len(scaled.graphs()) == 3

@@ -35,13 +35,18 @@ class Jitted:
         self.function = function
         self.made: dict[Any, tuple[Executor, list[int], Any]] = {}
         self.quick: dict[Any, tuple[Executor, Any]] = {}        # the same, for arguments that are all arrays, by what these are
+        self.by_name: Jitted | None = None      # the same function of a list and a dict of arguments
         self._lock = Lock()
         update_wrapper(self, function)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """The function's result, of tensors where it has tensors. Raises RunError for a function that gives no tensors."""
         if current() is not BACKEND:
-            return self.function(*args)
+            return self.function(*args, **named)
+        if named:
+            if self.by_name is None:
+                self.by_name = Jitted(lambda args, named: self.function(*args, **named))
+            return self.by_name(list(args), named)
         kind = arrays_key(args)
         known = self.quick.get(kind)
         if known is None:
@@ -78,7 +83,8 @@ class Jitted:
 
     def graphs(self) -> list[Any]:
         """The graphs that were traced so far."""
-        return [executor.graph for executor, _, _ in self.made.values()]
+        more = [] if self.by_name is None else self.by_name.graphs()
+        return [*[executor.graph for executor, _, _ in self.made.values()], *more]
 
 
 def signature(leaves: list[Any], shape: Any) -> Any:

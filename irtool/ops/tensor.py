@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,8 @@ class Tensor:
             raise AttributeError(f"a Tensor has no method '{name}'")
 
         def method(self: Tensor, *args: Any, **named: Any) -> Any:
-            return _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
+            found = _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
+            return found if type(found) is not tuple else with_names(kind, found)
         setattr(Tensor, name, method)       # from now on it is found at once
         return getattr(self, name)
 
@@ -336,8 +338,26 @@ class Functions:
 def calling_kind(kind: str) -> Callable[..., Any]:
     """The function that does an operator of this kind."""
     def function(*args: Any, **named: Any) -> Any:
-        return _current.get()(kind, args, by_own_names(kind, named) if named else named)
+        found = _current.get()(kind, args, by_own_names(kind, named) if named else named)
+        return found if type(found) is not tuple else with_names(kind, found)
     return function
+
+
+def with_names(kind: str, results: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Several results as a tuple that has them by the names of the operator's schema, too: `x.max(1).values`."""
+    made = _named_tuple(kind, len(results))
+    return results if made is None else made(results)
+
+
+@cache
+def _named_tuple(kind: str, count: int) -> Any:
+    """A kind of tuple for the results of an operator; None where its schemas do not name them."""
+    from irtool.ir.schema import schemas
+
+    names = next((found for schema in schemas(kind) if len(found := [each.name for each in schema.returns]) == count and all(found)), None)
+    if names is None:
+        return None
+    return type(kind.removeprefix("aten::"), (tuple,), {name: property(itemgetter(place)) for place, name in enumerate(names)})
 
 
 def by_own_names(kind: str, named: dict[str, Any]) -> dict[str, Any]:
