@@ -75,9 +75,10 @@ class Report:
 
     @property
     def is_right(self) -> bool:
-        """Was everything checked and found right?"""
+        """Was everything checked and found right? Where nothing was finite, nothing was checked."""
         differs = [*self.eager.values(), *self.tape.values(), *[row.state == DIFFERS for row in self.rows]]
-        return not self.unsupported and not any(differs)
+        is_blind = not self.compared() and any(row.state == NOT_FINITE for row in self.rows)
+        return not self.unsupported and not any(differs) and not is_blind
 
     @property
     def worst(self) -> Row | None:
