@@ -29,9 +29,7 @@ def mlp(x, w1, c1, w2, c2, w3, c3):
 
 
 def mlp_loss(x, w1, c1, w2, c2, w3, c3):
-    h = torch.relu(torch.mm(x, w1) + c1)
-    h = torch.relu(torch.mm(h, w2) + c2)
-    return torch.pow(torch.mm(h, w3) + c3, 2).sum()
+    return torch.pow(mlp(x, w1, c1, w2, c2, w3, c3), 2).sum()
 
 
 def block(x, wqkv, bqkv, wo, bo, w1, c1, w2, c2, g1, e1, g2, e2):
@@ -48,16 +46,7 @@ def block(x, wqkv, bqkv, wo, bo, w1, c1, w2, c2, g1, e1, g2, e2):
 
 
 def block_loss(x, wqkv, bqkv, wo, bo, w1, c1, w2, c2, g1, e1, g2, e2):
-    h = torch.layer_norm(x, [256], g1, e1)
-    qkv = (torch.matmul(h, wqkv) + bqkv).view(2, 64, 3, 4, 64).permute(2, 0, 3, 1, 4)
-    q, k, v = qkv[0], qkv[1], qkv[2]
-    att = torch.softmax(torch.matmul(q, k.transpose(2, 3)) * 0.125, -1)
-    y = torch.matmul(att, v).transpose(1, 2).reshape(2, 64, 256)
-    x = x + torch.matmul(y, wo) + bo
-    h = torch.layer_norm(x, [256], g2, e2)
-    u = torch.matmul(h, w1) + c1
-    u = 0.5 * u * (1.0 + torch.tanh(0.7978845608 * (u + 0.044715 * u * u * u)))
-    return torch.pow(x + torch.matmul(u, w2) + c2, 2).sum()
+    return torch.pow(block(x, wqkv, bqkv, wo, bo, w1, c1, w2, c2, g1, e1, g2, e2), 2).sum()
 
 
 def lstm(x, h, c, wi, wh, b):

@@ -16,7 +16,7 @@ import numpy as np
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.stack import Boxed, Layer, elements_of, tensors_in
 from irtool.ir.errors import Error, RunError, UnsupportedError
-from irtool.ir.schema import schemas
+from irtool.ir.schema import schema_named
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
 
@@ -46,7 +46,7 @@ class View:
 @cache
 def is_view(name: str) -> bool:
     """May the results of an operator share memory with its first operand, which it does not write into?"""
-    schema = next((each for each in schemas(name.partition(".")[0]) if each.name == name), None) or overload(name).schema
+    schema = schema_named(name) or overload(name).schema
     first = schema.arguments[0].alias if schema.arguments else None
     return first is not None and not schema.is_mutable and any(each.alias is not None for each in schema.returns)
 
@@ -114,7 +114,7 @@ def places_of(root: Boxed, chain: list[View], name: str) -> Any:
     kind = name.partition(".")[0]
     try:
         for view in chain:
-            places = View(root, view.name, view.rest, view.place).of(places, BACKEND)
+            places = view.of(places, BACKEND)
         found = np.asarray(places.array).reshape(-1)
     except Error as error:
         raise UnsupportedError(f"{kind} into what {chain[-1].name.partition('.')[0]} gives is not supported here yet") from error

@@ -9,16 +9,12 @@ import numpy as np
 from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import no_rule, rule, shifted, wrapped_dim
 from irtool.dispatch.batching.margins import zeros_where
+from irtool.dispatch.batching.shape import ravel
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
 
 DOUBLE, LONG = 7, 4
-
-
-def flat(batch: Batch, value: Any) -> Any:
-    """All that shows in one dimension."""
-    return batch.again("aten::reshape", value, [-1])
 
 
 def counts(batch: Batch, places: Any, amounts: Any, extent: int) -> Any:
@@ -30,7 +26,7 @@ def counts(batch: Batch, places: Any, amounts: Any, extent: int) -> Any:
 def amounts_of(batch: Batch, inside: Any, weight: Any, dtype: int) -> Any:
     """What each element counts: 1 or its weight, 0 outside."""
     given = batch.again("aten::to", inside, dtype)
-    return given if weight is None else zeros_where(batch, inside, batch.again("aten::to", flat(batch, weight), dtype))
+    return given if weight is None else zeros_where(batch, inside, batch.again("aten::to", ravel(batch, weight), dtype))
 
 
 def between(batch: Batch, x: Any, low: Any, high: Any) -> Any:
@@ -52,7 +48,7 @@ def quantile(batch: Batch, self: Any, q: Any, dim: Any, keepdim: bool, interpola
     """Chances stand in front of what shows. Where they are the same for all, as the operator; else between the values in order."""
     rank = self.ndim
     if dim is None:
-        flat = batch.again("aten::reshape", self, [-1])
+        flat = ravel(batch, self)
         found = quantile(batch, flat, q, 0, False, interpolation)
         return batch.again("aten::reshape", found, [*found.shape, *[1] * rank]) if keepdim else found
     if not rank:
@@ -91,7 +87,7 @@ def interpolated(batch: Batch, self: Any, q: Any, dim: int, keepdim: bool, inter
 @rule("histc")
 def histc(batch: Batch, self: Any, bins: int, low: Any, high: Any) -> Any:
     """Each element's bin, counted."""
-    x = flat(batch, self)
+    x = ravel(batch, self)
     first, last = span(batch, x, float(low), float(high), 1.0, low == high)
     place = batch.again("aten::div", batch.again("aten::mul", batch.again("aten::sub", x, first), bins),
                         batch.again("aten::sub", last, first))
@@ -138,7 +134,7 @@ def counted(batch: Batch, columns: list[Any], edges: list[Any], weight: Any, den
 def histogram(batch: Batch, self: Any, bins: Any, *rest: Any) -> Any:
     """Of numbers."""
     *bounds, weight, density = rest
-    x = flat(batch, self)
+    x = ravel(batch, self)
     edges = bins if isinstance(bins, Tensor) else edges_of(batch, x, bins, bounds[0])
     return counted(batch, [x], [edges], weight, density), edges
 
@@ -166,7 +162,7 @@ def histogramdd(batch: Batch, self: Any, bins: Any, *rest: Any) -> Any:
 def nonzero_static(batch: Batch, self: Any, size: int, fill: int) -> Any:
     """Places in order, those of zeros last; as many as are asked for."""
     total = prod(self.shape)
-    there = flat(batch, batch.again("aten::ne", self, 0))
+    there = ravel(batch, batch.again("aten::ne", self, 0))
     order = batch.again("aten::where", there, Tensor(np.arange(total)), Tensor(np.full(total, total)))
     order = batch.again("aten::sort", order)[0]
     if size > total:
@@ -188,7 +184,7 @@ def places_of(batch: Batch, mask: Any, extent: int) -> Any:
 def masked_scatter(batch: Batch, self: Any, mask: Any, source: Any) -> Any:
     """The source's elements where the mask holds; that there are enough of them is not looked at."""
     shape = list(np.broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
-    own, where = (flat(batch, batch.again("aten::expand", each, shape)) for each in (self, mask))
+    own, where = (ravel(batch, batch.again("aten::expand", each, shape)) for each in (self, mask))
     total = prod(source.shape)
     if not total or not prod(shape):
         return batch.again("aten::reshape", own, shape)
@@ -199,9 +195,9 @@ def masked_scatter(batch: Batch, self: Any, mask: Any, source: Any) -> Any:
 @rule("masked_scatter_backward")
 def masked_scatter_backward(batch: Batch, grad: Any, mask: Any, sizes: Any) -> Any:
     """Gradients where the mask holds, in order."""
-    where = flat(batch, batch.again("aten::expand", mask, list(grad.shape)))
+    where = ravel(batch, batch.again("aten::expand", mask, list(grad.shape)))
     total = prod(sizes)
-    given = zeros_where(batch, where, flat(batch, grad))
+    given = zeros_where(batch, where, ravel(batch, grad))
     return batch.again("aten::reshape", counts(batch, places_of(batch, where, total), given, total), list(sizes))
 
 
