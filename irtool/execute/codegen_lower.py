@@ -2,7 +2,7 @@
 
 Every value of the graph is *known* (a number, a size, None: worked out here, once), a *variable* of the compiled plan, or a group of
 those (a list or tuple that nobody changes). A node whose operands' facts are known becomes the calls its kernel makes
-(`codegen_trace`); any other is called as the interpreter calls it (`Visit`). Blocks become branches and loops.
+(`irtool.execute.trace`); any other is called as the interpreter calls it (`Visit`). Blocks become branches and loops.
 """
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ from irtool.execute.codegen_program import (
     operand_of,
     roots_of,
 )
-from irtool.execute.codegen_trace import NAMESPACE, Step, Traced, Untraceable, is_traced, trace, trace_write
 from irtool.execute.codegen_visits import visitor
 from irtool.execute.fusion import Bound, BoundToMany, Fused
+from irtool.execute.trace.kernels import NAMESPACE, trace
+from irtool.execute.trace.recorder import StandIn, Step, Untraceable, is_traced
+from irtool.execute.trace.writes import trace_write
 from irtool.ir.alias import Aliases
 from irtool.ir.effects import facts_of, is_random, node_may_write
 from irtool.ir.graph import Graph, Node, Value
@@ -59,7 +61,7 @@ class Template:
 
     __slots__ = ("steps", "result", "given")
 
-    def __init__(self, steps: list[Step], result: Any, given: list[Traced]) -> None:
+    def __init__(self, steps: list[Step], result: Any, given: Sequence[StandIn]) -> None:
         self.steps = steps
         self.result = result
         self.given = given

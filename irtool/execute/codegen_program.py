@@ -49,7 +49,7 @@ Item = Known | Variable | Group
 
 
 class Call:
-    """`out = function(*args, **named)`; `way` as in `codegen_trace.Step`. Arguments: items, tuples of them, plain values."""
+    """`out = function(*args, **named)`; `way` as in `irtool.execute.trace.recorder`. Arguments: items, tuples of them, plain values."""
 
     __slots__ = ("function", "args", "named", "out", "way", "node", "step")
 

@@ -1,0 +1,49 @@
+"""Writes into what a kernel has made itself, and what an in-place operator writes over its target."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.trace.recorder import Recorder, StandIn, Step, Untraceable, is_traced
+from irtool.execute.trace.ufuncs import dtype_and_shape, prepared
+
+
+def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> StandIn:
+    """`x += y` on something the kernel has made itself."""
+    target = inputs[0]
+    if len(outs) != 1 or outs[0] is not target or not is_traced(target) or ufunc.signature is not None or ufunc.nout != 1:
+        raise Untraceable(f"{ufunc.__name__} with out")
+    if not any(step.out is target.root for step in recorder.steps):
+        raise Untraceable("writes")
+    if dtype_and_shape(ufunc, inputs) != (target.dtype, target.shape):
+        raise Untraceable("writes with a conversion")
+    recorder.steps.append(Step(ufunc, prepared(inputs), {}, target, "into"))
+    made: StandIn = target
+    return made
+
+
+def trace_assignment(target: StandIn, value: Any) -> None:
+    """`x[...] = y` for a part of what the kernel has made itself, and an array of its dtype and shape."""
+    if not is_traced(value) or (target.dtype, target.shape) != (value.dtype, value.shape) or target.dtype.kind == "b" \
+            or value.root is target.root or not any(step.out is target.root for step in target.recorder.steps):
+        raise Untraceable("writes")
+    target.recorder.steps.append(Step(np.positive, (value,), {}, target, "into"))
+
+
+def trace_write(target: Any, result: Any) -> Any:
+    """Note what an in-place operator does with what the plain one gave: over the target goes the last step, or a copy. Gives the target."""
+    if not is_traced(target) or not is_traced(result) or (target.dtype, target.shape) != (result.dtype, result.shape) \
+            or result.root is target.root:
+        raise Untraceable("writes")
+    if any(step == 0 and extent > 1 for step, extent in zip(target.strides, target.shape, strict=True)):
+        raise Untraceable("writes one place twice")
+    steps = target.recorder.steps
+    last = steps[-1] if steps else None
+    if last is not None and last.out is result and last.way == "ufunc" and result.meta == target.meta:
+        steps[-1] = Step(last.function, last.args, last.named, target, "into")
+    elif target.dtype.kind == "b":
+        raise Untraceable("writes bools")
+    else:
+        steps.append(Step(np.positive, (result,), {}, target, "into"))
+    return target
