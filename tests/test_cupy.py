@@ -20,7 +20,7 @@ from irtool.cli.main import main
 from irtool.execute.device_executor import DeviceExecutor
 from irtool.execute.device_kernels import KernelGroup, literal, source
 from irtool.execute.device_plan import DevicePlan
-from irtool.execute.native import ARITHMETIC, Untranslatable
+from irtool.execute.native_source import ARITHMETIC, Untranslatable
 from irtool.execute.plans import Options
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ops import OPS, device

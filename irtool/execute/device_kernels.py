@@ -14,7 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.native import ARITHMETIC, BUILTIN, COMPARISON, LIBRARY, LOGIC, OF_FLOATS, Untranslatable
+from irtool.execute.native_source import (
+    ARITHMETIC,
+    BUILTIN,
+    C_TYPES,
+    COMPARISON,
+    LIBRARY,
+    LOGIC,
+    OF_FLOATS,
+    Untranslatable,
+    c_type,
+    computed_in,
+)
 from irtool.interpret import walk
 from irtool.ir.graph import Graph
 from irtool.ops.arrays import is_array, using
@@ -25,8 +36,7 @@ OPTIONS = ("--fmad=false",)
 """For the compiler: products and sums are rounded one by one."""
 MAX_KERNELS = 64
 """Combinations of dtypes and shapes remembered per group."""
-C_TYPES = {"float32": "float", "float64": "double", "bool": "bool", "int64": "long long", "int32": "int", "int16": "short",
-           "int8": "signed char", "uint8": "unsigned char"}
+CUDA_TYPES = {**C_TYPES, "bool": "bool", "int16": "short", "int8": "signed char", "uint8": "unsigned char"}
 SPECIAL = {"isinf": "isinf({0})", "isfinite": "isfinite({0})", "signbit": "signbit({0})"}
 """Functions of floats that are called otherwise than in C."""
 BITS = {"bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}", "invert": "~{0}",
@@ -146,7 +156,7 @@ def source(steps: Program, outputs: Sequence[int]) -> tuple[str, str, str, list[
         if register in needed:
             operands = [names[each] if type(each) is int else literal(each) for each in step.operands]
             names[register] = f"t{register - count}"
-            lines.append(f"const {c_type(step.dtype)} {names[register]} = {expression(step, steps, operands)};")
+            lines.append(f"const {c_type(step.dtype, CUDA_TYPES)} {names[register]} = {expression(step, steps, operands)};")
     lines += [f"y{place} = {names[register]};" for place, register in enumerate(outputs)]
     for register in (*reads, *outputs):
         c_type(steps.dtype(register))
@@ -155,23 +165,15 @@ def source(steps: Program, outputs: Sequence[int]) -> tuple[str, str, str, list[
     return inputs, results, "\n".join(lines), reads
 
 
-def c_type(dtype: Any) -> str:
-    """The type of an element. Raises Untranslatable."""
-    found = C_TYPES.get(dtype.name)
-    if found is None:
-        raise Untranslatable(f"dtype {dtype.name}")
-    return found
-
-
 def literal(value: Any) -> str:
     """A NumPy scalar in CUDA C++, exactly. Raises Untranslatable."""
     kind, name = value.dtype.kind, value.dtype.name
-    c_type(value.dtype)
+    c_type(value.dtype, CUDA_TYPES)
     if kind == "b":
         return "true" if value else "false"
     if kind in "iu":
         whole = int(value)
-        return f"({c_type(value.dtype)})({whole}LL)" if whole != -2**63 else "(-9223372036854775807LL - 1)"
+        return f"({c_type(value.dtype, CUDA_TYPES)})({whole}LL)" if whole != -2**63 else "(-9223372036854775807LL - 1)"
     number = float(value)
     if number != number:
         return NOT_A_NUMBER[name]
@@ -183,12 +185,11 @@ def literal(value: Any) -> str:
 def expression(step: Step, steps: Program, operands: list[str]) -> str:
     """One step in CUDA C++. Raises Untranslatable."""
     name = step.name
-    first = step.operands[1 if step.function == WHERE else 0]
-    dtype = steps.dtype(first) if type(first) is int else first.dtype
+    dtype = computed_in(step, steps)
     if step.function == WHERE:
         return f"{operands[0]} ? {operands[1]} : {operands[2]}"
     if step.function == CAST:
-        return f"{operands[0]} != 0" if step.dtype.kind == "b" else f"({c_type(step.dtype)}){operands[0]}"
+        return f"{operands[0]} != 0" if step.dtype.kind == "b" else f"({c_type(step.dtype, CUDA_TYPES)}){operands[0]}"
     if dtype.kind == "f":
         tail = "f" if dtype == np.float32 else ""
         function = BUILTIN.get(name) or LIBRARY.get(name)

@@ -22,6 +22,7 @@ from irtool.execute import native
 from irtool.execute.buffers import ALIGNMENT
 from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
 from irtool.execute.crew import share
+from irtool.execute.native_source import Untranslatable, source
 from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, program
@@ -78,8 +79,8 @@ class Fused:
             return False
         try:
             steps = program(self.graph, operands)
-            native.source(steps, "v" * (len(steps.dtypes) + len(steps.outputs)), 1)
-        except (NotPointwise, native.Untranslatable):
+            source(steps, "v" * (len(steps.dtypes) + len(steps.outputs)), 1)
+        except (NotPointwise, Untranslatable):
             return False
         return bool(steps.steps)
 
@@ -264,7 +265,7 @@ class Way:
 
     @staticmethod
     def _kinds(arrays: Sequence[Array], outputs: Sequence[Array], strides: list[tuple[int, ...]]) -> str:
-        """Per array how it lies in the innermost loop (see `native.source`)."""
+        """Per array how it lies in the innermost loop (see `irtool.execute.native_source.source`)."""
         return "".join(["s" if s[-1] == 0 and i < len(arrays) else "v" if s[-1] == x.itemsize else "g"
                         for i, (x, s) in enumerate(zip((*arrays, *outputs), strides, strict=True))])
 

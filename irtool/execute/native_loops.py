@@ -19,6 +19,7 @@ from irtool.execute.codegen_program import Item, Known, Repeat, Variable
 from irtool.execute.fusion import WORTH_COMPILING, coalesced
 from irtool.execute.native_products import declarations, definition
 from irtool.execute.native_rounds import Elementwise, NotNative, Place, Product, Rounds, Stage, Store, Sum
+from irtool.execute.native_source import DATA, Untranslatable, c_type, direct, expression, library_declarations
 from irtool.execute.places import Buffer, largest_sum, place
 from irtool.ops.elementwise import flattened
 
@@ -103,7 +104,7 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
         raise NotNative("lists are not read in C here")
     try:
         text, work = Source(rounds).written()
-    except native.Untranslatable as error:
+    except Untranslatable as error:
         raise NotNative(str(error)) from None
     compiled = native.built(text, lambda: Source(rounds, False).written()[0])
     if compiled is None:
@@ -144,7 +145,7 @@ class Source:
         places, work = self.workspace()
         count = len(rounds.carried)
         lists = range(count + len(rounds.given), count + len(rounds.given) + len(rounds.lists))
-        items = [declared(f"*{store.name}", store, f"((char ***)base[{lists[rounds.lists.index(held)]}])[{index}][{native.DATA}]")
+        items = [declared(f"*{store.name}", store, f"((char ***)base[{lists[rounds.lists.index(held)]}])[{index}][{DATA}]")
                  for (held, index), store in rounds.items.items()]
         lines = [declared(f"*{store.name}", store, f"base[{place}]") for place, store in enumerate(rounds.given.values(), count)]
         lines += places
@@ -157,8 +158,8 @@ class Source:
                   *[f"        {line}" for line in turn], "    }",
                   *[f"    {line}" for line in last], "}", ""]
         arrays = base + count + len(rounds.filled)
-        text = "\n".join(["#include <string.h>", declarations(self.types), *native.declarations(self.functions, self.vector),
-                          *[form.replace("{}", each, 1) for form, each in self.products.items()], *kernel, native.direct(arrays, lists)])
+        text = "\n".join(["#include <string.h>", declarations(self.types), *library_declarations(self.functions, self.vector),
+                          *[form.replace("{}", each, 1) for form, each in self.products.items()], *kernel, direct(arrays, lists)])
         return text, work
 
     def workspace(self) -> tuple[list[str], int]:
@@ -180,7 +181,7 @@ class Source:
         """What goes around: before the loop, at the end of a round, and behind the loop."""
         first, turn, last = [], [], []
         for k, each in enumerate(self.rounds.carried):
-            name, size = native.c_type(each.meta.dtype), each.meta.nbytes
+            name, size = c_type(each.meta.dtype), each.meta.nbytes
             first.append(f"{name} *const out{k} = ({name} *)base[{base + k}];")
             if each.lies:
                 first += [f"{name} *const now{k} = out{k};", f"memcpy(now{k}, base[{k}], {size});"]
@@ -203,7 +204,7 @@ class Source:
     def product(self, stage: Product) -> list[str]:
         """A call of a function for a product of these extents."""
         left, right = stage.left, stage.right
-        name = native.c_type(stage.into.meta.dtype)
+        name = c_type(stage.into.meta.dtype)
         self.types.add(name)
         columns = right.shape[1]
         form = definition("{}", name, (left.strides[0], left.strides[1]), right.strides[0], columns,
@@ -231,10 +232,10 @@ class Source:
         extents, strides = coalesced(tuple([stage.shape[axis] for axis in order]), laid)
         names = [f"v{i}" for i in range(len(read))]
         used = {each for step in program.steps for each in step.operands if type(each) is int} | set(program.outputs)
-        inner = [f"const {native.c_type(symbol.dtype)} v{i} = {element(place, strides[i])};" for i, (place, symbol) in enumerate(read)
+        inner = [f"const {c_type(symbol.dtype)} v{i} = {element(place, strides[i])};" for i, (place, symbol) in enumerate(read)
                  if i in used]
         for i, step in enumerate(program.steps):
-            inner.append(f"const {native.c_type(step.dtype)} t{i} = {native.expression(program, step, names, self.functions)};")
+            inner.append(f"const {c_type(step.dtype)} t{i} = {expression(program, step, names, self.functions)};")
             names.append(f"t{i}")
         inner += [f"{element(place, strides[i])} = {names[register]};"
                   for i, ((_, place), register) in enumerate(zip(stage.written, program.outputs, strict=True), len(read))]
@@ -250,7 +251,7 @@ class Source:
 
 def declared(name: str, store: Store, value: str) -> str:
     """A pointer to a store."""
-    type = native.c_type(store.meta.dtype)
+    type = c_type(store.meta.dtype)
     return f"{type} {name} = ({type} *){value};"
 
 

@@ -16,8 +16,8 @@ from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy
 from irtool.execute.codegen_numbers import derived
 from irtool.execute.codegen_program import Call, Known, Repeat, Variable
 from irtool.execute.codegen_source import reads_of
-from irtool.execute.native import C_TYPES
 from irtool.execute.native_products import LARGEST
+from irtool.execute.native_source import C_TYPES
 from irtool.ops.elementwise import NotPointwise, Symbol
 from irtool.ops.select import select
 
