@@ -268,6 +268,21 @@ class TestGradients:
         for actual, wanted in zip([*found[0], found[1]], [*expected[0], expected[1]], strict=True):
             close(actual, wanted)
 
+    def test_tuples_within_tuples_take_a_cotangent_per_tensor(self, options: Options) -> None:
+        run = executor("""graph(%x : Tensor):
+  %1 : Tensor = aten::neg(%x)
+  %2 : Tensor = aten::mul(%x, %x)
+  %3 : Tensor = aten::sin(%x)
+  %4 : (Tensor, Tensor) = prim::TupleConstruct(%2, %3)
+  %5 : (Tensor, (Tensor, Tensor)) = prim::TupleConstruct(%1, %4)
+  return (%5)
+""", options)
+        x, a, b, c = arrays((3,), (3,), (3,), (3,))
+        for given in ([a, b, c], [a, None, c], [None, b, None]):
+            one, two, three = [np.zeros(3) if each is None else each for each in given]
+            close(run.vjp([x], given, [0])[0], -one + two * 2 * x + three * np.cos(x))
+            close(irtool.vjp(run.graph, [x], given, [0], interpret=True)[0], -one + two * 2 * x + three * np.cos(x))
+
     def test_branches(self, options: Options) -> None:
         run = executor("""graph(%x : Tensor, %c : bool):
   %2 : Tensor = aten::sin(%x)

@@ -1,7 +1,7 @@
 """Gradients of a graph on arrays: differentiate it, run f, wire the captured values, run df."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,29 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
     return Differentiated(graph, wrt, inputs).gradients(inputs, cotangents)
+    graph = check_graph("vjp", graph)
+    check_inputs("vjp", graph, inputs)
+    check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
 
 
 class Differentiated:
+def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[int, ...]:
+    """The inputs that `wrt` names, by position. Raises RunError for what names none, and for numbers, whole ones in tensors too."""
+    chosen = positions(where, wrt, graph)
+    for place in chosen:
+        value = values[place] if place < len(values) else None
+        if isinstance(value, int | float | complex | str) or is_array(value) and value.dtype.kind not in "fc":
+            declared = graph.inputs[place]
+            raise RunError(f"{where}: wrt names input {place} (%{declared.name} : {declared.type}), which has no gradient: "
+                           f"only tensors of floating-point and complex numbers have, it is {kind_of(value)}")
+    return chosen
+
+
+def kind_of(value: Any) -> str:
+    """`a tensor of int64`, `an int`."""
+    return f"a tensor of {value.dtype}" if is_array(value) else f"the {type(value).__name__} {str(value)[:40]}"
+
+
     """A graph differentiated once, for some of its inputs; `gradients` runs it as often as wanted.
 
     sample: inputs such as will be given; where they make several dtypes meet, gradients are converted back on the way.
@@ -109,19 +129,25 @@ def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], se
 
 
 def distributed(outputs: Sequence[Any], cotangents: list[Any]) -> list[Any]:
-    """One cotangent per output: a list of them for a list. Raises RunError when there are too few or too many."""
+    """One cotangent per output: for a list or tuple a list of them, nested likewise. Raises RunError when there are too few or too many."""
     counts = [leaves(output) for output in outputs]
-    if sum(counts) != len(cotangents):      # outputs that are None may or may not have been counted
+    counts_nones = sum(counts) == len(cotangents)       # outputs that are None may or may not have been counted
+    if not counts_nones:
         counts = [0 if output is None else count for output, count in zip(outputs, counts, strict=True)]
     if sum(counts) != len(cotangents):
         raise RunError(f"expected {sum(counts)} cotangents, got {len(cotangents)}")
-    found: list[Any] = []
-    at = 0
-    for output, count in zip(outputs, counts, strict=True):
-        taken = cotangents[at:at + count]
-        at += count
-        found.append(taken if isinstance(output, list | tuple) else taken[0] if taken else None)
-    return found
+    given = iter(cotangents)
+    return [None if output is None and not counts_nones else taken(output, given) for output in outputs]
+
+
+def taken(output: Any, given: Iterator[Any]) -> Any:
+    """The next cotangents, as many as an output has tensors, in lists as it has them in lists and tuples."""
+    return [taken(each, given) for each in output] if isinstance(output, list | tuple) else next(given)
+
+
+def is_absent(cotangent: Any) -> bool:
+    """Is there no cotangent, in none of the lists?"""
+    return all(map(is_absent, cotangent)) if isinstance(cotangent, list) else cotangent is None
 
 
 def leaves(output: Any) -> int:
@@ -132,7 +158,7 @@ def leaves(output: Any) -> int:
 def as_seed(cotangent: Any, output: Any) -> Any:
     """A cotangent as an array of its output's dtype; zeros for the missing ones of a list. Raises RunError for a wrong shape."""
     if isinstance(output, list | tuple):
-        if not isinstance(cotangent, list) or all(each is None for each in cotangent):
+        if is_absent(cotangent):
             return None
         return [namespace_of(one).zeros_like(one) if each is None else as_seed(each, one)
                 for each, one in zip(cotangent, output, strict=True)]

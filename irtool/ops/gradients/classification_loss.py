@@ -46,6 +46,7 @@ def cross_entropy_loss_gradient(self: Tensor, target: Tensor, weight: Tensor | N
         logs = self.log_softmax(dim)
         weights = torch.ones_like(self) if weight is None else weight.reshape([-1] + [1] * (self.dim() - 1 - dim)).expand_as(self)
         for_target: Tensor | None = None
+        for_weight: Tensor | None = None
         if target.is_floating_point():      # probabilities
             smooth = target * (1 - label_smoothing) + label_smoothing / classes
             share = grad if reduction != 0 else grad.unsqueeze(dim)
@@ -53,6 +54,8 @@ def cross_entropy_loss_gradient(self: Tensor, target: Tensor, weight: Tensor | N
                 share = share * classes / self.numel()
             slope = -smooth * weights * share
             for_target = -logs * weights * share * (1 - label_smoothing)
+            if weight is not None:
+                for_weight = (-logs * smooth * share).transpose(0, dim).reshape([classes, -1]).sum([1])
         else:
             _, total = torch.nll_loss_forward(logs, target, weight, 1, ignore_index)
             slope = torch.nll_loss_backward(grad, logs, target, weight, reduction, ignore_index, total)
@@ -62,7 +65,7 @@ def cross_entropy_loss_gradient(self: Tensor, target: Tensor, weight: Tensor | N
                     share = share / total
                 spread = -weights * share * (target != ignore_index).unsqueeze(dim)
                 slope = slope * (1 - label_smoothing) + spread * (label_smoothing / classes)
-        return slope - logs.exp() * slope.sum([dim], True), for_target, None, None, None, None
+        return slope - logs.exp() * slope.sum([dim], True), for_target, for_weight, None, None, None
 
     return result, backward
 

@@ -17,7 +17,7 @@ table.sample("nll_loss2d nll_loss_nd", call(image, image_targets, weight))
 table.sample("nll_loss2d_forward", call(image, image_targets, weight, 1, -100))
 table.sample("nll_loss2d_backward", call(real(), image, image_targets, weight, 1, -100, np.array(9.0)))
 table.sample("cross_entropy_loss", call(x, targets, weight, label_smoothing=0.2), call(x, targets),
-             call(x, chance(4, 3), weight, label_smoothing=0.2),
+             call(x, chance(4, 3), positive(3), label_smoothing=0.2), call(x, chance(4, 3), positive(3), 0),
              call(x, chance(4, 3), None, 2))
 table.sample("multi_margin_loss", call(x, ints(0, 2, 1, 0)), call(x, ints(0, 2, 1, 0), 2, 0.7, weight))
 table.sample("multi_margin_loss_backward", call(real(), x, ints(0, 2, 1, 0), 2, 0.7, weight),
