@@ -32,29 +32,9 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
     return Differentiated(graph, wrt, inputs).gradients(inputs, cotangents)
-    graph = check_graph("vjp", graph)
-    check_inputs("vjp", graph, inputs)
-    check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
 
 
 class Differentiated:
-def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[int, ...]:
-    """The inputs that `wrt` names, by position. Raises RunError for what names none, and for numbers, whole ones in tensors too."""
-    chosen = positions(where, wrt, graph)
-    for place in chosen:
-        value = values[place] if place < len(values) else None
-        if isinstance(value, int | float | complex | str) or is_array(value) and value.dtype.kind not in "fc":
-            declared = graph.inputs[place]
-            raise RunError(f"{where}: wrt names input {place} (%{declared.name} : {declared.type}), which has no gradient: "
-                           f"only tensors of floating-point and complex numbers have, it is {kind_of(value)}")
-    return chosen
-
-
-def kind_of(value: Any) -> str:
-    """`a tensor of int64`, `an int`."""
-    return f"a tensor of {value.dtype}" if is_array(value) else f"the {type(value).__name__} {str(value)[:40]}"
-
-
     """A graph differentiated once, for some of its inputs; `gradients` runs it as often as wanted.
 
     sample: inputs such as will be given; where they make several dtypes meet, gradients are converted back on the way.
