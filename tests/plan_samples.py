@@ -1,8 +1,9 @@
-"""What tests of plans share: inputs made from a graph's types, and results compared bit for bit."""
+"""What tests of plans share: graphs, inputs made from a graph's types, and results compared bit for bit."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,37 @@ import numpy as np
 import irtool
 from irtool.execute.codegen import Plan
 from irtool.interpret import run
+from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 
+CORPUS = sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt"))
+"""Texts of every year."""
 MAX_ELEMENTS = 20_000
+
+
+def graph_of(text: str) -> irtool.Graph:
+    """The one graph of a text."""
+    return irtool.parse(text, filename="g.ir").graph()
+
+
+def chain(count: int) -> str:
+    """A graph of pointwise operators, each on the one before and the first input."""
+    lines = ["graph(%v0 : Tensor, %v1 : Tensor):", "  %one : int = prim::Constant[value=1]()"]
+    for i in range(count):
+        op, more = (("add", ", %one"), ("mul", ""), ("sub", ", %one"), ("maximum", ""))[i % 4]
+        lines.append(f"  %v{i + 2} : Tensor = aten::{op}(%v{i + 1}, %v0{more})")
+    return "\n".join([*lines, f"  return (%v{count + 1})", ""])
+
+
+def runnable(path: Path) -> Iterator[tuple[irtool.Graph, list[Any]]]:
+    """The graphs of a text that can be run on made-up inputs, and such inputs."""
+    for graph in irtool.parse(path.read_text(encoding="utf-8"), filename=path.name).graphs:
+        if any(node.kind in LOOP_KINDS for node in graph.walk()):       # on numbers not meant for it, a loop may never end
+            continue
+        try:
+            yield graph, [input_for(value.type, np.random.default_rng(0)) for value in graph.inputs]
+        except (LookupError, TypeError):
+            continue
 
 
 def input_for(type: Type, generator: np.random.Generator) -> Any:

@@ -17,19 +17,13 @@ import irtool
 from irtool.execute.codegen import Plan, compile_plan
 from irtool.execute.codegen_program import Visit
 from irtool.execute.memory import every
-from irtool.ir.effects import LOOP_KINDS
 from irtool.script import compile_source
-from tests.plan_samples import array, check, difference, input_for
+from tests.plan_samples import CORPUS, array, chain, check, difference, graph_of, runnable
 from tests.random_graphs import Writer
 from tests.script_programs import FOLDER, PROGRAMS, cases, inputs_of
 
-CORPUS = sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt"))
 SOURCES = {program: (FOLDER / f"{program}.py").read_text() for program in PROGRAMS}
 CASES = [(program, name, lines) for program in PROGRAMS for name, lines in cases(program)]
-
-
-def graph_of(text: str) -> irtool.Graph:
-    return irtool.parse(text, filename="g.ir").graph()
 
 
 # -- the same as the interpreter
@@ -42,14 +36,7 @@ def test_programs(program: str, name: str, lines: list[str]) -> None:
 
 @pytest.mark.parametrize("path", CORPUS, ids=[path.stem for path in CORPUS])
 def test_texts_of_every_year(path: Path) -> None:
-    module = irtool.parse(path.read_text(), filename=path.name)
-    for graph in module.graphs:
-        if any(node.kind in LOOP_KINDS for node in graph.walk()):       # on numbers not meant for it, a loop may never end
-            continue
-        try:
-            inputs = [input_for(value.type, np.random.default_rng(0)) for value in graph.inputs]
-        except (LookupError, TypeError):
-            continue
+    for graph, inputs in runnable(path):
         check(graph, lambda inputs=inputs: [each.copy() if isinstance(each, np.ndarray) else each for each in inputs])
 
 
@@ -167,14 +154,6 @@ def test_an_error_names_the_line() -> None:
 
 
 # -- form
-def chain(count: int) -> str:
-    lines = ["graph(%v0 : Tensor, %v1 : Tensor):", "  %one : int = prim::Constant[value=1]()"]
-    for i in range(count):
-        op, more = (("add", ", %one"), ("mul", ""), ("sub", ", %one"), ("maximum", ""))[i % 4]
-        lines.append(f"  %v{i + 2} : Tensor = aten::{op}(%v{i + 1}, %v0{more})")
-    return "\n".join([*lines, f"  return (%v{count + 1})", ""])
-
-
 def test_a_plan_is_readable() -> None:
     graph = graph_of(chain(4))
     plan = compile_plan(graph, spec=[np.ones((2, 3), np.float32), ("float32", (2, 3))])

@@ -11,7 +11,7 @@ import fake_cupy
 import numpy as np
 import pytest
 from op_facts import FACTS
-from plan_samples import input_for
+from plan_samples import CORPUS, runnable
 from side_by_side import difference
 
 import irtool
@@ -22,7 +22,6 @@ from irtool.execute.device_kernels import KernelGroup, literal, source
 from irtool.execute.device_plan import DevicePlan
 from irtool.execute.native_source import ARITHMETIC, Untranslatable
 from irtool.execute.plans import Options
-from irtool.ir.effects import LOOP_KINDS
 from irtool.ops import OPS, device
 from irtool.ops.arrays import backend, code_of, seeded, using
 from irtool.ops.call import call_op, overload
@@ -346,20 +345,11 @@ def test_run_without_cupy_says_what_to_install(files: tuple[str, str], capsys: p
 
 
 # -- texts of every year, and what cannot be
-CORPUS = sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt"))
-
-
 @pytest.mark.parametrize("path", CORPUS, ids=[path.stem for path in CORPUS])
 def test_texts_of_every_year(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the interpreter and through plans, in which groups run operator by operator: what kernels give is tested above."""
     monkeypatch.setattr(KernelGroup, "parts", refused)
-    for graph in irtool.parse(path.read_text(encoding="utf-8"), filename=path.name).graphs:
-        if any(node.kind in LOOP_KINDS for node in graph.walk()):       # on numbers not meant for it, a loop may never end
-            continue
-        try:
-            inputs = [input_for(value.type, np.random.default_rng(0)) for value in graph.inputs]
-        except (LookupError, TypeError):
-            continue
+    for graph, inputs in runnable(path):
         wanted = outcome(lambda graph=graph, inputs=inputs: irtool.run(graph, inputs))
         if not isinstance(wanted, str):
             assert difference(back(irtool.run(graph, inputs, backend="cupy")), wanted) is None

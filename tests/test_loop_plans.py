@@ -11,7 +11,7 @@ from irtool.execute.codegen import Plan
 from irtool.execute.executor import Executor
 from irtool.execute.native import compiler
 from irtool.execute.plans import Options
-from tests.test_native_loops import CELLS, arrays, loop
+from tests.loop_texts import ALL_ROUNDS, CELLS, FILLED, arrays, loop
 
 
 def agree(text: str, values: list[Any], tolerance: float | None = None) -> Plan:
@@ -56,36 +56,6 @@ def test_a_recurrent_loop_takes_no_more_memory_than_its_rounds() -> None:
         assert plan.memory is not None and plan.memory.peak < 40_000
 
 
-FILLED = """graph(%x : Tensor, %count : int):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %true : bool = prim::Constant[value=1]()
-  %n : int = aten::size(%x, %zero)
-  %kept : Tensor[] = prim::ListConstruct()
-  %sizes : int[][] = prim::ListConstruct()
-  %start : Tensor = aten::select(%x, %zero, %zero)
-  %h : Tensor = prim::Loop(%n, %true, %start)
-    block0(%t : int, %h1 : Tensor):
-      %r : Tensor = aten::select(%x, %zero, %t)
-      %s : Tensor = aten::mul(%h1, %r)
-      %1 : Tensor[] = aten::append(%kept, %s)
-      %2 : int[] = aten::size(%s)
-      %3 : int[][] = aten::append(%sizes, %2)
-      %u : Tensor = aten::add(%s, %r, %one)
-      -> (%true, %u)
-  %last : int = aten::sub(%n, %one)
-  %g : Tensor = prim::Loop(%n, %true, %h)
-    block0(%t : int, %g1 : Tensor):
-      %k : int = aten::sub(%last, %t)
-      %item : Tensor = aten::__getitem__(%kept, %k)
-      %size : int[] = aten::__getitem__(%sizes, %k)
-      %v : Tensor = aten::mul(%g1, %item)
-      %w : Tensor = aten::sum_to_size(%v, %size)
-      -> (%true, %w)
-  MORE
-"""
-
-
 def test_items_of_filled_lists_are_known() -> None:
     x = np.random.default_rng(1).standard_normal((5, 3))
     plan = agree(FILLED.replace("MORE", "return (%g)"), [x, 0])
@@ -120,17 +90,6 @@ def test_lists_that_others_see_are_lists(other: str) -> None:
     for _ in range(3):
         for a, b in zip(plan([x, 0]), wanted, strict=True):
             assert np.array_equal(np.asarray(a), np.asarray(b))
-
-
-ALL_ROUNDS = loop("""%r : Tensor = aten::select(%x, %zero, %t)
-    %p : Tensor = aten::mm(%h, %w)
-    %s : Tensor = aten::add(%p, %r, %one)
-    %u : Tensor = aten::tanh(%s)
-    %1 : Tensor[] = aten::append(%all, %u)
-    %2 : int[] = aten::size(%u)
-    %3 : int[][] = aten::append(%sizes, %2)
-    -> (%true, %u)""", inputs="%x : Tensor, %h0 : Tensor, %w : Tensor", results="%h.out, OTHERS",
-                  head="  %all : Tensor[] = prim::ListConstruct()\n  %sizes : int[][] = prim::ListConstruct()\n")
 
 
 @pytest.mark.parametrize("native", [False, True])

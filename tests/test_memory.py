@@ -15,8 +15,7 @@ from irtool.execute.codegen_layout import Meta, allocated, fresh_meta, meta_of
 from irtool.execute.codegen_lower import WORTH_FUSING
 from irtool.execute.memory import MemoryReport
 from irtool.execute.places import ORDERS, Buffer, by_size, in_one, largest_sum, one_by_one, place
-from tests.plan_samples import difference
-from tests.test_codegen import chain, graph_of
+from tests.plan_samples import chain, difference, graph_of
 
 SIZE = 64 * 1024
 BIG = ("float32", (SIZE // 4,))

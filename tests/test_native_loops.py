@@ -1,7 +1,7 @@
 """Loops as one function in C: cells of many kinds give what the interpreter gives, and what is of another form stays in Python."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,85 +10,10 @@ import pytest
 import irtool
 from irtool.execute import native, native_loops
 from irtool.execute.codegen import Plan
-from irtool.ir.graph import Graph
+from tests.loop_texts import CELLS, KEEPS, ROW, arrays, loop
+from tests.plan_samples import graph_of
 
 needs_compiler = pytest.mark.skipif(native.compiler() is None, reason="there is no C compiler")
-
-HEAD = """  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %three : int = prim::Constant[value=3]()
-  %four : int = prim::Constant[value=4]()
-  %true : bool = prim::Constant[value=1]()
-  %n : int = aten::size(%x, %zero)
-"""
-LSTM = f"""graph(%x : Tensor, %h0 : Tensor, %c0 : Tensor, %wi : Tensor, %wh : Tensor, %b : Tensor):
-{HEAD}  %h : Tensor, %c : Tensor = prim::Loop(%n, %true, %h0, %c0)
-    block0(%t : int, %h1 : Tensor, %c1 : Tensor):
-      %1 : Tensor = aten::select(%x, %zero, %t)
-      %2 : Tensor = aten::mm(%1, %wi)
-      %3 : Tensor = aten::mm(%h1, %wh)
-      %4 : Tensor = aten::add(%2, %3, %one)
-      %5 : Tensor = aten::add(%4, %b, %one)
-      %i : Tensor, %f : Tensor, %u : Tensor, %o : Tensor = prim::ConstantChunk[chunks=4, dim=1](%5)
-      %6 : Tensor = aten::sigmoid(%f)
-      %7 : Tensor = aten::mul(%6, %c1)
-      %8 : Tensor = aten::sigmoid(%i)
-      %9 : Tensor = aten::tanh(%u)
-      %10 : Tensor = aten::mul(%8, %9)
-      %11 : Tensor = aten::add(%7, %10, %one)
-      %12 : Tensor = aten::sigmoid(%o)
-      %13 : Tensor = aten::tanh(%11)
-      %14 : Tensor = aten::mul(%12, %13)
-      -> (%true, %14, %11)
-  return (%h, %c)
-"""
-GRU = f"""graph(%x : Tensor, %h0 : Tensor, %wi : Tensor, %wh : Tensor, %b : Tensor):
-{HEAD}  %h : Tensor = prim::Loop(%n, %true, %h0)
-    block0(%t : int, %h1 : Tensor):
-      %1 : Tensor = aten::select(%x, %zero, %t)
-      %2 : Tensor = aten::linear(%1, %wi, %b)
-      %3 : Tensor = aten::t(%wh)
-      %4 : Tensor = aten::matmul(%h1, %3)
-      %5 : Tensor[] = aten::chunk(%2, %three, %one)
-      %r : Tensor, %z : Tensor, %n1 : Tensor = prim::ListUnpack(%5)
-      %6 : Tensor[] = aten::chunk(%4, %three, %one)
-      %hr : Tensor, %hz : Tensor, %hn : Tensor = prim::ListUnpack(%6)
-      %7 : Tensor = aten::add(%r, %hr, %one)
-      %8 : Tensor = aten::sigmoid(%7)
-      %9 : Tensor = aten::add(%z, %hz, %one)
-      %10 : Tensor = aten::sigmoid(%9)
-      %11 : Tensor = aten::mul(%8, %hn)
-      %12 : Tensor = aten::add(%n1, %11, %one)
-      %13 : Tensor = aten::tanh(%12)
-      %14 : Tensor = aten::rsub(%10, %one, %one)
-      %15 : Tensor = aten::mul(%14, %13)
-      %16 : Tensor = aten::mul(%10, %h1)
-      %17 : Tensor = aten::add(%15, %16, %one)
-      -> (%true, %17)
-  return (%h)
-"""
-ELMAN = f"""graph(%x : Tensor, %h0 : Tensor, %wi : Tensor, %wh : Tensor, %b : Tensor):
-{HEAD}  %h : Tensor, %before : Tensor, %largest : Tensor = prim::Loop(%n, %true, %h0, %h0, %h0)
-    block0(%t : int, %h1 : Tensor, %h2 : Tensor, %most : Tensor):
-      %1 : Tensor = aten::select(%x, %zero, %t)
-      %2 : Tensor = aten::addmm(%b, %1, %wi, %one, %one)
-      %3 : Tensor = aten::mm(%h1, %wh)
-      %4 : Tensor = aten::add(%2, %3, %one)
-      %5 : Tensor = aten::relu(%4)
-      %6 : Tensor = aten::maximum(%most, %5)
-      -> (%true, %5, %h1, %6)
-  return (%h, %before, %largest)
-"""
-
-
-def arrays(dtype: Any, *shapes: tuple[int, ...]) -> list[Any]:
-    return [(np.random.default_rng([3, i]).standard_normal(shape) / (shape[0] if len(shape) == 2 else 1) ** .5).astype(dtype)
-            for i, shape in enumerate(shapes)]
-
-
-def graph_of(text: str) -> Graph:
-    return irtool.parse(text).graph()
-
 
 def ways(plan: Plan) -> list[str]:
     return [way for _, way in plan.loops]
@@ -113,11 +38,6 @@ def runs(text: str, values: Sequence[Any], expected: str = "native loop", tolera
     return plan
 
 
-CELLS: dict[str, tuple[str, Callable[[int, int, int, int], list[tuple[int, ...]]]]] = {
-    "lstm": (LSTM, lambda n, b, i, h: [(n, b, i), (b, h), (b, h), (i, 4 * h), (h, 4 * h), (4 * h,)]),
-    "gru": (GRU, lambda n, b, i, h: [(n, b, i), (b, h), (3 * h, i), (3 * h, h), (3 * h,)]),
-    "elman": (ELMAN, lambda n, b, i, h: [(n, b, i), (b, h), (i, h), (h, h), (h,)]),
-}
 SIZES = [((1, 1, 1, 1), np.float64), ((5, 1, 3, 7), np.float32), ((7, 8, 16, 16), np.float32), ((4, 9, 11, 33), np.float64),
          ((3, 17, 2, 50), np.float32)]
 """Rounds, rows, width of the input and of what goes around."""
@@ -168,18 +88,6 @@ def test_no_round_at_all() -> None:
     runs(text, given, "loop in Python")
 
 
-def loop(body: str, carried: str = "%h0", names: str = "%h", inputs: str = "%x : Tensor, %h0 : Tensor", head: str = "",
-         results: str = "") -> str:
-    """A graph of one loop over the rows of x."""
-    outs = ", ".join(f"{name}.out : Tensor" for name in names.split(", "))
-    inner = ", ".join(f"{name} : Tensor" for name in names.split(", "))
-    lines = "".join([f"      {line.strip()}\n" for line in body.strip().split("\n")])
-    returned = results or ", ".join(f"{name}.out" for name in names.split(", "))
-    return (f"graph({inputs}):\n{HEAD}{head}  {outs} = prim::Loop(%n, %true, {carried})\n    block0(%t : int, {inner}):\n{lines}"
-            f"  return ({returned})\n")
-
-
-ROW = "%r : Tensor = aten::select(%x, %zero, %t)"
 EXACT = {
     "sum": loop(f"""{ROW}
         %s : Tensor = aten::add(%h, %r, %one)
@@ -336,35 +244,6 @@ def test_the_workspace_is_part_of_the_memory_that_is_told() -> None:
     plan = runs(text, arrays(np.float32, *shapes(50, 8, 64, 64)), tolerance=1e-4)
     assert plan.memory is not None
     assert 8 * 256 * 4 < plan.memory.peak <= 1.1 * plan.memory.live < 40_000
-
-
-KEEPS = """graph(%x : Tensor, %h0 : Tensor):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %true : bool = prim::Constant[value=1]()
-  %n : int = aten::size(%x, %zero)
-  %kept : Tensor[] = prim::ListConstruct()
-  %rows : Tensor[] = prim::ListConstruct()
-  %h : Tensor = prim::Loop(%n, %true, %h0)
-    block0(%t : int, %h1 : Tensor):
-      %1 : Tensor[] = aten::append(%kept, %h1)
-      %r : Tensor = aten::select(%x, %zero, %t)
-      %2 : Tensor[] = aten::append(%rows, %r)
-      %s : Tensor = aten::mul(%h1, %r)
-      %u : Tensor = aten::add(%s, %r, %one)
-      -> (%true, %u)
-  %last : int = aten::sub(%n, %one)
-  %g : Tensor = prim::Loop(%n, %true, %h)
-    block0(%t : int, %g1 : Tensor):
-      %k : int = aten::sub(%last, %t)
-      %a : Tensor = aten::__getitem__(%kept, %k)
-      %b : Tensor = aten::__getitem__(%rows, %t)
-      %v : Tensor = aten::mul(%g1, %a)
-      %w : Tensor = aten::sub(%v, %b, %one)
-      -> (%true, %w)
-  %i : Tensor = aten::__getitem__(%kept, %zero)
-  return (%g, %i, %h)
-"""
 
 
 @needs_compiler

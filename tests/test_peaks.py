@@ -14,8 +14,8 @@ import irtool
 from irtool.execute.executor import Executor
 from irtool.script import compile_source
 from tests.peaks import peak_of, plans_of
+from tests.plan_samples import chain
 from tests.random_graphs import Writer
-from tests.test_codegen import chain
 
 LIMIT = 1.1
 """Times what is alive."""

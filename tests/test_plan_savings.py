@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import irtool
 from irtool.execute import native
 from irtool.execute.codegen import Plan
 from irtool.execute.rows import EXACT, Rows
-from tests.plan_samples import check
+from tests.plan_samples import check, graph_of
 
 SEED = """graph(%x : Tensor, %n : int[], %none : NoneType):
   %y : Tensor = aten::tanh(%x)
@@ -21,10 +20,6 @@ SEED = """graph(%x : Tensor, %n : int[], %none : NoneType):
   %z : Tensor = aten::mul(%wide, %y)
   return ({})
 """
-
-
-def graph_of(text: str) -> irtool.Graph:
-    return irtool.parse(text).graph()
 
 
 def inputs() -> list[Any]:

@@ -21,7 +21,7 @@ from irtool.execute.executor import Executor
 from irtool.execute.plans import Options
 from irtool.ir.errors import RunError
 from irtool.script import compile_source
-from tests.plan_samples import array, arrays_in, check, difference, outcome
+from tests.plan_samples import array, arrays_in, check, difference, graph_of, outcome
 from tests.random_graphs import Writer
 from tests.random_programs import program
 
@@ -32,10 +32,6 @@ def all_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codegen_beside, "HAND_OVER", 0.0)
     monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 1)
     monkeypatch.setattr(fusion, "WORTH_THREADS", 1)
-
-
-def graph_of(text: str) -> irtool.Graph:
-    return irtool.parse(text, filename="g.ir").graph()
 
 
 def layers(count: int, width: int = 0) -> str:
