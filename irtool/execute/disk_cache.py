@@ -3,18 +3,26 @@
 An entry is bytes under a key, the SHA-256 of what it was made from (text, options, versions). It is written beside its place and renamed,
 so that nobody sees half of one, and ends with its own checksum: a damaged one counts as absent and is made anew. The folder is
 `$IRTOOL_CACHE_DIR`, else `$XDG_CACHE_HOME/irtool`, else `~/.cache/irtool`; an empty IRTOOL_CACHE_DIR turns the cache off, and so does a
-folder that others may write to. Nothing read from it is unpickled.
+folder that others may write to. One that cannot be written to is read. Nothing read from it is unpickled, and files that are no entries
+are never touched.
 """
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 DIGEST = 32
 MAX_BYTES = 256 * 2**20
 """When the folder is larger, entries that were not used for longest go."""
+UNFINISHED = ".making-"
+ABANDONED = 3600
+"""Seconds after which nobody is writing an unfinished entry any more."""
+_is_entry = re.compile(r"[0-9a-f]{64}\.\w+").fullmatch
 
 
 def key_of(*parts: str) -> str:
@@ -65,9 +73,10 @@ def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
         if len(data) < DIGEST or hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
             path.unlink(missing_ok=True)
             return None
-        os.utime(path)
     except OSError:
         return None
+    with suppress(OSError):     # a folder that can only be read
+        os.utime(path)
     return path, data[:-DIGEST]
 
 
@@ -78,7 +87,7 @@ def store(key: str, suffix: str, data: bytes) -> Path | None:
         return None
     path = base / f"{key}.{suffix}"
     try:
-        handle, beside = tempfile.mkstemp(prefix=".making-", dir=base)
+        handle, beside = tempfile.mkstemp(prefix=UNFINISHED, dir=base)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data + hashlib.sha256(data).digest())
@@ -93,20 +102,23 @@ def store(key: str, suffix: str, data: bytes) -> Path | None:
 
 
 def _trim(base: Path) -> None:
-    """Remove the entries that were not used for longest, down to three quarters of what is allowed."""
+    """Remove the entries that were not used for longest, down to three quarters of what is allowed. Other files stay: the folder may be
+    one that holds more."""
     entries = []
     for path in base.iterdir():
-        try:
+        with suppress(OSError):
             found = path.stat()
-        except OSError:
-            continue
-        entries.append((found.st_mtime, found.st_size, path))
+            if _is_entry(path.name):
+                entries.append((found.st_mtime, found.st_size, path))
+            elif path.name.startswith(UNFINISHED) and found.st_mtime < time.time() - ABANDONED:
+                path.unlink()
     total = sum(size for _, size, _ in entries)
     if total <= MAX_BYTES:
         return
     for _, size, path in sorted(entries, key=lambda entry: entry[0]):
-        path.unlink(missing_ok=True)
-        total -= size
+        with suppress(OSError):
+            path.unlink()
+            total -= size
         if total <= MAX_BYTES * 3 // 4:
             return
 

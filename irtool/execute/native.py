@@ -11,12 +11,14 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,8 @@ from irtool.execute import disk_cache
 from irtool.execute.native_source import DATA, ITEMS, Untranslatable, source
 from irtool.ops.elementwise import Program
 
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC",
+FLAGS = ("-fno-fast-math", "-fno-unsafe-math-optimizations",     # whatever $CC says
+         "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC",
          "-fno-tree-pre")       # which turns choices between values into branches, and then loops stay scalar
 SECONDS = 120
 """How long the compiler may take."""
@@ -57,16 +60,28 @@ class Loop:
 
 
 @cache
+def command() -> tuple[str, ...]:
+    """How the C compiler is called: $CC, a path or words as in a shell (`ccache gcc`), else cc, gcc or clang; () when there is none."""
+    named = os.environ.get("CC", "").strip()
+    rest: list[str] = []
+    found = next((path for path in map(shutil.which, (named,) if named else ("cc", "gcc", "clang")) if path), None)
+    if found is None and named:
+        with suppress(ValueError):      # a quotation that does not end
+            first, *rest = shlex.split(named)
+            found = shutil.which(first)
+    return () if found is None else (os.path.abspath(found), *rest)
+
+
 def compiler() -> str | None:
-    """The C compiler: $CC, else cc, gcc or clang; None when there is none."""
-    named = os.environ.get("CC", "")
-    candidates = (named,) if named and not named.isspace() and " " not in named else ("cc", "gcc", "clang")
-    return next((path for path in map(shutil.which, candidates) if path), None)
+    """The C compiler; None when there is none, or it was too slow or could not be started before."""
+    return command()[0] if command() and not _given_up else None
 
 
 # -- building
 _loops: dict[str, Loop | None] = {}
 _lock = threading.Lock()
+_given_up: list[str] = []
+"""Why the compiler is asked no more."""
 
 
 def loop(program: Program, kinds: str, depth: int) -> Loop | None:
@@ -89,29 +104,33 @@ def built(text: str, plain: Callable[[], str]) -> Loop | None:
 
 
 def _build(text: str) -> Loop | None:
-    """The function of a source, from the disk where it was kept."""
-    key = disk_cache.key_of(text, *FLAGS, compiler() or "", _compiler_version(), _processor())
+    """The function of a source, from the disk where it was kept. None where it cannot be made, for whatever reason."""
+    key = disk_cache.key_of(text, *FLAGS, *command(), _compiler_version(), _processor())
     kept = disk_cache.load(key, "so")
-    if kept is not None:
-        found = _open(kept)
-        if found is not None:
-            return found
-    with tempfile.TemporaryDirectory(prefix="irtool-") as base:
-        made = _compile(text, Path(base))
-        if made is None:
-            return None
-        kept = disk_cache.store(key, "so", made.read_bytes())
-        return _open(kept or made)      # a library that is open stays usable when its file goes
+    found = _open(kept) if kept is not None else None
+    if found is not None or _given_up:
+        return found
+    try:
+        with tempfile.TemporaryDirectory(prefix="irtool-", ignore_cleanup_errors=True) as base:
+            made = _compile(text, Path(base))
+            if made is None:
+                return None
+            kept = disk_cache.store(key, "so", made.read_bytes())
+            return _open(kept or made) or _open(made)       # a library that is open stays usable when its file goes
+    except OSError:         # no place for temporary files, or no room there
+        return None
 
 
 def _compile(text: str, base: Path) -> Path | None:
+    """Call the compiler in a folder of its own; what it says is not read. Raises OSError."""
     place, made = base / "kernel.c", base / "kernel.so"
     place.write_text(text)
-    command = [str(compiler()), *FLAGS, str(place), "-o", str(made)]
     for libraries in (["-lmvec", "-lm"], ["-lm"]):
         try:
-            done = subprocess.run([*command, *libraries], capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL, check=False)
-        except (OSError, subprocess.TimeoutExpired):
+            done = subprocess.run([*command(), *FLAGS, str(place), "-o", str(made), *libraries], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=SECONDS, check=False, cwd=base)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            _given_up.append(str(error))
             return None
         if done.returncode == 0 and made.exists():
             return made
@@ -143,10 +162,11 @@ def reads_objects() -> bool:
 @cache
 def _compiler_version() -> str:
     try:
-        return subprocess.run([str(compiler()), "--version"], capture_output=True, timeout=10, stdin=subprocess.DEVNULL, check=False,
-                              text=True).stdout.partition("\n")[0]
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        said = subprocess.run([*command(), "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              timeout=10, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
         return ""
+    return said.partition(b"\n")[0].decode(errors="replace")
 
 
 @cache
