@@ -1,6 +1,7 @@
 """Arguments of the Python interface that do not fit are refused where they are given."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,88 @@ def test_a_traced_function_that_exits(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_text("def f(x):\n    raise SystemExit(0)\n")
     assert main(["trace", f"{path}:f", "-i", "x=2xf32=1"]) == 1
     assert "SystemExit" in capsys.readouterr().err
+
+
+# -- what calls of the interface are given: each with what its error says
+X: Any = np.array([1, 2], np.float32)
+lib: Any = irtool
+NUMBERED = irtool.parse("graph(%x : Tensor, %n : int):\n  %2 : Tensor = aten::mul(%x, %n)\n  return (%2)\n")
+
+
+def square(x: Any) -> Any:
+    return (x * x).sum()
+
+
+def ready() -> Any:
+    return lib.compile(NUMBERED)
+
+
+CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "compile: a device": (lambda: lib.compile(NUMBERED, backend="cuda"), "compile: backend='cuda'; expected 'numpy' or 'cupy'"),
+    "compile: a slip": (lambda: lib.compile(NUMBERED, backend="numpi"), "did you mean 'numpy'?"),
+    "compile: a flag": (lambda: lib.compile(NUMBERED, optimize="no"), "compile: optimize='no'; expected True or False"),
+    "compile: a bool": (lambda: lib.compile(NUMBERED, threads=True), "threads=True; expected at least 1"),
+    "compile: an array": (lambda: lib.compile(NUMBERED, native=X), "native=ndarray of shape (2,); expected True, False or None"),
+    "run: a seed": (lambda: lib.run(NUMBERED, [X, 1], seed="x"), "run: seed='x'; expected an integer that is not negative"),
+    "run: an observer": (lambda: lib.run(NUMBERED, [X, 1], observer=3), "run: observer=3; expected"),
+    "vjp: wrt no list": (lambda: lib.vjp(NUMBERED, [X, 1], [X], 0), "vjp: wrt=0; expected a list of positions of inputs, 0 (%x"),
+    "vjp: wrt a name": (lambda: lib.vjp(NUMBERED, [X, 1], [X], ["x"]), "wrt names input 'x'; expected positions of inputs"),
+    "vjp: wrt too high": (lambda: lib.vjp(NUMBERED, [X, 1], [X], [2]), "wrt names input 2, the graph has 2: 0 (%x"),
+    "vjp: wrt an int": (lambda: lib.vjp(NUMBERED, [X, 1], [X], [1]), "wrt names input 1 (%n : int), which has no gradient"),
+    "vjp: wrt whole numbers": (lambda: lib.vjp(NUMBERED, [X.astype(int), 1], [X], [0]), "it is a tensor of int64"),
+    "vjp: no cotangents": (lambda: lib.vjp(NUMBERED, [X, 1], None, [0]), "vjp: expected a list of cotangents, one per output"),
+    "vjp: an array of cotangents": (lambda: lib.vjp(NUMBERED, [X, 1], X, [0]), "expected a list of cotangents"),
+    "vjp: ragged": (lambda: lib.vjp(NUMBERED, [X, 1], [[1, [2]]], [0]), "a cotangent is an array of numbers or None, not list"),
+    "vjp: complex": (lambda: lib.vjp(NUMBERED, [X, 1], [X + 1j], [0]), "a cotangent is of complex64, its output of float32"),
+    "vjp: no graph": (lambda: lib.vjp("graph", [X, 1], [X], [0]), "vjp: expected a Module or a Graph, got str"),
+    "executor: too few": (lambda: ready()(X), "expected 2 inputs, but got only 1; the graph takes (%x : Tensor, %n : int)"),
+    "executor: a seed": (lambda: ready()(X, 1, seed=-3), "run: seed=-3; expected an integer that is not negative"),
+    "executor.run: an array": (lambda: ready().run(X), "run: expected a list of inputs, one per input of the graph (%x"),
+    "executor.vjp: wrt an int": (lambda: ready().vjp([X, 1], [X], [1]), "which has no gradient"),
+    "executor.vjp: wrt no list": (lambda: ready().vjp([X, 1], [X], 0), "vjp: wrt=0"),
+    "executor.record: wrt": (lambda: ready().record([X, 1], "x"), "record: wrt='x'"),
+    "executor.plan_for: wrt": (lambda: ready().plan_for(X, 1, wrt=[7]), "plan_for: wrt names input 7, the graph has 2"),
+    "backward": (lambda: ready().record([X, 1], [0]).backward(None), "backward: expected a list of cotangents"),
+    "hook: a place": (lambda: ready().record([X, 1], [0]).hook_output(3, print), "index=3; expected the position of an output"),
+    "hook: no function": (lambda: ready().record([X, 1], [0]).hook_output(0, 3), "hook_output: expected a function, got int"),
+    "hook: a position": (lambda: ready().record([X, 1], [0]).hook_input(1, print), "position=1; expected a position in wrt, which is [0]"),
+    "grad: no function": (lambda: lib.grad(3), "grad: expected a function, got int"),
+    "grad: too many": (lambda: lib.grad(square)(X, X), "the function is called with 2 arguments: square() takes 1 positional"),
+    "grad: unused": (lambda: lib.grad(square, unused="zero"), "unused='zero'; expected 'zeros' or 'none' (did you mean 'zeros'?)"),
+    "grad: an aux": (lambda: lib.grad(square, has_aux=True)(X), "it gave a tensor of shape []"),
+    "jvp: a number": (lambda: lib.jvp(square, (X,), (3,)), "a tangent is int, its primal a tensor of shape [2]"),
+    "dispatch.vjp: a word": (lambda: lib.dispatch.vjp(square, X)[1]("a"), "a cotangent is str, its output a tensor of shape []"),
+    "vmap: a chunk": (lambda: lib.vmap(square, chunk_size="x"), "chunk_size should be None or greater than 0. (got 'x')"),
+    "vmap: a slip": (lambda: lib.vmap(square, randomness="diferent"), "did you mean 'different'?"),
+    "jit: no function": (lambda: lib.jit(3), "jit: expected a function, got int"),
+    "jit: no tensor": (lambda: lib.jit(lambda x: None)(X), "jit: the function must give tensors, it gave NoneType"),
+    "trace: too many names": (lambda: lib.trace(square, [X], ["a", "b"]), "2 names for 1 values among the arguments: b too many"),
+    "trace: no name": (lambda: lib.trace(square, [X], ["a b"]), "'a b' is no name of an input"),
+    "trace: no list": (lambda: lib.trace(square, X), "trace: expected a list of arguments, one per parameter"),
+    "hessian: no function": (lambda: lib.hessian("f"), "hessian: expected a function, got str"),
+    "custom_vjp: forward": (lambda: lib.custom_vjp(square, square)(X), "forward must give a tuple (output, saved), it gave a tensor"),
+    "custom_vjp: backward": (lambda: lib.grad(lib.custom_vjp(lambda x: (x.sum(), 0), lambda g, s: ["a"]))(X),
+                             "gave str for a gradient"),
+    "verify": (lambda: lib.verify("graph"), "verify: expected a Module or a Graph, got str"),
+    "from_script": (lambda: lib.from_script(square), "from_script: expected the source as text (str), got function"),
+    "to_script": (lambda: lib.to_script(None), "to_script: expected a Module or a Graph, got NoneType"),
+    "gradcheck": (lambda: lib.gradcheck(NUMBERED, [X, 1], order=0), "gradcheck: order=0; expected at least 1"),
+    "gradcheck: a tolerance": (lambda: lib.gradcheck(NUMBERED, [X, 1], rtol=-1), "rtol=-1; expected a number that is not negative"),
+    "register_python_op": (lambda: lib.register_python_op("a b", square), "expected the name of an operator, such as 'Twice'"),
+    "register_python_op: no function": (lambda: lib.register_python_op("Twice", 3), "register_python_op: Twice: expected a function"),
+    "Builder": (lambda: lib.Builder("graph"), "Builder: expected a Graph, got str"),
+    "a name": (lambda: lib.compil, "did you mean 'compile'?"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name: str) -> None:
+    call, message = CALLS[name]
+    with pytest.raises(irtool.Error) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+def test_what_a_function_raises_itself_stays() -> None:
+    with pytest.raises(TypeError, match="unsupported operand"):
+        irtool.grad(lambda x: None + 1)(X)      # type: ignore[operator]

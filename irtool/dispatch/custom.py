@@ -134,7 +134,9 @@ def spread_gradients(found: Any, args: Sequence[Any]) -> list[Any]:
 
 
 def check_gradient(grad: Any, arg: Any) -> None:
-    """Raises RunError for a gradient that has not the shape of its argument; None has no shape."""
+    """Raises RunError for a gradient that is no tensor, or has not the shape of its argument; None has no shape."""
+    if isinstance(arg, Tensor) and not isinstance(grad, Tensor | None):
+        raise RunError(f"the backward of a custom_vjp gave {type(grad).__name__} for a gradient, expected a tensor or None")
     if isinstance(grad, Tensor) and isinstance(arg, Tensor) and list(grad.shape) != list(arg.shape):
         raise RunError(f"the backward of a custom_vjp gave a gradient of shape {list(grad.shape)} "
                        f"for an argument of shape {list(arg.shape)}")

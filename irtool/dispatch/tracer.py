@@ -7,6 +7,7 @@ strides, device.
 """
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from irtool.dispatch.custom import record_custom
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
+from irtool.ir.arguments import called, check_function, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
 from irtool.ir.dialect import LATEST
@@ -30,6 +32,7 @@ from irtool.ops.arrays import element_strides
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
 
+INPUT_NAME = re.compile(r"[\w.]+")
 DECIDING = frozenset(f"aten::{name}" for name in "Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit".split())
 """Operators that make of a tensor's elements what Python decides by."""
 
@@ -294,13 +297,27 @@ def trace(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str
     """
     from irtool.dispatch.transforms import tensors
 
+    check_function("trace", function)
+    check_list("trace", "arguments", args, "one per parameter of the function")
+    check_list("trace", "names", names, "one per tensor among the arguments, '' for none")
     leaves, shape = flatten([tensors(arg) for arg in args])
-    if len(set(filter(None, names))) != len(list(filter(None, names))):
-        raise RunError(f"trace: names are {list(names)}, expected different ones")
+    check_names(leaves, names)
     return record(function, leaves, shape, names)[0]
 
 
-def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, names: Sequence[str] = ()) -> tuple[Graph, Any]:
+def check_names(leaves: Sequence[Any], names: Sequence[str]) -> None:
+    """Raises RunError for names that no text can hold, that are not different, or that are more than there are values."""
+    for name in names:
+        if not isinstance(name, str) or name and not INPUT_NAME.fullmatch(name):
+            raise RunError(f"trace: {str(name)[:40]!r} is no name of an input; expected letters, digits, '_' and '.'")
+    if len(set(filter(None, names))) != len(list(filter(None, names))):
+        raise RunError(f"trace: names are {list(names)}, expected different ones")
+    if len(names) > len(leaves):
+        raise RunError(f"trace: {len(names)} names for {len(leaves)} values among the arguments: {', '.join(names[len(leaves):])} too many")
+
+
+def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, names: Sequence[str] = (),
+           where: str = "trace") -> tuple[Graph, Any]:
     """The same of arguments that were taken apart: those that are tensors are inputs. Gives the shape of the result too."""
     layer = Tracer(current())
     given = []
@@ -309,11 +326,11 @@ def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, name
             leaf = Tensor(leaf.array.copy("K"))
         given.append(layer.input(leaf, names[place] if place < len(names) else "") if isinstance(leaf, Tensor) else leaf)
     with pushed(layer):
-        result = function(*unflatten(shape, given))
+        result = called(where, function, unflatten(shape, given))
     results, made = flatten(result)
-    wrong = next((each for each in results if not isinstance(each, Tensor)), None)
-    if wrong is not None or not results:
-        raise RunError(f"trace: the function must give tensors, it gave {type(wrong).__name__}")
+    wrong = [each for each in results if not isinstance(each, Tensor)]
+    if wrong or not results:
+        raise RunError(f"{where}: the function must give tensors, it gave {type(wrong[0] if wrong else result).__name__}")
     return layer.finish(results), made
 
 

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.autograd import Autograd
-from irtool.dispatch.batched import Batched
+from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.trees import flatten, spread, unflatten
+from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import generator
 from irtool.ops.tensor import Tensor
@@ -66,12 +67,23 @@ def chosen_places(argnums: Any, count: int, what: str = "argnums") -> list[int]:
     return places
 
 
+def check_chunk_size(where: str, chunk_size: Any) -> None:
+    """Raises RunError for what is neither None nor a positive number."""
+    if chunk_size is not None and not (is_whole(chunk_size) and chunk_size > 0):
+        raise RunError(f"{where}: chunk_size should be None or greater than 0. (got {chunk_size!r})")
+
+
+def what_is(value: Any) -> str:
+    """What a value is, for messages: tensors by their shape."""
+    return f"a tensor of shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+
+
 def with_aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
     """What a function gave, and what it gave beside it. Raises RunError when that should be there and is not."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
-        raise RunError(f"{what}: with has_aux the function must give a tuple (output, aux), it gave {type(result).__name__}"
+        raise RunError(f"{what}: with has_aux the function must give a tuple (output, aux), it gave {what_is(result)}"
                        f"{f' of {len(result)}' if isinstance(result, tuple) else ''}")
     return result
 
@@ -80,7 +92,8 @@ def with_aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
 class Recorded:
     """A function that ran under a tape of its own: its result, and what its gradient is asked with."""
 
-    def __init__(self, function: Function, args: Sequence[Any], which: Sequence[int], named: dict[str, Any] | None = None) -> None:
+    def __init__(self, function: Function, args: Sequence[Any], which: Sequence[int], named: dict[str, Any] | None = None,
+                 where: str = "grad") -> None:
         self.layer = Autograd(current())
         given = [tensors(arg, as_variable if place in which else as_tensor) for place, arg in enumerate(args)]
         self.variables = []
@@ -88,12 +101,12 @@ class Recorded:
             leaves, shape = flatten(given[place])
             if leaves and not any(map(is_floating, leaves)):
                 found = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
-                raise RunError(f"only tensors of floating point numbers have gradients, argument {place} is {found}")
+                raise RunError(f"{where}: only tensors of floating point numbers have gradients, argument {place} is {found}")
             boxed = [self.layer.variable(leaf) if is_floating(leaf) else leaf for leaf in leaves]
             self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # the function may write into it
             given[place] = unflatten(shape, boxed)
         with pushed(self.layer):
-            self.result = function(*given, **tensors(named or {}))
+            self.result = called(where, function, given, tensors(named or {}))
 
     def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], unused: str) -> list[Any]:
         """Trees of gradients, one per argument asked for. unused: "zeros" or "none" for what the outputs do not depend on."""
@@ -125,12 +138,16 @@ def value_and_grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: 
     The function must give a scalar tensor (with has_aux: a tuple of it and something else, given beside the value). argnums: which; a
     tuple gives a tuple. unused: "zeros" (as torch.func) or "none" for arguments the result does not depend on. Raises RunError.
     """
+    check_function("grad", func)
+    check_choice("grad", "unused", unused, ("zeros", "none"))
+    check_flag("grad", "has_aux", has_aux)
+
     @wraps(func)
     def transformed(*args: Any, **named: Any) -> Any:
         recorded = Recorded(func, args, chosen_places(argnums, len(args)), named)
         result, aux = with_aux(recorded.result, has_aux, "grad")
         if not isinstance(result, Tensor):
-            raise RunError(f"the function whose gradient is taken must give a tensor, it gave {type(result).__name__}")
+            raise RunError(f"the function whose gradient is taken must give a tensor, it gave {what_is(result)}")
         if result.ndim:
             raise RunError(f"the function whose gradient is taken must give a scalar tensor, it gave one of shape {result.shape}")
         if not is_floating(result):
@@ -169,7 +186,8 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
 
     The function of cotangents, which stand in a tree as the outputs do, gives a tuple with a gradient per primal. Raises RunError.
     """
-    recorded = Recorded(func, primals, range(len(primals)))
+    check_function("vjp", func)
+    recorded = Recorded(func, primals, range(len(primals)), where="vjp")
     result, aux = with_aux(recorded.result, has_aux, "vjp")
     leaves, shape = flatten(result)
     for leaf in leaves:
@@ -183,6 +201,8 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
         if other != shape:
             raise RunError("cotangents must stand in a tree as the outputs do")
         for each, leaf in zip(given, leaves, strict=True):
+            if not isinstance(each, Tensor | int | float | complex | None):
+                raise RunError(f"a cotangent is {what_is(each)}, its output a tensor of shape {leaf.shape}")
             if isinstance(each, Tensor) and each.shape != leaf.shape:
                 raise RunError(f"a cotangent has shape {each.shape}, its output {leaf.shape}")
         return tuple(recorded.gradients(leaves, given, unused))
@@ -217,6 +237,8 @@ class Linearized:
         if shape != self.wanted:
             raise RunError("tangents must stand in a tree as the primals do")
         for seed, point in zip(seeds, self.points, strict=True):
+            if isinstance(point, Tensor) and not isinstance(seed, Tensor | None):
+                raise RunError(f"a tangent is {what_is(seed)}, its primal a tensor of shape {point.shape}")
             if isinstance(seed, Tensor) and isinstance(point, Tensor) and seed.shape != point.shape:
                 raise RunError(f"a tangent has shape {seed.shape}, its primal {point.shape}")
         pairs = [(one, seed) for one, seed in zip(self.pulled, seeds, strict=True) if one is not None]
@@ -234,6 +256,7 @@ def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, stri
         raise RunError(f"jvp: expected a tuple of primals and one of tangents, got {type(primals).__name__} and {type(tangents).__name__}")
     if len(primals) != len(tangents):
         raise RunError(f"expected {len(primals)} tangents, got {len(tangents)}")
+    check_function("jvp", func)
     linear = Linearized(func, primals, has_aux, strict)
     moved = linear(tangents)
     linear.outer.is_alive = False
@@ -242,6 +265,7 @@ def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, stri
 
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     """(outputs, function of tangents): as torch.func.linearize. The function runs once, its tangents as often as they are asked for."""
+    check_function("linearize", func)
     linear = Linearized(func, primals)
     return linear.outputs, lambda *tangents: linear(tangents)
 
@@ -252,9 +276,23 @@ def custom_vjp(forward: Function, backward: Function) -> Function:
     forward(*args) gives (output, saved); backward(gradient, saved) one gradient per argument (None where there is none), a list of them.
     What is saved of arguments and output can be differentiated again. A trace keeps both (`irtool.ir.custom`).
     """
+    check_function("custom_vjp: forward", forward)
+    check_function("custom_vjp: backward", backward)
+
+    @wraps(forward)
+    def ahead(*args: Any) -> tuple[Any, Any]:
+        found = called("custom_vjp", forward, args)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise RunError(f"custom_vjp: forward must give a tuple (output, saved), it gave {what_is(found)}")
+        return found
+
+    @wraps(backward)
+    def back(gradient: Any, saved: Any) -> Any:
+        return tensors(called("custom_vjp: backward", backward, (gradient, saved)))
+
     @wraps(forward)
     def transformed(*args: Any) -> Any:
-        return current().custom_vjp(forward, backward, [tensors(arg) for arg in args])[0]
+        return current().custom_vjp(ahead, back, [tensors(arg) for arg in args])[0]
     return transformed
 
 
@@ -266,8 +304,9 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
     out_dims: where the dimension goes in each result, None for a result that has none. randomness: "error", "same" or "different".
     chunk_size: so many places at a time. Raises RunError for extents that differ, no argument to batch, or a result that is no tensor.
     """
-    if chunk_size is not None and chunk_size <= 0:
-        raise RunError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    check_function("vmap", func)
+    check_chunk_size("vmap", chunk_size)
+    check_choice("vmap", "randomness", randomness, RANDOMNESS)
 
     @wraps(func)
     def transformed(*args: Any, **named: Any) -> Any:
@@ -282,7 +321,7 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
             layer = Batched(current(), size, randomness=randomness)
             boxed = [leaf if dim is None else layer.box(leaf, dim) for leaf, dim in zip(given, dims, strict=True)]
             with pushed(layer):
-                result = func(*unflatten(shape, boxed), **tensors(named))
+                result = called("vmap", func, unflatten(shape, boxed), tensors(named))
             found, out_shape = flatten(result)
             wanted = tuple(out_dims) if isinstance(out_dims, list) else out_dims
             if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(result, list | tuple | dict):
@@ -324,7 +363,7 @@ def extent_of(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
         if dim is None:
             continue
         if not isinstance(leaf, Tensor):
-            raise RunError(f"vmap: in_dims names dimension {dim} of an argument that is no tensor, but {type(leaf).__name__}")
+            raise RunError(f"vmap: in_dims names dimension {dim} of an argument that is no tensor, but {what_is(leaf)}")
         sizes = leaf.shape
         if not -len(sizes) <= dim < len(sizes):
             raise RunError(f"vmap: in_dims names dimension {dim} of a tensor of shape {sizes}")

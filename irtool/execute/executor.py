@@ -21,6 +21,7 @@ import numpy as np
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
 from irtool.execute.codegen import Plan
 from irtool.execute.differentiable import detached, needs_gradient
+from irtool.execute.gradients import wanted
 from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
 from irtool.execute.phases import custom_passes
 from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
@@ -28,6 +29,18 @@ from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
 from irtool.execute.profiling import Profile
 from irtool.execute.recorded import Recorded
 from irtool.execute.together import is_simple, together_of
+from irtool.ir.arguments import (
+    ONE_PER_OUTPUT,
+    check_choice,
+    check_count,
+    check_flag,
+    check_list,
+    check_listed,
+    check_seed,
+    misfit,
+    positions,
+    signature,
+)
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
@@ -61,6 +74,7 @@ class Counters:
 
 
 MAX_QUICK = 64
+BACKENDS = ("numpy", "cupy")
 
 
 class _Last(local):
@@ -116,12 +130,18 @@ class Executor:
             from irtool.execute.tracing import run_on_tensors
 
             return run_on_tensors(self, inputs, seed)
+        check_seed("run", seed)
         return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def run(self, inputs: Sequence[Any], seed: int | None = 0) -> list[Any]:
         """As a call, for what is no `irtool.Tensor`. seed: None draws random numbers from the generator in use."""
+        if inputs.__class__ is not list and inputs.__class__ is not tuple:
+            check_listed("run", self.graph, inputs)
         found = self.run_again(inputs)
-        return self.delivered(self.execute(self.accepted(inputs), seed)) if found is None else found
+        if found is not None:
+            return found
+        check_seed("run", seed)
+        return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def run_again(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The outputs for arrays such as a function was made for; None for any others."""
@@ -133,8 +153,11 @@ class Executor:
 
         cotangents: one per output, tensors in tuples and lists counted one by one; None: the output takes no part.
         """
+        check_seed("vjp", seed)
+        check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
+        values = self.accepted(inputs)
+        wrt = self.wanted("vjp", wrt, values)
         if self.options.optimize and not self.writes:
-            values = self.accepted(inputs)
             found = self._together(values, cotangents, wrt)
             if found is not None:
                 return found
@@ -170,7 +193,8 @@ class Executor:
     def plan_for(self, *inputs: Any, wrt: Sequence[int] = ()) -> ExecutionPlan:
         """The plan that inputs such as these run, made if need be; `.graph` is what is executed."""
         values = self.accepted(inputs)
-        flags = [index in wrt for index in range(len(values))] if wrt else []
+        chosen = positions("plan_for", wrt, self.graph)
+        flags = [index in chosen for index in range(len(values))] if chosen else []
         with np.errstate(all="ignore"), seeded(0):
             return self.get_plan(values, flags)
 
@@ -183,9 +207,15 @@ class Executor:
     def accepted(self, inputs: Sequence[Any]) -> list[Any]:
         """The inputs as graphs take them. Raises RunError."""
         declared = self.graph.inputs
+        check_listed("run", self.graph, inputs)
         if len(inputs) != len(declared):
-            raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}")
+            raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}; "
+                           f"the graph takes ({signature(self.graph)})")
         return [accept(value, one) for value, one in zip(inputs, declared, strict=True)]
+
+    def wanted(self, where: str, wrt: Any, values: Sequence[Any]) -> tuple[int, ...]:
+        """The inputs that `wrt` names, by position. Raises RunError for what names none, and for those that have no gradients."""
+        return wanted(where, wrt, self.graph, values)
 
     def delivered(self, results: Sequence[Any]) -> list[Any]:
         """The outputs as callers get them."""
@@ -297,16 +327,16 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     `backward` gives wrong gradients; with this flag a checksum of each array that is kept is taken, and `backward` raises RunError.
     profiling: run once to see shapes, then by a plan for these, guarded (`irtool.execute.profiling`).
     """
-    if backend not in ("numpy", "cupy"):
-        raise RunError(f"compile: backend={backend!r}; expected 'numpy' or 'cupy'")
+    check_choice("compile", "backend", backend, BACKENDS)
     if isinstance(graph, Module):
         graph = graph.graph()
     if not isinstance(graph, Graph):
         raise RunError(f"compile: expected a Module or a Graph, got {type(graph).__name__}")
-    if not isinstance(threads, int) or threads < 1:
-        raise RunError(f"compile: threads={threads!r}; expected at least 1")
-    if native not in (None, True, False):
-        raise RunError(f"compile: native={native!r}; expected True, False or None")
+    check_count("compile", "threads", threads)
+    for name, flag in (("optimize", optimize), ("check_saved", check_saved), ("profiling", profiling)):
+        check_flag("compile", name, flag)
+    if native is not None and native is not True and native is not False:
+        raise misfit("compile", "native", native, "True, False or None")
     from irtool.execute.device_executor import new_executor
 
     return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved, profiling=profiling))

@@ -8,13 +8,14 @@ import numpy as np
 
 from irtool.execute.dtypes import may_mix, observed_dtypes
 from irtool.interpret import run
+from irtool.ir.arguments import ONE_PER_OUTPUT, check_graph, check_inputs, check_list, positions
 from irtool.ir.errors import PassError, RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import TupleType
-from irtool.ops.arrays import here, namespace_for, namespace_of, using
+from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using
 from irtool.passes.lower_tuples import lower_tuples
 from irtool.script.inlining import MUTATORS
 from irtool.script.reverse import Reverse, differentiate_graph
@@ -31,7 +32,27 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
+    graph = check_graph("vjp", graph)
+    check_inputs("vjp", graph, inputs)
+    check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
     return Differentiated(graph, wrt, inputs).gradients(inputs, cotangents)
+
+
+def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[int, ...]:
+    """The inputs that `wrt` names, by position. Raises RunError for what names none, and for numbers, whole ones in tensors too."""
+    chosen = positions(where, wrt, graph)
+    for place in chosen:
+        value = values[place] if place < len(values) else None
+        if isinstance(value, int | float | complex | str) or is_array(value) and value.dtype.kind not in "fc":
+            declared = graph.inputs[place]
+            raise RunError(f"{where}: wrt names input {place} (%{declared.name} : {declared.type}), which has no gradient: "
+                           f"only tensors of floating-point and complex numbers have, it is {kind_of(value)}")
+    return chosen
+
+
+def kind_of(value: Any) -> str:
+    """`a tensor of int64`, `an int`."""
+    return f"a tensor of {value.dtype}" if is_array(value) else f"the {type(value).__name__} {str(value)[:40]}"
 
 
 class Differentiated:
@@ -43,11 +64,8 @@ class Differentiated:
     def __init__(self, graph: Graph | Module, wrt: Sequence[int], sample: Sequence[Any] | None = None) -> None:
         if isinstance(graph, Module):
             graph = graph.graph()
-        self.wrt = tuple(wrt)
+        self.wrt = wanted("vjp", wrt, graph, () if sample is None else sample)
         self.count = len(graph.inputs)
-        wrong = [index for index in wrt if not 0 <= index < self.count]
-        if wrong:
-            raise RunError(f"wrt names input {wrong[0]}, the graph has {self.count}")
         f = prepared(graph)
         dtypes = {}
         if sample is not None and len(sample) == self.count and may_mix(f, sample):
@@ -144,11 +162,23 @@ def as_seed(cotangent: Any, output: Any) -> Any:
                 for each, one in zip(cotangent, output, strict=True)]
     if cotangent is None:
         return None
-    array = here(cotangent)
-    shape = here(output).shape
-    if array.shape != shape:
-        raise RunError(f"a cotangent has shape {array.shape}, its output {shape}")
-    return conjugate(array.astype(here(output).dtype, copy=False))
+    array, given = here(output), as_numbers(cotangent)
+    if given.shape != array.shape:
+        raise RunError(f"a cotangent has shape {given.shape}, its output {array.shape}")
+    if given.dtype.kind == "c" != array.dtype.kind:
+        raise RunError(f"a cotangent is of {given.dtype}, its output of {array.dtype}")
+    return conjugate(given.astype(array.dtype, copy=False))
+
+
+def as_numbers(cotangent: Any) -> Any:
+    """A cotangent as an array. Raises RunError for what is not made of numbers."""
+    try:
+        array = here(cotangent)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.dtype.kind in "OUSMm":
+        raise RunError(f"a cotangent is an array of numbers or None, not {type(cotangent).__name__} {str(cotangent)[:40]}")
+    return array
 
 
 def fitted(gradient: Any, given: Any) -> Any:

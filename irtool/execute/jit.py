@@ -22,6 +22,7 @@ from irtool.dispatch.tracer import record
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
 from irtool.execute.kept import arrays_key
+from irtool.ir.arguments import check_function
 from irtool.ops.tensor import Tensor
 
 MAX_SIGNATURES = 1000
@@ -78,7 +79,7 @@ class Jitted:
     def make(self, leaves: list[Any], shape: Any) -> tuple[Executor, list[int], Any]:
         """Trace: the executor, which leaves it takes, and the shape of the result."""
         given = [Tensor(each) if isinstance(each, np.ndarray | np.generic) else each for each in leaves]
-        graph, made = record(self.function, given, shape)
+        graph, made = record(self.function, given, shape, where="jit")
         return Executor(graph), [place for place, each in enumerate(given) if isinstance(each, Tensor)], made
 
     def graphs(self) -> list[Any]:
@@ -111,6 +112,7 @@ def structure(tree: Any) -> Any:
 
 def jit(function: Callable[..., Any]) -> Jitted:
     """The function, traced once for each signature and run by the executor after that. See the module."""
+    check_function("jit", function)
     return Jitted(function)
 
 

@@ -12,6 +12,7 @@ from irtool.execute.executor import Counters, Executor
 from irtool.execute.plans import ExecutionPlan, Options
 from irtool.execute.recorded import Recorded
 from irtool.interpret import all_nodes
+from irtool.ir.arguments import positions
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_graph
@@ -78,9 +79,7 @@ class Unfolded:
 
     def positions(self, wrt: Sequence[int]) -> list[int]:
         """Which inputs of this graph are, or are in, these of the original."""
-        wrong = [index for index in wrt if not 0 <= index < len(self.original.inputs)]
-        if wrong:
-            raise RunError(f"wrt names input {wrong[0]}, the graph has {len(self.original.inputs)}")
+        wrt = positions("vjp", wrt, self.original)
         for index in wrt:
             if isinstance(self.original.inputs[index].type, ClassType) and (index, ()) in self.slots:
                 names = ", ".join(sorted(name for _, name in self.written))
@@ -133,6 +132,10 @@ class ObjectExecutor(Executor):
     def plan_for(self, *inputs: Any, wrt: Sequence[int] = ()) -> ExecutionPlan:
         """As `Executor.plan_for`."""
         return super().plan_for(*self.unfolded.values(inputs), wrt=self.unfolded.positions(wrt))
+
+    def wanted(self, where: str, wrt: Any, values: Sequence[Any]) -> tuple[int, ...]:
+        """Inputs of the unfolded graph: not every attribute has a gradient."""
+        return tuple(wrt)
 
     def nested(self, graph: Graph, options: Options | None = None) -> Executor:
         """As `Executor.nested`: graphs of gradients, and the unfolded one, take no instances."""

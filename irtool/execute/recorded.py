@@ -9,6 +9,7 @@ import numpy as np
 from irtool.execute.differentiable import detached, needs_gradient, summed
 from irtool.execute.gradients import as_seed, distributed, fitted
 from irtool.execute.tape import Function, Hook, Leaf, PostHook, PreHook, Variable, backward
+from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, check_seed, is_whole, misfit, positions
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import current_namespace, is_array, seeded, using
 from irtool.values import copied
@@ -37,9 +38,8 @@ class Recorded:
     def of(executor: Executor, inputs: Sequence[Any], wrt: Sequence[int], seed: int) -> Recorded:
         """Run an executor. Raises RunError for an index in `wrt` that is none."""
         values = executor.accepted(inputs)
-        wrong = [index for index in wrt if not 0 <= index < len(values)]
-        if wrong:
-            raise RunError(f"wrt names input {wrong[0]}, the graph has {len(values)}")
+        check_seed("record", seed)
+        wrt = positions("record", wrt, executor.graph)
         if executor.writes:
             values = copied(values)
         given = list(values)
@@ -52,22 +52,36 @@ class Recorded:
 
     def hook_output(self, index: int, hook: Hook) -> None:
         """`hook(gradient)` sees the gradient of an output before it is handed on; what it gives, unless None, takes its place."""
-        only(self.results[index]).register_hook(hook)
+        check_function("hook_output", hook)
+        only(self._result("hook_output", index)).register_hook(hook)
 
     def hook_input(self, position: int, hook: Hook) -> None:
         """The same for the gradient of `wrt[position]`, when all of it has come together."""
-        only(self.leaves[position]).register_hook(hook)
+        check_function("hook_input", hook)
+        only(self._leaf(position)).register_hook(hook)
 
     def hook_before(self, index: int, hook: PreHook) -> None:
         """`hook(came)` is called before the step that made an output is walked back, with its gradients; a list replaces them."""
-        self._step(index).pre_hooks.append(hook)
+        check_function("hook_before", hook)
+        self._step("hook_before", index).pre_hooks.append(hook)
 
     def hook_after(self, index: int, hook: PostHook) -> None:
         """`hook(handed, came)` is called when the step that made an output has handed back its gradients; a list replaces `handed`."""
-        self._step(index).post_hooks.append(hook)
+        check_function("hook_after", hook)
+        self._step("hook_after", index).post_hooks.append(hook)
 
-    def _step(self, index: int) -> Function:
-        function = only(self.results[index]).function
+    def _result(self, where: str, index: int) -> Any:
+        if not is_whole(index) or not -len(self.results) <= index < len(self.results):
+            raise misfit(where, "index", index, f"the position of an output, of which there are {len(self.results)}")
+        return self.results[index]
+
+    def _leaf(self, position: int) -> Any:
+        if not is_whole(position) or not -len(self.leaves) <= position < len(self.leaves):
+            raise misfit("hook_input", "position", position, f"a position in wrt, which is {list(self.wrt)}")
+        return self.leaves[position]
+
+    def _step(self, where: str, index: int) -> Function:
+        function = only(self._result(where, index)).function
         if function is None:
             raise RunError("cannot register a hook on a tensor that doesn't require gradient")
         return function
@@ -94,6 +108,7 @@ class Recorded:
         return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed, self.threads)
 
     def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> dict[Leaf, Any]:
+        check_list("backward", "cotangents", cotangents, ONE_PER_OUTPUT)
         plain = [detached(value) for value in self.results]
         given = distributed(plain, list(cotangents))
         roots: list[tuple[Variable, Any]] = []

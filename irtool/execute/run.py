@@ -18,6 +18,7 @@ import numpy as np
 
 from irtool.interpret import Observer, all_nodes
 from irtool.interpret import run as interpreted
+from irtool.ir.arguments import ONE_PER_OUTPUT, check_flag, check_list, check_seed, misfit, positions
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph
@@ -147,6 +148,10 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
     is not there yet, naming it; VerifyError for a graph that fails because it is none.
     """
+    check_seed("run", seed)
+    check_flag("run", "interpret", interpret)
+    if observer is not None and not isinstance(observer, Observer):
+        raise misfit("run", "observer", observer, "an irtool.interpret.Observer or None")
     if isinstance(graph, Module):
         graph = graph.graph()
     if interpret or observer is not None or not is_call(graph, inputs):
@@ -174,6 +179,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     """
     from irtool.execute import gradients
 
+    check_flag("vjp", "interpret", interpret)
     if isinstance(graph, Module):
         graph = graph.graph()
     if interpret or not is_call(graph, inputs):
@@ -182,8 +188,10 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     if namespace is not current_namespace():
         with using(namespace):
             return vjp(graph, inputs, cotangents, wrt)
+    check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
+    chosen = positions("vjp", wrt, graph)
     given = tuple([each is not None for each in cotangents])
-    runs, executor = executor_for(graph, inputs, (tuple(wrt), given))
+    runs, executor = executor_for(graph, inputs, (chosen, given))
 
     def reference() -> list[Any]:
         return gradients.vjp(graph, inputs, cotangents, wrt)

@@ -32,6 +32,8 @@ class Builder:
     __slots__ = ("graph", "dialect", "_next", "tail")
 
     def __init__(self, graph: Graph) -> None:
+        if not isinstance(graph, Graph):
+            raise Error(f"Builder: expected a Graph, got {type(graph).__name__}")
         self.graph = graph
         self.dialect: Dialect = graph.dialect
         self._next: Node = graph.block.return_node
@@ -113,6 +115,8 @@ class Builder:
         Numbers and lists become constants in front of the node, or attributes where the dialect has that. `types` are the results'
         types (spelled for the dialect); without it they are what the schema declares. Raises Error when no overload fits.
         """
+        if not isinstance(kind, str):
+            raise Error(f"Builder: expected a kind such as 'aten::add', got {type(kind).__name__}")
         schema, bound = self._choose(kind, given, named)
         if not self.dialect.qualified_kinds:
             kind = kind.partition("::")[2]

@@ -44,6 +44,10 @@ class UnsupportedError(Error, NotImplementedError):
     """Not there yet: the text names the operator, pass or form."""
 
 
+class NameMissing(Error, AttributeError):
+    """An attribute that is not there; the text names the nearest that is."""
+
+
 class PipelineError(UnsupportedError):
     """A pipeline string is wrong: unknown pass or option, bad value, syntax. The command line exits with 2."""
 

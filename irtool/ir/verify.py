@@ -12,7 +12,7 @@ from irtool.ir import types
 from irtool.ir.attribute import Opaque
 from irtool.ir.custom import BACKWARD, CUSTOM_VJP, custom_parts
 from irtool.ir.effects import IF_KINDS, SPECIAL_PRIMS, is_known_prim
-from irtool.ir.errors import VerifyError, nearest
+from irtool.ir.errors import Error, VerifyError, nearest
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import Schema, declared_kinds, is_tensor_like, schema_of, schemas
@@ -29,6 +29,8 @@ MAX_FOUND = 1000
 
 def verify(subject: Module | Graph) -> None:
     """Raise VerifyError with every violation in the graph, or in any graph of the module; do nothing when all is well."""
+    if not isinstance(subject, Module | Graph):
+        raise Error(f"verify: expected a Module or a Graph, got {type(subject).__name__}")
     graphs = [subject] if isinstance(subject, Graph) else subject.graphs
     found = [diagnostic for graph in graphs for diagnostic in violations(graph)]
     if found:

@@ -2,13 +2,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError, UnsupportedError
 
 _registered: dict[str, Callable[..., Any]] = {}
 
+PYTHON_OP_NAME = re.compile(r"\^?[^\s()^]+")
 MAX_SCALARS = 10_000
 """Longer scalar texts are not read."""
 
@@ -17,10 +20,11 @@ def register_python_op(name: str, function: Callable[..., Any]) -> None:
     """Run `function(*scalars, *operands)` for every `^name(scalars)(operands)`.
 
     Operands are NumPy arrays (or whatever the graph's values are); it gives one value per result of the node: the value itself, or
-    a tuple for several results. Registering a name again replaces it; `function` must be callable.
+    a tuple for several results. Registering a name again replaces it. Raises RunError for what is no name, and for no function.
     """
-    if not callable(function):
-        raise TypeError(f"register_python_op({name!r}): expected a callable, got {type(function).__name__}")
+    if not isinstance(name, str) or not PYTHON_OP_NAME.fullmatch(name):
+        raise RunError(f"register_python_op: expected the name of an operator, such as 'Twice', got {str(name)[:40]!r}")
+    check_function(f"register_python_op: {name}", function)
     _registered[name.removeprefix("^")] = function
 
 

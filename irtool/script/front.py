@@ -26,6 +26,9 @@ def compile_source(source: str, name: str | None = None, filename: str = "<strin
     Calls of other functions of the source are inlined. With `literals`, functions may read literals of the file's top level. Raises
     ParseError with the place of what torch would refuse.
     """
+    for what, value in (("source", source), ("name", name)):
+        if not isinstance(value, str) and (value is not None or what == "source"):
+            raise Error(f"from_script: expected the {what} as text (str), got {type(value).__name__}")
     unit = read(source, filename, first_line)
     if name is not None and name not in unit.functions:
         raise Error(f"{filename}: no function named '{name}'{did_you_mean(name, unit.functions)}"

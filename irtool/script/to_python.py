@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from irtool.ir.attribute import TensorLiteral
 from irtool.ir.constants import NOT_CONSTANT, constant, is_constant, is_none
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
-from irtool.ir.errors import UnsupportedError
+from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import is_tensor_like
@@ -43,7 +43,14 @@ def to_script(graph: Graph | Module, name: str | None = None) -> str:
     Raises UnsupportedError naming what has no source: classes, Python operators, kinds with blocks other than If and Loop.
     """
     source = Source()
+    if not isinstance(graph, Module | Graph):
+        raise Error(f"to_script: expected a Module or a Graph, got {type(graph).__name__}")
+    if name is not None and not (isinstance(name, str) and name.isidentifier()):
+        raise Error(f"to_script: name={str(name)[:40]!r}; expected the name of a function")
     if isinstance(graph, Module):
+        if name is not None:
+            source.function(graph.graph(), name)
+            return source.text()
         for own, each in zip(graph.names(), graph.graphs, strict=True):
             source.function(each, own)
     else:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.graphs import tape_gradients
-from irtool.execute.gradients import Differentiated, prepared
+from irtool.execute.gradients import Differentiated, prepared, wanted
 from irtool.interpret import Observer, run
+from irtool.ir.arguments import check_count, check_graph, check_inputs, check_seed, misfit
 from irtool.ir.constants import is_constant
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
@@ -121,12 +122,16 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
     (`Row.state`). An order that has an operator without a gradient is in `Report.unsupported`.
     Raises RunError when there is nothing to differentiate, or the graph does not run.
     """
-    if isinstance(graph, Module):
-        graph = graph.graph()
+    graph = check_graph("gradcheck", graph)
+    check_inputs("gradcheck", graph, inputs)
+    check_seed("gradcheck", seed)
+    check_count("gradcheck", "order", order)
+    check_count("gradcheck", "directions", directions)
+    if isinstance(rtol, bool) or not isinstance(rtol, int | float | np.floating) or not rtol >= 0:
+        raise misfit("gradcheck", "rtol", rtol, "a number that is not negative")
     values = [wide(value) for value in inputs]
-    if len(values) != len(graph.inputs):
-        raise RunError(f"expected {len(graph.inputs)} inputs, got {len(values)}")
-    chosen = tuple(i for i, value in enumerate(values) if next(floating(value), None) is not None) if wrt is None else tuple(wrt)
+    chosen = tuple(i for i, value in enumerate(values) if next(floating(value), None) is not None) if wrt is None \
+        else wanted("gradcheck", wrt, graph, values)
     if not chosen:
         raise RunError("no input holds a floating-point tensor: there is nothing to differentiate")
     names = [f"%{value.name}" for value in graph.inputs]

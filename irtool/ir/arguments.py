@@ -1,0 +1,131 @@
+"""Arguments of the Python interface, checked where they are given: what is wrong is said as what it is, and what was expected."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from operator import index
+
+from irtool.ir.errors import RunError, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from irtool.ir.graph import Graph
+    from irtool.ir.module import Module
+
+
+def misfit(where: str, name: str, value: object, expected: str) -> RunError:
+    """`compile: threads='two'; expected at least 1`."""
+    return RunError(f"{where}: {name}={shown(value)}; expected {expected}")
+
+
+def shown(value: object) -> str:
+    """A value in a message: shortened, and arrays by their kind."""
+    shape = getattr(value, "shape", None)
+    return repr(value)[:40] if shape is None else f"{type(value).__name__} of shape {tuple(shape)}"
+
+
+def check_function(where: str, function: object) -> None:
+    """Raises RunError for what cannot be called."""
+    if not callable(function):
+        raise RunError(f"{where}: expected a function, got {type(function).__name__}")
+
+
+def called(where: str, function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
+    """What a function of the user's gives. Raises RunError where it does not take these arguments; what it raises itself stays."""
+    try:
+        return function(*args, **named or {})
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:      # raised inside it
+            raise
+        raise RunError(f"{where}: the function is called with {len(args)} argument{'s' * (len(args) != 1)}: {error}") from None
+
+
+def check_flag(where: str, name: str, value: object) -> None:
+    """Raises RunError for what is neither True nor False."""
+    if value is not True and value is not False:
+        raise misfit(where, name, value, "True or False")
+
+
+def check_choice(where: str, name: str, value: object, choices: Collection[str]) -> None:
+    """Raises RunError for what is none of the words."""
+    if not isinstance(value, str) or value not in choices:
+        *most, last = [f"'{each}'" for each in choices]
+        raise misfit(where, name, value, f"{', '.join(most)} or {last}{did_you_mean(str(value), choices)}")
+
+
+def check_count(where: str, name: str, value: object, least: int = 1) -> None:
+    """Raises RunError for what is no whole number, or is less than `least`."""
+    if not is_whole(value) or index(value) < least:     # type: ignore[arg-type]
+        raise misfit(where, name, value, f"at least {least}")
+
+
+def check_seed(where: str, seed: object) -> None:
+    """Raises RunError for what random generators are not seeded with. None is no seed."""
+    if seed is not None and (not is_whole(seed) or index(seed) < 0):        # type: ignore[arg-type]
+        raise misfit(where, "seed", seed, "an integer that is not negative")
+
+
+def is_whole(value: object) -> bool:
+    """Is it an integer, Python's or NumPy's, and no bool?"""
+    return not isinstance(value, bool) and hasattr(value, "__index__") and not getattr(value, "shape", ())
+
+
+def check_list(where: str, what: str, value: object, expected: str) -> None:
+    """Raises RunError for what is no list. what, expected: what it holds, `inputs`, and how many, `one per input of the graph`."""
+    if not isinstance(value, list | tuple):
+        raise RunError(f"{where}: expected a list of {what}, {expected}, got {type(value).__name__}")
+
+
+def check_graph(where: str, graph: Graph | Module) -> Graph:
+    """The graph, a module's only one. Raises RunError for what is neither."""
+    from irtool.ir.graph import Graph
+    from irtool.ir.module import Module
+
+    found = graph.graph() if isinstance(graph, Module) else graph
+    if not isinstance(found, Graph):
+        raise RunError(f"{where}: expected a Module or a Graph, got {type(graph).__name__}")
+    return found
+
+
+def check_listed(where: str, graph: Graph, inputs: object) -> None:
+    """Raises RunError for inputs that are no list."""
+    if not isinstance(inputs, list | tuple):
+        check_list(where, "inputs", inputs, f"one per input of the graph ({signature(graph)})")
+
+
+def check_inputs(where: str, graph: Graph, inputs: Sequence[Any]) -> None:
+    """Raises RunError for what is no list, or has more or fewer values than the graph has inputs."""
+    check_listed(where, graph, inputs)
+    if len(inputs) != len(graph.inputs):
+        raise RunError(f"expected {len(graph.inputs)} inputs ({signature(graph)}), got {len(inputs)}")
+
+
+ONE_PER_OUTPUT = "one per output of the graph, tensors in tuples and lists one by one"
+
+
+def positions(where: str, wrt: Any, graph: Graph) -> tuple[int, ...]:
+    """The inputs that `wrt` names, by position. Raises RunError for what names none, with the graph's inputs."""
+    if isinstance(wrt, str | dict) or not hasattr(wrt, "__iter__"):
+        raise RunError(f"{where}: wrt={shown(wrt)}; expected a list of positions of inputs, {listed(graph)}")
+    for each in wrt:
+        if not is_whole(each):
+            raise RunError(f"{where}: wrt names input {shown(each)}; expected positions of inputs, {listed(graph)}")
+        if not 0 <= each < len(graph.inputs):
+            raise RunError(f"{where}: wrt names input {each}, the graph has {len(graph.inputs)}: {listed(graph)}")
+    return tuple([index(each) for each in wrt])
+
+
+def signature(graph: Graph, most: int = 12) -> str:
+    """`%x : Tensor, %n : int`."""
+    return ", ".join([*[f"%{value.name} : {value.type}" for value in graph.inputs[:most]], *["..."] * (len(graph.inputs) > most)])
+
+
+def listed(graph: Graph, most: int = 12) -> str:
+    """The inputs of a graph with their positions: `0 (%x : Tensor), 1 (%n : int)`."""
+    words = [f"{place} (%{value.name} : {value.type})" for place, value in enumerate(graph.inputs[:most])]
+    return ", ".join([*words, "..."] if len(graph.inputs) > most else words) or "of which there are none"
+
+
+__all__ = ["ONE_PER_OUTPUT", "called", "check_choice", "check_count", "check_flag", "check_function", "check_graph", "check_inputs",
+           "check_list", "check_listed", "check_seed", "is_whole", "misfit", "positions", "signature"]
