@@ -110,22 +110,6 @@ def test_out_overloads_write() -> None:
     assert aliases.is_written(v["a"]) and not aliases.is_written(v["b"]) and aliases.may_alias(v["a"], v["c"])
 
 
-def test_neighbours_that_may_change_places() -> None:
-    aliases, _ = facts("""graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::exp(%x)
-  %c : Tensor = aten::relu_(%a)
-  %d : Tensor = aten::exp(%b)
-  %e : Tensor = aten::neg(%a)
-   = prim::Print(%d)
-   = prim::Print(%e)
-  return (%c)
-""")
-    a, b, c, d, e, p, q = aliases.graph.nodes
-    assert aliases.can_swap(a, b) and aliases.can_swap(c, d) and aliases.can_swap(d, e)
-    assert not aliases.can_swap(b, d) and not aliases.can_swap(c, e) and not aliases.can_swap(p, q)
-
-
 def test_chance() -> None:
     graph = irtool.parse("""graph(%x : Tensor, %p : float, %t : bool):
   %f : bool = prim::Constant[value=0]()

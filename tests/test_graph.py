@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irtool
+from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Graph, Node, Use, Value
 from irtool.ir.types import INT, TENSOR
 from irtool.ir.verify import violations
@@ -74,6 +75,18 @@ def test_operand_edits_keep_slots() -> None:
     node.replace_input_with(extra, graph.inputs[0])
     assert not extra.has_uses and graph.inputs[0].use_count == 2
     assert broken(graph) == []
+
+
+def test_attributes_come_and_go() -> None:
+    graph = chain(2)
+    first, second = graph.nodes
+    second.attributes = first.attributes        # as nodes of one line have them
+    first.set_attribute("a", Attribute("1"))
+    first.set_attribute("b", Attribute("2"))
+    first.remove_attribute("a")
+    assert {name: each.text for name, each in first.attributes.items()} == {"b": "2"} and not second.attributes
+    with pytest.raises(KeyError, match="a"):
+        first.remove_attribute("a")
 
 
 def test_moving_and_order() -> None:

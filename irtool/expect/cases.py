@@ -106,11 +106,6 @@ def split_cases(lines: Sequence[str]) -> list[list[str]]:
     return chunks
 
 
-def write_cases(cases: Iterable[Case]) -> str:
-    """The text of a whole file."""
-    return f"{SEPARATOR}\n".join(case.text() for case in cases)
-
-
 def _read_case(lines: list[str], start: int, problems: list[str]) -> Case | None:
     bodies: dict[str, list[str]] = {}
     exit_code = ""

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from irtool.ir.custom import CUSTOM_VJP
-from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, has_side_effects, node_may_write, updates_statistics
+from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, node_may_write, updates_statistics
 from irtool.ir.memory_classes import ANYTHING, classes_meet, contained_classes, is_mutable, memory_class
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.types import ListType, TupleType
@@ -226,19 +226,6 @@ class Aliases:
                 return True
         return False
 
-    def can_swap(self, first: Node, second: Node) -> bool:
-        """May two neighbours change places? (`second` reads no result of `first`, neither writes what the other touches, not both act)"""
-        inside = {value for each in (first, *(n for b in first.blocks for n in b.walk())) for value in each.outputs}
-        reads = list(_all_reads(second))
-        if not inside.isdisjoint(reads):
-            return False
-        if has_side_effects(first) and has_side_effects(second):
-            return False
-        if not self.has_writes:
-            return True
-        touched_first = [*_all_reads(first), *first.outputs]
-        return not (self.writes_into(first, [*reads, *second.outputs]) or self.writes_into(second, touched_first))
-
     # -- the sweep
     def _make_wild(self, value: Value) -> None:
         if is_mutable(value.type):
@@ -445,14 +432,6 @@ class Aliases:
         for value in leaving:
             for element in held.pop(value):
                 self._make_wild(element)
-
-
-def _all_reads(node: Node) -> Iterable[Value]:
-    yield from node.inputs
-    for block in node.blocks:
-        for inner in block.walk():
-            yield from inner.inputs
-        yield from block.return_node.inputs
 
 
 _RULES = {

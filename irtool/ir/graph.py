@@ -456,15 +456,6 @@ class Block:
         """A new last input."""
         return self.param_node.add_output(name, type)
 
-    def add_inputs(self, inputs: Iterable[tuple[str, Type]]) -> list[Value]:
-        """Several new last inputs, by name and type: linear, unlike one after the other."""
-        values = [Value(name, type, self.param_node) for name, type in inputs]
-        if self.graph is not None and self.graph.has_uses_built:
-            for value in values:
-                value._uses = {}
-        self.param_node.outputs = (*self.param_node.outputs, *values)
-        return values
-
     def results_to_inputs(self, values: Sequence[Value]) -> None:
         """Results of nodes of one result, which go, become new last inputs: the same values, so that their readers need no change."""
         for value in values:

@@ -43,11 +43,6 @@ class AliasInfo:
         self.on_elements = on_elements
         """`Tensor(a!)[]`: it is the elements that are aliased, not the list."""
 
-    @property
-    def is_wildcard(self) -> bool:
-        """Does it come out of, or go into, some container?"""
-        return "*" in self.sets or "*" in self.after
-
     def __repr__(self) -> str:
         after = f" -> {'|'.join(self.after)}" if self.after != self.sets else ""
         return f"({'|'.join(self.sets)}{'!' if self.is_write else ''}{after})"

@@ -1,8 +1,6 @@
 """Where text came from: files, positions, diagnostics with a caret."""
 from __future__ import annotations
 
-SEVERITIES = ("error", "warning", "remark", "note")
-
 
 class SourceFile:
     """A named text; answers for its lines. `first_line` is 1 unless the text is a piece of a larger file."""

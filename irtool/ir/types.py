@@ -35,8 +35,8 @@ from irtool.ir.type_parser import TypeSyntaxError, parse_type, read_type
 from irtool.ir.type_spelling import spell
 
 __all__ = [
-    "ANY", "BOOL", "CAPSULE", "COMPLEX", "DEVICE", "DTYPES", "DTYPE_WORDS", "DYNAMIC", "FLOAT", "FUNCTION", "GENERATOR", "INT",
-    "NONE", "NUMBER", "PYOBJECT", "STORAGE", "STR", "STREAM", "TENSOR", "UNDEFINED", "AwaitType", "ClassType", "DictType",
+    "ANY", "BOOL", "COMPLEX", "DEVICE", "DTYPES", "DTYPE_WORDS", "FLOAT", "FUNCTION", "GENERATOR", "INT",
+    "NONE", "NUMBER", "STR", "STREAM", "TENSOR", "UNDEFINED", "AwaitType", "ClassType", "DictType",
     "EnumType", "FutureType", "InterfaceType", "ListType", "NamedTupleType", "OptionalType", "RRefType", "SimpleType",
     "TensorType", "TupleType", "Type", "TypeSyntaxError", "TypeVar", "UnionType", "WrapperType", "contiguous_strides", "dict_of",
     "is_subtype", "join", "list_of", "merge_tensors", "named_tuple_of", "optional", "parse_type", "read_type", "same", "spell",
@@ -44,7 +44,6 @@ __all__ = [
 ]
 
 TENSOR = parse_type("Tensor")
-DYNAMIC = parse_type("Dynamic")
 UNDEFINED = parse_type("Tensor[AutogradZero]")
 INT = parse_type("int")
 FLOAT = parse_type("float")
@@ -57,10 +56,7 @@ ANY = parse_type("Any")
 DEVICE = parse_type("Device")
 GENERATOR = parse_type("Generator")
 STREAM = parse_type("Stream")
-STORAGE = parse_type("Storage")
 FUNCTION = parse_type("Function")
-CAPSULE = parse_type("Capsule")
-PYOBJECT = parse_type("PyObject")
 
 
 def list_of(element: Type) -> Type:

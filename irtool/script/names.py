@@ -42,7 +42,6 @@ TORCH_CONSTANTS: dict[str, object] = {
 }
 """Attributes of `torch` that are numbers in a graph."""
 MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan}
-OPERATOR_NAMES = {"torch.true_divide": "true_divide", "torch.concat": "cat", "torch.concatenate": "cat"}
 
 
 def python_name(path: str) -> Meaning:

@@ -10,7 +10,6 @@ from irtool.ir.graph import Value
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType
 from irtool.script.emitter import Emitter
 
-TENSOR_LIST = types.list_of(types.optional(types.TENSOR))
 Reader = Callable[[Emitter, ast.expr], Value]
 
 

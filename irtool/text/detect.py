@@ -23,7 +23,6 @@ SCALAR_OPERAND = re.compile(r"= aten::(?:add|sub)_?\(%[^\s,()]+, %[^\s,()]+, %")
 
 COLON_STRIDES = re.compile(r"\w\((?:\d+|\*):\d")
 OPTIONS = re.compile(r"\b(?:requires_grad=[01]|device=\w)")
-PLAIN_SIZES = re.compile(r"\b[A-Z]\w+\(\d+(?:, \d+)*\)")
 UNTYPED = re.compile(r"^[ \t]*%[^\s,:()=]+ = |graph\([^)]*%[^\s,:()]+[,)]", re.M)
 SLASHED = re.compile(r"%[^\s,()=]*(?:::|/)")
 OLD_WORDS = re.compile(r" : (?:string|None|Number)\b|Dict\[|= prim::(?:Float|Int|Bool|None)\(")
