@@ -1,7 +1,7 @@
 """Convolutions in 1 to 3 dimensions, plain and transposed, grouped and dilated, and their gradients; im2col and col2im.
 
 Windows are laid out as columns and multiplied with the weights in one matrix product per sample and group. A 1x1 kernel needs no
-columns, a depthwise one no product. Large inputs are done a few samples at a time, so that columns stay small.
+columns, a depthwise one no product. Large inputs are done a piece at a time, so that columns stay small.
 """
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from irtool.ir.errors import RunError
 from irtool.ops.arrays import title
 from irtool.ops.checks import c_name, row_major
 from irtool.ops.op import OpTable
-from irtool.ops.windows import conv_extents, cropped, padded_zeros, per_dim, place_slices, positions, spread, windows
+from irtool.ops.windows import add_places, conv_extents, cropped, padded_zeros, per_dim, place_slices, positions, spread, windows
 
 table = OpTable("conv")
 
-COLUMN_LIMIT = 1 << 25
-"""Elements of columns made at once."""
+SMALL, LARGE, LARGEST = 1 << 15, 1 << 17, 1 << 18
+"""Elements of columns: what may be made at once however small the arrays are, what is enough for a fast product, and what is for long
+columns."""
+ENOUGH = 256
+"""Positions that make a product of long columns fast."""
+
+
+def slab_of(length, *arrays):
+    """How many elements of columns of a length are made at once, beside arrays of these: a product should be fast, and memory small."""
+    return min(max(length * ENOUGH, LARGE), LARGEST, max(sum([each.size for each in arrays]) // 2, SMALL))
 
 
 def _columns(xp, x, kernel, stride, dilation, counts):
@@ -29,68 +37,103 @@ def _columns(xp, x, kernel, stride, dilation, counts):
     return view.transpose(order).reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(counts))
 
 
-def _depthwise(xp, x, weight, stride, dilation, counts, groups):
-    """Each channel with filters of its own: a sum over the places of the kernel."""
-    each = weight.shape[0] // groups
-    result = xp.zeros((x.shape[0], groups, each, *counts), x.dtype)
+def _slabs(xp, x, kernel, stride, before, after, dilation, counts, limit):
+    """The columns of `x` with zeros around, in pieces of about `limit` elements: which samples, which positions, (n, channels * places,
+    positions). A piece is of some samples, or of some rows of windows of one."""
+    count, channels, extent = x.shape[:3]
+    row = channels * math.prod(kernel) * math.prod(counts[1:])
+    is_copy = any(k != 1 for k in kernel) or any(s != 1 for s in stride) or any(before) or any(after)
+    if row * counts[0] <= limit or not is_copy:
+        few = limit // (row * counts[0]) if is_copy else count
+        for start in range(0, count, few):
+            part = padded_zeros(xp, x[start:start + few], before, after)
+            yield slice(start, start + few), slice(None), _columns(xp, part, kernel, stride, dilation, counts)
+        return
+    rows, line = max(limit // row, 1), math.prod(counts[1:])
+    for sample in range(count):
+        for first in range(0, counts[0], rows):
+            last = min(first + rows, counts[0])
+            low = first * stride[0] - before[0]
+            high = (last - 1) * stride[0] - before[0] + dilation[0] * (kernel[0] - 1) + 1
+            part = x[sample:sample + 1, :, max(low, 0):max(high, 0)]
+            above, below = [min(max(beside, 0), high - low) for beside in (-low, high - extent)]
+            part = padded_zeros(xp, part, [above, *before[1:]], [below, *after[1:]])
+            columns = _columns(xp, part, kernel, stride, dilation, [last - first, *counts[1:]])
+            yield slice(sample, sample + 1), slice(first * line, last * line), columns
+
+
+def _depthwise(xp, x, weight, stride, before, after, dilation, counts, groups):
+    """Each channel with filters of its own: a sum over the places of the kernel, for some channels at a time."""
+    each, count = weight.shape[0] // groups, x.shape[0]
+    result = xp.zeros((count, groups, each, *counts), x.dtype)
     kernel = weight.shape[2:]
-    for place in positions(kernel):
-        part = x[(..., *place_slices(place, stride, dilation, counts))]
-        factor = weight[(slice(None), 0, *place)].reshape(1, groups, each, *(1,) * len(counts))
-        result += part[:, :, None] * factor
-    return result.reshape(x.shape[0], weight.shape[0], *counts)
+    few = max(slab_of(1, x, result) * groups // max(result.size, x.size), 1)
+    for start in range(0, groups, few):
+        some = padded_zeros(xp, x[:, start:start + few], before, after)
+        target = result[:, start:start + few]
+        filters = weight.reshape(groups, each, *kernel)[start:start + few]
+        for place in positions(kernel):
+            part = some[(..., *place_slices(place, stride, dilation, counts))]
+            target += part[:, :, None] * filters[(..., *place)].reshape(1, -1, each, *(1,) * len(counts))
+    return result.reshape(count, weight.shape[0], *counts)
 
 
 def forward(xp, x, weight, stride, before, after, dilation, groups):
     """Convolution of (n, channels, *extents) with (out, channels / groups, *kernel), zeros around; (n, out, *counts)."""
     kernel = weight.shape[2:]
     counts = conv_extents(x.shape[2:], kernel, stride, dilation, before, after)
-    x = padded_zeros(xp, x, before, after)
     count, out = x.shape[0], weight.shape[0]
     if not count or not math.prod(counts) or not x.shape[1]:
         return xp.zeros((count, out, *counts), x.dtype)
     if weight.shape[1] == 1 and groups > 1:
-        return _depthwise(xp, x, weight, stride, dilation, counts, groups)
+        return _depthwise(xp, x, weight, stride, before, after, dilation, counts, groups)
     matrix = weight.reshape(groups, out // groups, -1)
-    size = x.shape[1] * math.prod(kernel) * math.prod(counts)
-    step = max(COLUMN_LIMIT // max(size, 1), 1)
-    result = xp.empty((count, out, math.prod(counts)), x.dtype)
-    for start in range(0, count, step):
-        columns = _columns(xp, x[start:start + step], kernel, stride, dilation, counts)
-        target = result[start:start + step]
+    result = xp.empty((count, groups, out // groups, math.prod(counts)), x.dtype)
+    limit = slab_of(x.shape[1] * math.prod(kernel), x, weight, result)
+    for some, places, columns in _slabs(xp, x, kernel, stride, before, after, dilation, counts, limit):
         if groups == 1:
-            xp.matmul(matrix[0], columns, out=target)
+            xp.matmul(matrix[0], columns, out=result[some, 0, :, places])
         else:
-            few = columns.shape[0]
-            xp.matmul(matrix, columns.reshape(few, groups, -1, columns.shape[-1]), out=target.reshape(few, groups, -1, columns.shape[-1]))
+            xp.matmul(matrix, columns.reshape(columns.shape[0], groups, -1, columns.shape[-1]), out=result[some, :, :, places])
     return result.reshape(count, out, *counts)
 
 
 def transposed(xp, x, weight, stride, padding, output_padding, dilation, groups):
     """Transposed convolution of (n, channels, *extents) with (channels, out / groups, *kernel)."""
-    kernel = weight.shape[2:]
+    kernel, extents = weight.shape[2:], x.shape[2:]
     count, channels, each = x.shape[0], x.shape[1], weight.shape[1]
-    whole = [(n - 1) * s + d * (k - 1) + 1 + o for n, s, d, k, o in zip(x.shape[2:], stride, dilation, kernel, output_padding, strict=True)]
-    if not count or not channels or not x.size:
-        shape = [n - 2 * p for n, p in zip(whole, padding, strict=True)]
-        return xp.zeros((count, each * groups, *shape), x.dtype)
+    shape = [(n - 1) * s + d * (k - 1) + 1 + o - 2 * p
+             for n, s, d, k, o, p in zip(extents, stride, dilation, kernel, output_padding, padding, strict=True)]
+    result = xp.zeros((count, groups * each, *shape), x.dtype)
+    if not result.size or not x.size:
+        return result
     matrix = weight.reshape(groups, channels // groups, -1).swapaxes(1, 2)
-    columns = xp.matmul(matrix, x.reshape(count, groups, channels // groups, -1))
-    columns = columns.reshape(count, groups * each, *kernel, *x.shape[2:])
-    result = spread(xp, columns, kernel, stride, dilation, whole)
-    return row_major(xp, cropped(result, padding, padding))
+    length = groups * each * math.prod(kernel)
+    line, limit = length * math.prod(extents[1:]), slab_of(length, x, weight, result)
+    few, rows = max(limit // (line * extents[0]), 1), max(limit // line, 1)
+    for start in range(0, count, few):
+        for first in range(0, extents[0], rows):
+            part = x[start:start + few, :, first:first + rows]
+            own = part.shape[2:]
+            columns = xp.matmul(matrix, part.reshape(part.shape[0], groups, channels // groups, -1))
+            add_places(result[start:start + few], columns.reshape(part.shape[0], groups * each, *kernel, *own), kernel, stride, dilation,
+                       [padding[0] - first * stride[0], *padding[1:]])
+    return result
 
 
 def _weight_gradient(xp, grad, x, kernel, stride, padding, dilation, groups):
     """Gradient of `forward` for its weight."""
     counts = grad.shape[2:]
-    x = padded_zeros(xp, x, padding, padding)
     out, channels = grad.shape[1], x.shape[1]
     total = xp.zeros((groups, out // groups, channels // groups * math.prod(kernel)), x.dtype)
-    for sample in range(x.shape[0]):
-        columns = _columns(xp, x[sample:sample + 1], kernel, stride, dilation, counts)
-        total += xp.matmul(grad[sample].reshape(groups, out // groups, -1),
-                           columns.reshape(groups, -1, columns.shape[-1]).swapaxes(1, 2))
+    if not grad.size or not channels:
+        return total.reshape(out, channels // groups, *kernel)
+    by_position = grad.reshape(grad.shape[0], groups, out // groups, -1)
+    limit = slab_of(channels * math.prod(kernel), x, total, grad)
+    for some, places, columns in _slabs(xp, x, kernel, stride, padding, padding, dilation, counts, limit):
+        columns = columns.reshape(columns.shape[0], groups, -1, columns.shape[-1])
+        for grads, parts in zip(by_position[some, :, :, places], columns, strict=True):
+            total += xp.matmul(grads, parts.swapaxes(1, 2))
     return total.reshape(out, channels // groups, *kernel)
 
 

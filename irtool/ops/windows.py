@@ -87,6 +87,22 @@ def spread(xp, columns, kernel, stride, dilation, extents):
     return result
 
 
+def add_places(result, columns, kernel, stride, dilation, padding):
+    """Add columns (lead..., *kernel, *counts) up in (lead..., *extents), whose first place is `padding` behind that of the windows; what
+    falls beside it is left out."""
+    rank = len(kernel)
+    extents, counts = result.shape[-rank:], columns.shape[-rank:]
+    for place in positions(kernel):
+        target, source = [], []
+        for k, s, d, p, n, m in zip(place, stride, dilation, padding, extents, counts, strict=True):
+            shift = k * d - p
+            low, high = max(-(shift // s), 0), min((n - 1 - shift) // s + 1, m)
+            target.append(slice(low * s + shift, max((high - 1) * s + shift + 1, 0), s))
+            source.append(slice(low, max(high, low)))
+        if all(each.start < each.stop for each in source):
+            result[(..., *target)] += columns[(..., *place, *source)]
+
+
 def cropped(x, before, after):
     """`x` without borders around its last dimensions."""
     if not any(before) and not any(after):
