@@ -10,6 +10,7 @@ import irtool
 from irtool.execute.executor import Executor
 from irtool.execute.plans import Options
 from irtool.ir.errors import RunError
+from irtool.script import compile_source
 
 CHAIN = """graph(%x : Tensor, %w : Tensor):
   %one : int = prim::Constant[value=1]()
@@ -159,3 +160,44 @@ def test_small_graphs_are_not_fused_large_ones_are() -> None:
         (plan,) = run.plans.values()
         compiled = plan.code.plan
         assert (len(compiled.groups) >= 1) == bool(expected)
+
+
+MORE = """
+def draws(x, w):
+    h = torch.dropout(torch.mul(x, w), 0.5, True)
+    r = torch.dropout(torch.tanh(h), 0.3, True)
+    return (r * r + torch.rand_like(h) * torch.bernoulli(torch.sigmoid(x)) * h).sum()
+
+
+def writes(x, w):
+    z = x * 2
+    z[1:2].add_(w[0:1])
+    z[:, 0] = w[:, 1]
+    return torch.tanh(z).sum()
+
+
+def fills(x, w):
+    found: List[Tensor] = []
+    for i in range(x.size(0)):
+        w = torch.tanh(w * x[i])
+        found.append(w)
+    return torch.stack(found).sum()
+
+
+def counts(x, w):
+    mean = torch.zeros([3])
+    return (torch.batch_norm(x, None, None, mean, mean + 1, True, 0.1, 1e-5, False) * w).sum()
+"""
+
+
+@pytest.mark.parametrize("name", ["draws", "writes", "fills", "counts"])
+def test_what_draws_writes_and_fills_lists_is_one_plan_too(name: str) -> None:
+    graph = compile_source(MORE, name, "more.py").graph()
+    values, before = arrays((4, 3), (4, 3)), arrays((4, 3), (4, 3))
+    run, one = irtool.compile(graph), np.ones(())
+    for seed in (3, 3, 3, 4, 3):
+        tape = Executor(graph, Options()).record(values, [0, 1], seed=seed).backward([one])
+        for found, expected in zip(run.vjp(values, [one], [0, 1], seed=seed), tape, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    (plan,) = run.plans.values()
+    assert plan.together and all((a == b).all() for a, b in zip(values, before, strict=True))

@@ -157,13 +157,13 @@ class Executor:
         check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
         values = self.accepted(inputs)
         wrt = self.wanted("vjp", wrt, values)
-        if self.options.optimize and not self.writes:
-            found = self._together(values, cotangents, wrt)
+        if self.options.optimize:
+            found = self._together(values, cotangents, wrt, seed)
             if found is not None:
                 return found
         return self.record(inputs, wrt, seed=seed).backward(cotangents)
 
-    def _together(self, values: list[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any] | None:
+    def _together(self, values: list[Any], cotangents: Sequence[Any], wrt: Sequence[int], seed: int) -> list[Any] | None:
         """Gradients by one run of f and df as one graph; None where it takes the tape."""
         if not is_simple(values, wrt):
             return None
@@ -178,7 +178,7 @@ class Executor:
             plan.together = together_of(self, plan) or False
         if not plan.together:
             return None
-        found: list[Any] | None = plan.together.run(values, cotangents, wrt)
+        found: list[Any] | None = plan.together.run(values, cotangents, wrt, seed)
         if found is None:
             plan.together = False
             return None

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irtool.execute.plans import ExecutionPlan, outline
+from irtool.interpret import all_nodes
 from irtool.ir.collector import Paused
+from irtool.ir.effects import node_may_write, updates_statistics
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_node, inline_graph, replace_node
 from irtool.ir.types import TENSOR, TensorType, Type, spell
@@ -35,8 +37,8 @@ class Together:
         self.gradient_of = gradient_of      # input of the graph -> which gradient that df gives is its
         self.count = count                  # gradients that df takes; behind the gradients it gives are the tensors they belong to
 
-    def run(self, values: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any] | None:
-        """Gradients by position in `wrt`, as `Recorded.backward` gives them."""
+    def run(self, values: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], seed: int) -> list[Any] | None:
+        """Gradients by position in `wrt`, as `Recorded.backward` gives them. seed: of what is drawn at random."""
         if len(cotangents) != len(self.slots) or all(each is None for each in cotangents):
             return None
         seeds: list[Any] = [None] * self.count
@@ -48,7 +50,7 @@ class Together:
             seeds[slot] = cotangent
         if all(seed is None for seed in seeds):
             return None
-        results = self.executor.execute([*[values[index] for index in self.operands], *seeds])
+        results = self.executor.execute([*[values[index] for index in self.operands], *seeds], seed)
         count = len(results) - len(seeds)
         for seed, tensor in zip(seeds, results[count:], strict=True):
             if seed is not None and not is_alike(tensor, seed):
@@ -78,7 +80,7 @@ def is_simple(values: Sequence[Any], wrt: Sequence[int]) -> bool:
 
 def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
     """f and df of a plan as one; None for a plan that is more than a node with a gradient, or that deals in lists."""
-    if plan.is_random:          # what differentiation makes may write, into lists of its own
+    if any(node.kind[:1] == "^" or node_may_write(node) and not writes_no_tensor(node) for node in all_nodes(plan.graph)):
         return None
     outputs = outline(plan.graph, plan.differentiables)
     if not outputs or len(set(map(id, outputs))) != len(outputs):
@@ -105,6 +107,11 @@ def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
     return Together(executor, [places[value] for value in node.inputs],
                     [slots.get(value) if isinstance(value, Value) else None for value in outputs],
                     {places[node.inputs[index]]: place for place, index in enumerate(pair.output_vjps)}, len(own))
+
+
+def writes_no_tensor(node: Node) -> bool:
+    """Does it write into nothing but a list, or into what it knows of earlier runs, which df does not read?"""
+    return updates_statistics(node) or bool(node.inputs) and not isinstance(node.inputs[0].type, TensorType)
 
 
 def joined(pair: Reverse) -> Graph:
