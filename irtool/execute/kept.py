@@ -160,12 +160,15 @@ def versions() -> str:
     """Of all that a plan depends on. irtool's own files by size and time, so that a changed one counts."""
     root = Path(__file__).resolve().parent.parent
     files = []
-    for folder in ("execute", "ir", "ops", "passes", "text", "script"):
-        with os.scandir(root / folder) as entries:
+    folders = [str(root / name) for name in ("execute", "ir", "ops", "passes", "text", "script")]
+    for folder in folders:      # which grows
+        with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.endswith(".py"):
                     found = entry.stat()
                     files.append((entry.name, found.st_size, found.st_mtime_ns))
+                elif entry.is_dir() and entry.name != "__pycache__":
+                    folders.append(entry.path)
     return f"{sorted(files)} {np.__version__} {importlib.util.MAGIC_NUMBER.hex()}"
 
 
