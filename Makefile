@@ -62,6 +62,7 @@ bench: $(VENV)/installed-bench ## time against torch and xDSL (BENCH='--quick' f
 	$(BIN)/python benchmarks/startup.py $(BENCH)
 	PYTHONPATH=. $(BIN)/python benchmarks/execution.py $(BENCH)
 	PYTHONPATH=. $(BIN)/python benchmarks/threads.py $(BENCH)
+	PYTHONPATH=. $(BIN)/python benchmarks/device.py $(BENCH)
 	$(BIN)/python benchmarks/first_result.py $(BENCH)
 	$(BIN)/python benchmarks/differentiate_time.py $(BENCH)
 	PYTHONPATH=. $(BIN)/python benchmarks/differentiation_size.py

@@ -6,6 +6,7 @@ that the stand-in does as CuPy does where CuPy does otherwise than NumPy:
 - an array is no NumPy array, and NumPy's functions raise on it; NumPy arrays, 0-d ones too, are no operands;
 - whatever is computed is an array, never a NumPy scalar; an element taken from an array is a view of it;
 - ufuncs take `out`, `dtype` and `casting`, no more; few of them reduce, accumulate or scatter, and scattering knows few dtypes;
+- the remainder of floats is rounded as often as it is computed;
 - indices out of range wrap; strides cannot be set; singular matrices are no error unless that is asked for.
 
 Elementwise kernels are compiled by a C++ compiler and run on the elements, one by one.
@@ -101,6 +102,8 @@ class ndarray:  # noqa: N801  CuPy's name
         self._inner.imag = raw(value)
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
+        if order not in ("C", "F", "A"):
+            raise ValueError(f"unsupported order: {order}")
         return self._inner.copy(order)
 
     def fill(self, value: Any) -> None:
@@ -243,6 +246,8 @@ ARRAYS = frozenset("a x arr ar m array element test_elements condition ary keys 
 """Parameters of functions that take nothing but arrays."""
 ANYTHING = HOST_WELCOME | {"shape", "ndim", "size", "result_type", "can_cast", "min_scalar_type", "isscalar", "may_share_memory"}
 
+NO_LISTS = {("flip", "axis"), ("expand_dims", "axis"), ("sliding_window_view", "axis")}
+"""Numbers or tuples of them."""
 EITHER = {("take", "indices"), ("where", "x"), ("where", "y")}
 """Arrays or numbers."""
 
@@ -259,6 +264,8 @@ def check(name: str, given: Any, args: tuple[Any, ...], named: dict[str, Any]) -
     for parameter, value in (*zip(parameters[:by_position], args, strict=False), *named.items()):
         if is_on_device(value) and parameter in HOST:
             raise TypeError(f"{name}: a CuPy array cannot be interpreted as an integer")
+        if isinstance(value, list) and (name, parameter) in NO_LISTS:
+            raise TypeError(f"{name}: 'list' object cannot be interpreted as an integer")
         if parameter in ARRAYS and name not in ANYTHING and not isinstance(value, ndarray) and (name, parameter) not in EITHER:
             raise TypeError(f"{name}: {parameter} is no CuPy array but {type(value).__name__}")
     if "**any" in parameters:
@@ -342,6 +349,20 @@ class Ufunc:
         return wrapped(self.function.accumulate(raw(array), axis, dtype, raw(out)), {})
 
 
+def floor_divide(x: Any, y: Any, **named: Any) -> Any:
+    """Of floats as CuPy rounds it."""
+    return np.floor(np.true_divide(x, y), **named) if np.result_type(x, y).kind == "f" else np.floor_divide(x, y, **named)
+
+
+def remainder(x: Any, y: Any, **named: Any) -> Any:
+    """Of floats as CuPy rounds it."""
+    return np.subtract(x, floor_divide(x, y) * y, **named) if np.result_type(x, y).kind == "f" else np.remainder(x, y, **named)
+
+
+UFUNCS = {"floor_divide": floor_divide, "remainder": remainder, "mod": remainder}
+"""Those that are not NumPy's."""
+
+
 def scatter(function: Any, target: Any, index: Any, values: Any) -> None:
     """Atomic operations of a device."""
     allowed = {"int32", "uint32", "uint64", "float32", "float64"} | ({"float16"} if function is np.add else set())
@@ -414,7 +435,7 @@ def module(name: str, home: Any) -> types.ModuleType:
         if own is None:
             continue
         if isinstance(given, dict):
-            made.__dict__[each] = Ufunc(each, own, given["types"].split(), given.get("at")) if "types" in given else own
+            made.__dict__[each] = Ufunc(each, UFUNCS.get(each, own), given["types"].split(), given.get("at")) if "types" in given else own
         else:
             made.__dict__[each] = function(each, own, given)
     return made

@@ -20,7 +20,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_namespace
 
 SCATTERED = frozenset(("int32", "uint32", "uint64", "float32", "float64"))
-"""Dtypes of CuPy's scatter_add."""
+"""Dtypes of CuPy's add.at."""
 ON_HOST = frozenset(("logaddexp", "logical_and", "logical_or", "bitwise_xor", "maximum", "minimum", "multiply", "add"))
 """Ufuncs whose methods kernels use."""
 
@@ -43,7 +43,7 @@ class DeviceUfunc:
         """As numpy.ufunc.at."""
         cupy = self.space.cupy
         if self.host is np.add and target.dtype.name in SCATTERED and not _has_mask(index):
-            self.space.cupyx.scatter_add(target, index, values)
+            self.function.at(target, index, values)
             return
         copy = target.get()
         self.host.at(copy, _on_host(index), _on_host(values))
@@ -76,6 +76,25 @@ class CupyNamespace:
     def unravel_index(self, index: Any, shape: Any) -> Any:
         """As numpy.unravel_index; that of a Python number is known on the host."""
         return (np if isinstance(index, int) else self.cupy).unravel_index(index, shape)
+
+    def remainder(self, x: Any, y: Any) -> Any:
+        """As numpy.remainder. CuPy's of floats is x - floor(x / y) * y, which is nan for infinite y and wrong by up to y elsewhere."""
+        cupy = self.cupy
+        if self.result_type(x, y).kind != "f":
+            return cupy.remainder(x, y)
+        rest = cupy.fmod(x, y)
+        return cupy.where(rest == 0, cupy.copysign(rest, y), cupy.where((rest < 0) != (y < 0), rest + y, rest))
+
+    def floor_divide(self, x: Any, y: Any) -> Any:
+        """As numpy.floor_divide; CuPy's of floats is floor(x / y), which may be one too large."""
+        cupy = self.cupy
+        if self.result_type(x, y).kind != "f":
+            return cupy.floor_divide(x, y)
+        rest, quotient = cupy.fmod(x, y), cupy.true_divide(x, y)
+        exact = (x - rest) / y - ((rest != 0) & ((rest < 0) != (y < 0)))
+        whole = cupy.floor(exact)
+        whole = whole + (exact - whole > 0.5)
+        return cupy.where(y == 0, quotient, cupy.where(whole == 0, cupy.copysign(whole, quotient), whole))
 
     def repeat(self, x: Any, repeats: Any, axis: int | None = None) -> Any:
         """As numpy.repeat; CuPy's wants to know the counts on the host."""

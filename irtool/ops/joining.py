@@ -408,7 +408,7 @@ def repeat_places(xp, repeats, output_size):
 @table.op("aten::flip(Tensor self, int[] dims) -> Tensor")
 def flip(xp, self, dims):
     """Reversed along dimensions."""
-    wrapped = [wrap_dim(d, self.ndim) for d in dims]
+    wrapped = tuple([wrap_dim(d, self.ndim) for d in dims])
     for d in wrapped:
         if wrapped.count(d) > 1:
             raise RunError(f"dim {d} appears multiple times in the list of dims")
