@@ -20,6 +20,7 @@ import numpy as np
 from irtool.execute.buffers import Workspace
 from irtool.execute.codegen_beside import run_beside, told
 from irtool.execute.codegen_blocks import NotLowered
+from irtool.execute.codegen_carried import keep_in_place
 from irtool.execute.codegen_constants import drop_needless
 from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
@@ -30,6 +31,7 @@ from irtool.execute.codegen_program import Known, Program
 from irtool.execute.codegen_results import into_buffers
 from irtool.execute.codegen_siblings import join_siblings
 from irtool.execute.codegen_source import Changed, Source
+from irtool.execute.codegen_stacks import stack_lists
 from irtool.execute.crew import Failed
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
@@ -167,10 +169,13 @@ class Variant:
             without = needless_copies(program) if thorough else ()
             if without:
                 program = lower(self.graph, self.facts, self.observed, self.fusion, without)
+            if thorough:
+                stack_lists(program)
             hoist_products(program)
             if thorough:
                 drop_needless(program)
                 join_siblings(program)
+                keep_in_place(program)
             into_buffers(program)
             run_beside(program, self.fusion[1])
             if thorough:

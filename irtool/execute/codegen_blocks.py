@@ -30,7 +30,8 @@ from irtool.execute.codegen_program import (
     meta_of_item,
     roots_of,
 )
-from irtool.execute.native_loops import native_loop, workspace
+from irtool.execute.codegen_results import room
+from irtool.execute.native_loops import native_loop
 from irtool.execute.native_rounds import NotNative
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
@@ -190,11 +191,11 @@ class Blocks(ABC):
         self.depth -= 1
         self.program.loops.append((node, f"native loop: {made.reason}"))
         outs = [self.variable(variable.meta) for variable in found.carried]
-        work: list[Item] = []
+        work: list[Variable] = []
         if made.work:
-            room = self.variable(fresh_meta(np.uint8, (made.work,)))
-            into.instructions.append(Call(workspace, (made.work,), {}, room, "out", node))
-            work.append(room)
+            meta = fresh_meta(np.uint8, (made.work,))
+            work.append(self.variable(meta))
+            into.instructions.append(Call(room, (meta,), {}, work[0], "out", node))
         self.env.update(zip(node.outputs, outs, strict=True))
         for held in made.lists:     # filled by the loop in C, they are made by it
             value = next(each for each in self.lists if self.env[each] is held)

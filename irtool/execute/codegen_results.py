@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.buffers import RECYCLED
+from irtool.execute.codegen_layout import Meta, allocated
 from irtool.execute.codegen_program import Call, Program, Variable
 from irtool.execute.memory import every
 
@@ -26,6 +27,11 @@ def copy(x: Any, out: Any) -> None:
 def zeros(out: Any) -> None:
     """Write zeros."""
     out.fill(0)
+
+
+def room(meta: Meta, out: Any = None) -> Any:
+    """Memory for an array whose elements are written later."""
+    return allocated(meta) if out is None else out
 
 
 def into_buffers(program: Program) -> None:
@@ -47,4 +53,4 @@ def into_buffers(program: Program) -> None:
             call.function, call.args, call.named, call.way = zeros, (), {}, "out"
 
 
-__all__ = ["copy", "into_buffers", "zeros"]
+__all__ = ["copy", "into_buffers", "room", "zeros"]

@@ -35,6 +35,7 @@ from irtool.execute.buffers import RECYCLED, Recycler
 from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_numbers import SYMBOLS
 from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
+from irtool.execute.codegen_results import room
 from irtool.execute.codegen_visits import itself
 from irtool.execute.crew import Crew
 from irtool.execute.memory import WRITES_OUT, MemoryPlan
@@ -195,7 +196,6 @@ class Source:
     def block(self, lowered: Lowered, depth: int, owned: Iterable[Variable], results: Iterable[Item]) -> None:
         """Instructions, and what may be let go of after each."""
         dying = last_reads(lowered, owned, results)
-        before = len(self.lines)
         for instruction in lowered.instructions:
             if isinstance(instruction, Call | Visit) and instruction in self.program.tasks:
                 self.start(instruction, depth)
@@ -210,8 +210,6 @@ class Source:
             else:
                 self.repeat(instruction, depth)
             self.release(instruction, dying.get(id(instruction), ()), depth)
-        if len(self.lines) == before:
-            self.write(depth, "pass", None)
 
     def release(self, instruction: Instruction, variables: Iterable[Variable], depth: int) -> None:
         """Let go of what is worth it and has a name of its own."""
@@ -250,7 +248,7 @@ class Source:
         if call.way == "into":
             copies = call.function is np.positive       # a ufunc keeps apart what shares memory, an assignment does not
             text = f"{self.function(np.copyto)}({self.name(out)}, {args[0]})" if copies else \
-                f"{self.function(call.function)}({', '.join(args)}, {self.out(call, self.name(out))})"
+                self.expression(call, args, self.out(call, self.name(out)))
             self.write(depth, text, call.node)
             return
         if call.way == "view" or call.way not in WRITES_OUT:
@@ -271,7 +269,8 @@ class Source:
                 self.write(depth, f"{place} = {text if meta.shape else f'asarray({text})'}", call.node)
                 return
             self.begin(buffer, depth, call.node)
-        self.write(depth, self.expression(call, args, self.out(call, place), *self.work_of(call)), call.node)
+        if call.function is not room:
+            self.write(depth, self.expression(call, args, self.out(call, place), *self.work_of(call)), call.node)
 
     def begin(self, buffer: Buffer, depth: int, node: Node) -> None:
         """Memory for a buffer that leaves, if it has none."""
@@ -425,8 +424,11 @@ class Source:
             test = self.item(branch.condition[0])
         for head, lowered in zip((f"if {test}:", "else:"), branch.blocks, strict=True):
             self.write(depth, head, branch.node)
+            before = len(self.lines)
             self.block(lowered, depth + 1, (), lowered.results)
             self.assign(branch.outs, lowered.results, depth + 1, branch.node)
+            if len(self.lines) == before:
+                self.write(depth + 1, "pass", None)
 
     def assign(self, variables: list[Variable], items: list[Item], depth: int, node: Node) -> None:
         """All at once, since one may be in the other."""
@@ -461,6 +463,7 @@ class Source:
     def body(self, loop: Repeat, depth: int, go: str = "") -> None:
         """One round, and what is handed to the next."""
         self.weight *= OFTEN
+        before = len(self.lines)
         self.block(loop.body, depth, (), loop.body.results)
         pairs = list(zip(loop.carried, loop.body.results[1:], strict=True))
         left, right = [self.name(each) for each, _ in pairs], [self.item(each) for _, each in pairs]
@@ -469,6 +472,8 @@ class Source:
             left, right = [*left, go], [*right, self.item(loop.body.results[0])]
         if left != right:
             self.write(depth, f"{', '.join(left)} = {', '.join(right)}", loop.node)
+        elif len(self.lines) == before:
+            self.write(depth, "pass", None)
 
 
 def is_free(name: str) -> bool:

@@ -130,7 +130,7 @@ class Lives:
             self.define(out)
 
     def repeat(self, instruction: Repeat) -> None:
-        """What is made before a loop and read in it lives until its end; what goes around it is kept."""
+        """What is made before a loop and read in it lives until its end; what is made in it and goes around is kept."""
         start = self.now
         for each in (instruction.limit, instruction.condition, *instruction.start):
             self.read(each)
@@ -140,7 +140,7 @@ class Lives:
         self.now += 1
         for item in instruction.body.results:
             self.read(item)
-            self.kept |= roots_of(item)
+            self.kept |= {root for root in roots_of(item) if self.made.get(root, self.now) > start}     # others are there all the time
         for root, last in self.last.items():
             if last >= start and self.made.get(root, self.now) <= start:
                 self.last[root] = self.now

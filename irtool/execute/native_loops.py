@@ -61,11 +61,6 @@ class NativeLoop:
         return [*outs, *map(list, kept)]
 
 
-def workspace(size: int, out: Any = None) -> Any:
-    """The memory of this many bytes that a loop works in."""
-    return np.empty(size, np.uint8) if out is None else out
-
-
 class Made:
     """A loop that can run in C. arrays: what it reads from outside; lists: those it fills; work: bytes of the workspace; writes: does it
     write into arrays?"""
@@ -273,4 +268,4 @@ def spread(place: Place, shape: tuple[int, ...]) -> list[int]:
     return [0] * (len(shape) - len(own)) + own
 
 
-__all__ = ["Made", "NativeLoop", "native_loop", "workspace"]
+__all__ = ["Made", "NativeLoop", "native_loop"]
