@@ -118,8 +118,7 @@ def in_chunks(program: Program, loop: Repeat, calls: list[Call], at_once: int, u
 
 def new(program: Program, meta: Meta | None = None, looks_into: Variable | None = None) -> Variable:
     """A variable more."""
-    program.variables += 1
-    return Variable(program.variables - 1, meta, None if looks_into is None else looks_into.roots)
+    return program.variable(meta, None if looks_into is None else looks_into.roots)
 
 
 def made_in(lowered: Lowered) -> set[Variable]:

@@ -49,7 +49,11 @@ Item = Known | Variable | Group
 
 
 class Call:
-    """`out = function(*args, **named)`; `way` as in `irtool.execute.trace.recorder`. Arguments: items, tuples of them, plain values."""
+    """`out = function(*args, **named)`. Arguments: items, tuples of them, plain values.
+
+    `way` as in `irtool.execute.trace.recorder.Step`, or else "number": its result is a whole number; "keep": the first argument, a
+    list, holds the second from then on, and there is no result.
+    """
 
     __slots__ = ("function", "args", "named", "out", "way", "node", "step")
 
@@ -158,6 +162,11 @@ class Program:
         self.loops: list[tuple[Node, str]] = []         # how each loop runs, and why
         self.threads = 1
         self.tasks: dict[Call | Visit, Wait] = {}       # what is given to other threads
+
+    def variable(self, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> Variable:
+        """A new variable."""
+        self.variables += 1
+        return Variable(self.variables - 1, meta, roots, constant)
 
 
 # -- items

@@ -167,13 +167,9 @@ def replace(program: Program, lowered: Lowered, whole: Variable, found: list[tup
 
     def step(call: Call, value: Variable, meta: Meta) -> Variable:
         args = tuple([value if isinstance(each, Variable) else each for each in call.args])
-        out = variable(meta)
+        out = program.variable(meta)
         made.append(Call(call.function, args, call.named, out, "ufunc", call.node))
         return out
-
-    def variable(meta: Meta, roots: frozenset[Variable] | None = None) -> Variable:
-        program.variables += 1
-        return Variable(program.variables - 1, meta, roots)
 
     def view(function: Any, value: Variable, argument: Any, out: Variable, node: Node) -> Variable:
         out.roots = value.roots
@@ -196,7 +192,7 @@ def replace(program: Program, lowered: Lowered, whole: Variable, found: list[tup
     else:       # the last step puts each piece into a place of its own, where it lies without gaps
         *lead, width = whole.meta.shape
         count = width // pieces
-        value = view(np.ndarray.reshape, value, (*lead, count, pieces), variable(whole.meta), last.node)
+        value = view(np.ndarray.reshape, value, (*lead, count, pieces), program.variable(whole.meta), last.node)
         apart = fresh_meta(dtype_of(last), (count, *lead, pieces))
         value = step(last, value, Meta(apart.dtype, (*lead, count, pieces), (*apart.strides[1:-1], apart.strides[0], apart.strides[-1])))
         for part, chain in found:
