@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from functools import cache
 from time import process_time
 
 import pytest
@@ -9,9 +11,10 @@ import pytest
 import irtool
 from irtool.passes import PASSES, Pass
 
-SMALL, LARGE = 500, 8_000
+SMALL, LARGE = 500, 6_000
 
 
+@cache
 def chain(n: int) -> str:
     """A long chain with repeated, dead and foldable nodes; one value that every third node reads."""
     out = ["graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %n : int):\n  %one : int = prim::Constant[value=1]()\n"]
@@ -24,6 +27,7 @@ def chain(n: int) -> str:
     return "".join([*out, f"  return (%{last}, %{count})\n"])
 
 
+@cache
 def fan_out(n: int) -> str:
     """One value with n readers, each the same expression."""
     out = ["graph(%x : Tensor):\n  %t : Tensor = aten::neg(%x)\n"]
@@ -32,31 +36,30 @@ def fan_out(n: int) -> str:
 
 
 def seconds_per_node(text: str, n: int, entry: Pass | None) -> float:
-    """Best of two, garbage collection paused."""
-    best = float("inf")
-    for _ in range(2):
-        module = irtool.parse(text)
-        gc.collect()
-        gc.disable()
-        try:
-            start = process_time()
-            if entry is None:
-                irtool.verify(module)
-            else:
-                entry.function(module if entry.takes_module else module.graphs[0])
-            best = min(best, process_time() - start)
-        finally:
-            gc.enable()
-    return best / n
+    """Of one run, garbage collection paused."""
+    module = irtool.parse(text)
+    gc.collect()
+    gc.disable()
+    try:
+        start = process_time()
+        if entry is None:
+            irtool.verify(module)
+        else:
+            entry.function(module if entry.takes_module else module.graphs[0])
+        return (process_time() - start) / n
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("make", [chain, fan_out])
 @pytest.mark.parametrize("entry", [*PASSES, None], ids=lambda entry: entry.name if entry else "verify")
-def test_time_per_node_does_not_grow(entry: Pass | None, make: object) -> None:
-    assert callable(make)
+def test_time_per_node_does_not_grow(entry: Pass | None, make: Callable[[int], str]) -> None:
     try:
         seconds_per_node(make(SMALL), SMALL, entry)     # schemas are read on first use
     except irtool.Error as error:
         pytest.skip(f"takes other graphs: {error.message}")
-    small, large = (seconds_per_node(make(n), n, entry) for n in (SMALL, LARGE))
-    assert large < 4 * small + 2e-7, f"{small * 1e6:.2f} us a node at {SMALL}, {large * 1e6:.2f} at {LARGE}"
+    small = min(seconds_per_node(make(SMALL), SMALL, entry) for _ in range(2))
+    limit, large = 4 * small + 2e-7, seconds_per_node(make(LARGE), LARGE, entry)
+    if large >= limit:      # once more: another process may have been in the way
+        large = seconds_per_node(make(LARGE), LARGE, entry)
+    assert large < limit, f"{small * 1e6:.2f} us a node at {SMALL}, {large * 1e6:.2f} at {LARGE}"
