@@ -54,6 +54,22 @@ def scalars(x, a, b):
     for t in range(4):
         total = total - kept[3 - t] * kept[-1]
     return total
+
+
+def made_again(x, a, b):
+    numbers: List[Tensor] = []
+    others: List[Tensor] = []
+    kept: List[Tensor] = []
+    for t in range(4):
+        number = x[t].sum()
+        other = torch.tanh(a)
+        numbers.append(number)
+        others.append(other)
+        kept.append(a)
+        a = number * other
+    for t in range(4):
+        b = b + kept[t] * kept[0] - kept[3] * numbers[t] + others[t]
+    return b
 """
 SHAPES = [(4, 2, 3), (2, 3), (2, 3)]
 
@@ -96,7 +112,7 @@ def test_going_back_through_a_loop_finds_no_memory_in_its_rounds() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["swap", "begins_with_one_array", "handed_out", "scalars"])
+@pytest.mark.parametrize("name", ["swap", "begins_with_one_array", "handed_out", "scalars", "made_again"])
 def test_what_is_carried_is_written_over_only_where_nobody_sees_it(name: str) -> None:
     agree(compile_source(CELLS, name, "cells.py").graph(), arrays(1, *SHAPES))
 
@@ -143,7 +159,7 @@ class Loops(random.Random):
         """One or two elementwise operators."""
         a, b, c = self.choices(values, k=3)
         return self.choice([f"{a} * {b}", f"{a} + {b} * {c}", f"torch.tanh({a})", f"-{a}", f"torch.sigmoid({a}) * {b}", f"{a} - {b}",
-                            f"torch.maximum({a}, {b})", f"{a} * {b}.sum()"])
+                            f"torch.maximum({a}, {b})", f"{a} * {b}.sum()", f"{a}.sum() * {b}"])
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -125,7 +125,8 @@ class Stacking:
     def row(self, array: Variable, index: Any, out: Variable) -> Call:
         """The view of one row."""
         index = index.value if isinstance(index, Known) else index
-        return Call(operator.getitem, (array, index if self.meta.shape else (index, ...)), {}, out, "view", self.list.append.node)
+        is_number = array.meta is not None and len(array.meta.shape) == 1
+        return Call(operator.getitem, (array, (index, ...) if is_number else index), {}, out, "view", self.list.append.node)
 
     # -- looked at again
     def view_by_round(self) -> Call | None:
