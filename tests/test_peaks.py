@@ -56,12 +56,17 @@ def lstm(x, h, c, wi, wh, b):
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(u)
         h = torch.sigmoid(o) * torch.tanh(c)
     return h
+
+
+def lstm_loss(x, h, c, wi, wh, b):
+    return torch.pow(lstm(x, h, c, wi, wh, b), 2).sum()
 """
 MLP = [(128, 512), (512, 1024), (1024,), (1024, 1024), (1024,), (1024, 512), (512,)]
 BLOCK = [(2, 64, 256), (256, 768), (768,), (256, 256), (256,), (256, 1024), (1024,), (1024, 256), *[(256,)] * 5]
 LSTM = [(100, 32, 256), (32, 256), (32, 256), (256, 1024), (256, 1024), (1024,)]
+SMALL_LSTM = [(100, 8, 64), (8, 64), (8, 64), (64, 256), (64, 256), (256,)]
 RECORDED = [("mlp", MLP, 1_572_864), ("mlp_loss", MLP, 9_185_288), ("block", BLOCK, 3_014_668), ("block_loss", BLOCK, 7_081_000),
-            ("lstm", LSTM, 589_824)]
+            ("lstm", LSTM, 589_824), ("lstm_loss", SMALL_LSTM, 1_614_856)]
 """A program, the shapes of its inputs, bytes that torch eager takes; programs that give a loss go backwards, too."""
 
 
