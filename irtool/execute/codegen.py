@@ -20,7 +20,7 @@ import numpy as np
 from irtool.execute.buffers import Workspace
 from irtool.execute.codegen_beside import run_beside, told
 from irtool.execute.codegen_blocks import NotLowered
-from irtool.execute.codegen_carried import keep_in_place
+from irtool.execute.codegen_carried import keep_in_place, spread_inputs
 from irtool.execute.codegen_constants import drop_needless
 from irtool.execute.codegen_copies import needless_copies
 from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
@@ -176,6 +176,7 @@ class Variant:
                 drop_needless(program)
                 join_siblings(program)
                 keep_in_place(program)
+                spread_inputs(program)
             into_buffers(program)
             run_beside(program, self.fusion[1])
             if thorough:

@@ -1,7 +1,8 @@
 """What goes around a loop stays where it is, and what a row of an array is made of is made there.
 
 The next value of what is carried is written over the old one, if nobody reads that any more: `total = total + x` needs no memory in a
-round. Where the loop begins with what is not its own, it begins with a copy.
+round. Where the loop begins with what is not its own, it begins with a copy. An input that each round would broadcast to the same
+extents (a bias) is made as large as that once.
 """
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from irtool.execute.codegen_program import (
     leaves,
     roots_of,
 )
-from irtool.execute.codegen_siblings import Uses
+from irtool.execute.codegen_results import spread
+from irtool.execute.codegen_siblings import EXACT, SMALL, Uses
 from irtool.execute.codegen_source import all_reads, outs_of, reads_of
 from irtool.execute.codegen_stacks import variables, writes
 from irtool.execute.memory import every
@@ -169,6 +171,26 @@ def is_own(start: Variable, block: Lowered, loop: Repeat, number: int) -> bool:
     return not any(start in each.roots and carried not in each.roots for each in found)
 
 
+# -- what every round would broadcast
+def spread_inputs(program: Program) -> None:
+    """Inputs of the plan that are broadcast in loops are made as large as the result in front of them."""
+    if writes(program):
+        return
+    inputs = set(program.inputs)
+    for loop in [each for each in program.body.instructions if isinstance(each, Repeat)]:
+        made: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
+        for call in [each for each in every(loop.body) if isinstance(each, Call) and each.function in EXACT and len(each.args) == 2]:
+            meta = call.out.meta
+            for each in [each for each in call.args if isinstance(each, Variable) and each in inputs]:
+                if each.meta is None or meta is None or not each.meta.shape or each.meta.shape == meta.shape or meta.nbytes > SMALL:
+                    continue
+                if (each, meta.shape) not in made:
+                    large = made[each, meta.shape] = new(program, fresh_meta(each.meta.dtype, meta.shape))
+                    instructions = program.body.instructions
+                    instructions.insert(instructions.index(loop), Call(spread, (each,), {}, large, "out", call.node))
+                replace(call, {each: made[each, meta.shape]})
+
+
 # -- one variable for another
 def look_into(lowered: Lowered, old: set[Variable], roots: frozenset[Variable]) -> None:
     """What looked into the memory of some variables looks into that of others."""
@@ -210,4 +232,4 @@ def replaced(value: Any, instead: dict[Variable, Variable]) -> Any:
     return tuple([replaced(each, instead) for each in value]) if type(value) is tuple else value
 
 
-__all__ = ["keep_in_place"]
+__all__ = ["keep_in_place", "spread_inputs"]

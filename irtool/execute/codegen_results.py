@@ -34,6 +34,11 @@ def room(meta: Meta, out: Any = None) -> Any:
     return allocated(meta) if out is None else out
 
 
+def spread(x: Any, out: Any) -> None:
+    """Write x as large as `out`."""
+    np.copyto(out, x)
+
+
 def into_buffers(program: Program) -> None:
     """Rewrite the calls of a program that make large results."""
     for call in every(program.body):
@@ -53,4 +58,4 @@ def into_buffers(program: Program) -> None:
             call.function, call.args, call.named, call.way = zeros, (), {}, "out"
 
 
-__all__ = ["copy", "into_buffers", "room", "zeros"]
+__all__ = ["copy", "into_buffers", "room", "spread", "zeros"]

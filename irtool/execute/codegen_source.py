@@ -50,8 +50,6 @@ METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape tran
 METHODS[np.dot] = "dot"         # which asks its operands whether they know better; the method does not
 GIVE_ARRAYS = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape, np.where))
 """Functions that give an array, and no NumPy number, without dimensions too."""
-EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum))
-"""Functions that give the same bits however their operands lie."""
 OFTEN = 8
 """Uses of a global from which it is worth an argument with a default."""
 LITERALS = (int, bool, type(None))
@@ -84,7 +82,6 @@ class Source:
         self.begun: set[int] = set()            # buffers that have been made
         self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
         self.first: list[tuple[str, Node]] = []
-        self.spreads: set[str] = set()          # inputs made as large as what they are combined with in a loop
         self.given = frozenset(program.inputs)
         self.weight = 1                         # of a use of a global: more in a loop
         self.uses: Counter[str] = Counter()
@@ -243,8 +240,6 @@ class Source:
             self.write(depth, f"{self.name(out)} = {text}", call.node)
             return
         assert meta is not None
-        if self.weight > 1 and call.function in EXACT and meta.nbytes <= 1 << 16 and not self.program.writes:
-            args = [self.spread(each, meta, call.node) or text for each, text in zip(call.args, args, strict=True)]
         if call.way == "into":
             copies = call.function is np.positive       # a ufunc keeps apart what shares memory, an assignment does not
             text = f"{self.function(np.copyto)}({self.name(out)}, {args[0]})" if copies else \
@@ -282,19 +277,6 @@ class Source:
         """The argument that says where a group works."""
         buffer = self.memory.scratch.get(instruction)
         return [] if buffer is None else [f"scratch=b{buffer.number}"]
-
-    def spread(self, operand: Any, meta: Meta, node: Node) -> str:
-        """An input that broadcasts in every round of a loop, made as large as the result once; empty where it does not."""
-        if not isinstance(operand, Variable) or operand not in self.given or operand.meta is None:
-            return ""
-        if not operand.meta.shape or operand.meta.shape == meta.shape:
-            return ""
-        name = f"w{operand.number}_{'x'.join([str(extent) for extent in meta.shape])}"
-        if name not in self.spreads:
-            self.spreads.add(name)
-            self.names["broadcast_to"] = np.broadcast_to
-            self.first.append((f"{name} = broadcast_to({self.name(operand)}, {self.value(meta.shape)}).copy()", node))
-        return name
 
     def is_lasting(self, call: Call) -> bool:
         """Is it a view of a place in the arena, and so the same in every round of a loop?"""

@@ -22,7 +22,7 @@ import numpy as np
 from irtool.execute import disk_cache
 from irtool.execute.buffers import Recycler, Shared, Workspace
 from irtool.execute.codegen_layout import Meta, allocated, meta_of
-from irtool.execute.codegen_results import copy, room, zeros
+from irtool.execute.codegen_results import copy, room, spread, zeros
 from irtool.execute.crew import Crew
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.places import Buffer
@@ -39,7 +39,7 @@ MAX_BYTES = 4 * 2**20
 FORM = 3
 
 
-OWN = (Crew, copy, room, select, zeros)
+OWN = (Crew, copy, room, select, spread, zeros)
 """What functions call of ours."""
 
 
