@@ -218,11 +218,13 @@ class Lowering(Blocks):
             variable.bounds = found[1]
             into.instructions.append(Call(found[0], tuple(items), {}, variable, "number", node))
             return True
+        if node.kind == GET:
+            items = self.as_select(node, items)
         x = items[0]
-        if node.kind != "aten::select" or len(items) != 3 or not isinstance(x, Variable) or x.meta is None or bounds[2] is None \
-                or not isinstance(items[1], Known):
+        if node.kind not in ("aten::select", GET) or len(items) != 3 or bounds[-1] is None or not isinstance(x, Variable) \
+                or x.meta is None or not isinstance(items[1], Known):
             return False
-        place = selected(x.meta, items[1].value, bounds[2])
+        place = selected(x.meta, items[1].value, bounds[-1])
         if place is None:
             return False
         variable = self.env[out] = self.variable(place[1], x.roots)
@@ -230,6 +232,13 @@ class Lowering(Blocks):
         index = items[2] if rank > 1 and not place[0] else (*[slice(None)] * place[0], items[2], *[...] * (rank == 1))
         into.instructions.append(Call(operator.getitem, (x, index), {}, variable, "view", node))
         return True
+
+    def as_select(self, node: Node, items: list[Item]) -> list[Item]:
+        """An item of the slices of a tensor: the operands of the `select` that it is. Those given for another list."""
+        made = node.inputs[0].node
+        if made.kind != "aten::unbind" or made.owner is None or len(made.inputs) != 2 or self.changes(node.inputs[0]):
+            return items
+        return [self.env[made.inputs[0]], self.env[made.inputs[1]], items[1]]
 
     def template(self, node: Node, items: list[Item]) -> Template | None:
         """The node's calls; None when they are not known."""

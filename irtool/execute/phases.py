@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
+from irtool.execute.lists import without_lists
 from irtool.execute.schedule import sums_early
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.graph import PARAM, Graph
@@ -152,8 +153,9 @@ class Phases:
             graph.forget_names()
             function(graph)
             self.tell(getattr(function, "__name__", "custom"), graph)
-        if sums_early(graph):
-            self.tell("sums-early", graph)
+        for name, rewrite in (("without-lists", without_lists), ("sums-early", sums_early)):
+            if rewrite(graph):
+                self.tell(name, graph)
         self.run(graph, WITHOUT_GRADIENTS)
 
     def fallback(self, graph: Graph) -> Graph:

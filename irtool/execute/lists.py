@@ -1,0 +1,83 @@
+"""Lists that need not be made anew in each round of a loop.
+
+Gradients go back through `append` by way of lists: each round of a loop takes the last item and hands the rest on, a new list as long as
+what is left. The item at the same place counted from the end is that of the list there was before the loop.
+"""
+from __future__ import annotations
+
+from irtool.ir.builder import Builder
+from irtool.ir.constants import constant
+from irtool.ir.effects import LOOP_KINDS, node_may_write
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.types import ListType, TensorType
+
+GET, COPY, PART = "aten::__getitem__", "aten::list", "aten::slice"
+READERS = frozenset((GET, COPY, PART, "aten::len", "prim::ListUnpack"))
+MAKERS = frozenset((COPY, PART, "aten::unbind", "aten::split", "aten::chunk", "prim::ListConstruct"))
+
+
+def without_lists(graph: Graph) -> bool:
+    """Rewrite a graph: a list of which each round of a loop takes the last item is read by index; a copy of a list that nobody changes is
+    the list. What is out of range, was.
+    """
+    nodes = list(graph.walk())
+    changed = False
+    for node in nodes:
+        if node.kind in LOOP_KINDS:
+            for slot in reversed(range(2, len(node.inputs))):
+                changed = read_by_index(graph, node, slot) or changed
+    for node in nodes:
+        if node.kind == COPY and is_made(node.inputs[0]) and is_only_read(node.inputs[0]) and is_only_read(node.output):
+            node.output.replace_all_uses_with(node.inputs[0])
+            node.destroy()
+            changed = True
+    return changed
+
+
+def is_part_of_popped(node: Node) -> bool:
+    """Is it all of a list but the last item?"""
+    return node.kind == PART and len(node.inputs) == 4 and isinstance(node.inputs[0].type, ListType) \
+        and constant(node.inputs[1]) in (None, 0) and constant(node.inputs[2]) == -1 and constant(node.inputs[3]) == 1
+
+
+def read_by_index(graph: Graph, loop: Node, slot: int) -> bool:
+    """A list that a loop carries, and of which each round takes the last item: the item is read by its place, and nothing is carried."""
+    start, block = loop.inputs[slot], loop.blocks[0]
+    if not isinstance(start.type, ListType) or len(block.outputs) != len(loop.outputs) + 1:
+        return False
+    held, rest = block.inputs[slot - 1], block.outputs[slot - 1]
+    if not is_part_of_popped(rest.node) or rest.node.inputs[0] is not held or rest.node.owner_block is not block or rest.use_count != 1 \
+            or loop.outputs[slot - 2].has_uses or not is_made(start) or not is_only_read(start, loop):
+        return False
+    items = [user for user, _ in held.uses if user is not rest.node]
+    if not all(user.kind == GET and constant(user.inputs[1]) == -1 for user in items):
+        return False
+    if items:
+        place = Builder(graph).at_start(block).call("aten::sub", -1, block.inputs[0])
+        for item in items:
+            item.set_inputs([start, place])
+    block.remove_output(slot - 1)
+    rest.node.destroy()
+    block.remove_input(slot - 1)
+    loop.remove_output(slot - 2)
+    loop.remove_input(slot)
+    return True
+
+
+def is_made(value: Value) -> bool:
+    """Is it a list that nobody else has, because its node has made it?"""
+    return value.node.kind in MAKERS
+
+
+def is_only_read(value: Value, loop: Node | None = None) -> bool:
+    """Does nothing write into a list, or hand it on? loop: what may take it in."""
+    return all(user is loop or user.kind in READERS or makes_tensors(user) for user, _ in value.uses)
+
+
+def makes_tensors(node: Node) -> bool:
+    """Does a node give tensors and nothing else, and write into nothing?"""
+    return bool(node.outputs) and not (node.blocks or node_may_write(node)) \
+        and all(isinstance(each.type, TensorType) for each in node.outputs)
+
+
+__all__ = ["without_lists"]
