@@ -9,7 +9,7 @@ from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs, read_numbers, set_defined
 from irtool.ir.rewrite import inline_block, replace_node
 from irtool.ir.shapes import contiguous
-from irtool.ir.types import ListType, TensorType, Type, spell
+from irtool.ir.types import ListType, TensorType, TupleType, Type, spell
 from irtool.script.definedness import DEFINED as DEFINED_STATE
 from irtool.script.definedness import UNDEFINED as UNDEFINED_STATE
 from irtool.script.definedness import UNKNOWN as UNKNOWN_STATE
@@ -93,7 +93,8 @@ class Specializer(Definedness):
     def __init__(self, graph: Graph, flags: list[bool]) -> None:
         super().__init__()
         self.graph = graph
-        self.state.update((value, DEFINED_STATE if flag else UNDEFINED_STATE) for value, flag in zip(graph.inputs, flags, strict=True))
+        self.state.update((value, UNDEFINED_STATE if not flag else UNKNOWN_STATE if isinstance(value.type, TupleType) else DEFINED_STATE)
+                          for value, flag in zip(graph.inputs, flags, strict=True))
         self.hoisted: set[Node] = set()
         """Nodes that came out of opened ones: what they compute is there, where they do not say otherwise."""
         self.enters_blocks = not graph.dialect.attribute_arguments

@@ -1,6 +1,9 @@
 """Gradients through tuples that stay tuples, and of complex tensors whose types say nothing."""
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -81,3 +84,80 @@ def test_a_sum_of_gradients_without_dimensions_is_a_tensor() -> None:
 """).graph()
     (found,) = irtool.run(graph, [np.array(0.1), np.array(0.2)])
     assert found.dtype == np.float64 and found == (0.1 + 0.2) * 2
+
+
+# -- results that are tuples out of branches and loops
+RESULTS = {
+    "branch": """
+def f(x: Tensor, c: bool):
+    if c:
+        r = (x * 2, x.sin())
+    else:
+        r = (x.exp(), x * x)
+    return r
+""",
+    "early return": """
+def f(x: Tensor, c: bool):
+    if c:
+        return (x * 2, x.sin())
+    y = x.cos()
+    return (y, y * x)
+""",
+    "read and given": """
+def f(x: Tensor, c: bool):
+    if c:
+        r = (x * 2, x.sin())
+    else:
+        r = (x.exp(), x * x)
+    a, b = r
+    return a * b, r
+""",
+    "a list inside": """
+def f(x: Tensor, c: bool):
+    if c:
+        r = (x * 2, [x.sin(), x * x])
+    else:
+        r = (x.exp(), [x * x, x.cos()])
+    return r
+""",
+    "tuples in a list": """
+def f(x: Tensor, c: bool):
+    l = [(x * 1, x.sin())]
+    l.append((x * 2, x.cos()))
+    if c:
+        l.append((x, x))
+    s = torch.zeros_like(x)
+    for a, b in l:
+        s = s + a * b
+    return s, l[0]
+""",
+    "carried by a loop": """
+def f(x: Tensor, c: bool):
+    r = (x * 1, x.sin())
+    for i in range(3):
+        r = (r[1] * r[0], r[0] + r[1])
+    return r
+""",
+}
+
+
+def flat(value: Any) -> list[Any]:
+    return [each for item in value for each in flat(item)] if isinstance(value, list | tuple) else [value]
+
+
+@pytest.mark.parametrize("options", [{}, {"optimize": False}, {"profiling": True}], ids=["default", "unoptimised", "profiling"])
+@pytest.mark.parametrize("taken", [True, False])
+@pytest.mark.parametrize("program", RESULTS)
+def test_results_that_are_tuples(program: str, taken: bool, options: dict[str, bool]) -> None:
+    graph = compile_source(RESULTS[program]).graph()
+    x = np.linspace(0.3, 1.5, 4)
+    step = 1e-6
+    outputs, more, less = (flat(irtool.run(graph, [at, taken], interpret=True)) for at in (x, x + step, x - step))
+    slopes = [(a - b) / (2 * step) for a, b in zip(more, less, strict=True)]
+    executor = irtool.compile(graph, **options)
+    weights = [np.full(4, 1.5 + place) for place in range(len(outputs))]
+    choices = [weights, *[[w if at == place else None for at, w in enumerate(weights)] for place in range(len(outputs))]]
+    for cotangents in choices:
+        expected = sum(slope * weight for slope, weight in zip(slopes, cotangents, strict=True) if weight is not None)
+        for run in (executor.vjp, executor.vjp, partial(irtool.vjp, graph, interpret=True)):
+            np.testing.assert_allclose(run([x, taken], cotangents, wrt=[0])[0], expected, rtol=1e-6, atol=1e-7)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.graph import Node
+from irtool.ir.types import TupleType
 from irtool.ops.arrays import xp
 from irtool.ops.call import Plan as CallPlan
 from irtool.ops.call import call_node, plan_for
@@ -39,7 +40,8 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
         if plan is not None:
             schema = plan.overload.schema
             types = [*[each.type for each in schema.returns], *[value.type for value in node.outputs]]      # AutogradAdd takes lists, too
-            fresh = plan.overload.fresh and plan.overload.mode == "plain" and not any("[]" in type.text for type in types)
+            holds = any("[]" in type.text or isinstance(type, TupleType) for type in types)
+            fresh = plan.overload.fresh and plan.overload.mode == "plain" and not holds
             if len(node.outputs) == 1:
                 shortcut = SHORTCUTS.get(schema.name)
                 if shortcut is not None and plan.plain:

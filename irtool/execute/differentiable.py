@@ -71,8 +71,9 @@ class Saved:
         self.edge: Any = None
         self.version: Version | None = None
         self.count = 0
-        if isinstance(value, list):
-            self.data: Any = [Saved(each, is_output, name) for each in value]     # the list itself may change until df runs
+        if isinstance(value, list | tuple):
+            items = [Saved(each, is_output, name) for each in value]        # a list itself may change until df runs
+            self.data: Any = items if isinstance(value, list) else tuple(items)
         elif isinstance(value, Variable):
             self.data = value.data
             self.edge = None if is_output else edge_of(value)
@@ -84,9 +85,10 @@ class Saved:
 
     def unpack(self, create_graph: bool, outputs: Any = None) -> Any:
         """The value, as a Variable where it is a tensor with a gradient. Raises RunError for a tensor written into since."""
-        if isinstance(self.data, list):
+        if isinstance(self.data, list | tuple):
             given = outputs if isinstance(outputs, list) else [None] * len(self.data)
-            return [each.unpack(create_graph, one) for each, one in zip(self.data, given, strict=True)]
+            items = [each.unpack(create_graph, one) for each, one in zip(self.data, given, strict=True)]
+            return items if isinstance(self.data, list) else tuple(items)
         if self.version is not None and self.version.count != self.count:
             raise RunError("one of the variables needed for gradient computation has been modified by an inplace operation: it is at "
                            f"version {self.version.count}; expected version {self.count} instead")
@@ -108,31 +110,21 @@ def checksum(value: Any) -> int | None:
 class GraphBackward(Function):
     """One forward run of a Differentiable, waiting to be walked back."""
 
-    __slots__ = ("owner", "places", "saved", "operand_counts", "operands", "pieces")
+    __slots__ = ("owner", "places", "saved", "operand_places", "operands", "pieces")
 
     def __init__(self, owner: Differentiable, operands: Sequence[Any], outputs: list[Any], versions: Versions | None) -> None:
         pair = owner.pair
-        edges: list[tuple[Function, int] | None] = []
-        self.operand_counts: list[int | None] = []      # of each gradient df gives: None for a tensor, else the length of the list
-        self.operands: list[Metadata | None] = []
+        self.operand_places: list[Places] = []      # of each gradient df gives: its place among the edges
+        given: list[Any] = []
         for index in pair.output_vjps:
-            given = operands[index]
-            pieces = given if isinstance(given, list | tuple) else [given]
-            self.operand_counts.append(len(pieces) if isinstance(given, list | tuple) else None)
-            edges += [edge_of(piece) for piece in pieces]
-            self.operands += [metadata_of(piece) for piece in pieces]
-        self.places: list[Any] = []         # of each gradient df takes: its slot, or a list of them
-        self.pieces: list[Metadata | None] = []
+            self.operand_places.append(placed(operands[index], given))
+        self.operands: list[Metadata | None] = [metadata_of(each) for each in given]
+        self.places: list[Places] = []              # of each gradient df takes: its slot
+        results: list[Any] = []
         for index in pair.input_vjps:
-            output = outputs[index]
-            start = len(self.pieces)
-            if isinstance(output, list):
-                self.pieces += [metadata_of(piece) for piece in output]
-                self.places.append(list(range(start, len(self.pieces))))
-            else:
-                self.pieces.append(metadata_of(output))
-                self.places.append(start)
-        super().__init__(edges, len(self.pieces))
+            self.places.append(placed(outputs[index], results))
+        self.pieces: list[Metadata | None] = [metadata_of(each) for each in results]
+        super().__init__([edge_of(each) for each in given], len(self.pieces))
         self.owner = owner
         checks = owner.backward.options.check_saved
         self.saved = [Saved(operands[index], False, pair.f.inputs[index].name if checks else "") for index in pair.captured_inputs]
@@ -150,14 +142,9 @@ class GraphBackward(Function):
     def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
         """Run df."""
         handed = self.owner.backward.run_on_tape(self.arguments(gradients, create_graph), create_graph)
-        found: list[Any] = []
-        for gradient, count in zip(handed, self.operand_counts, strict=True):
-            if count is None:
-                found.append(gradient)
-            else:
-                found += list(gradient) if isinstance(gradient, list | tuple) else [None] * count
-        if len(found) != len(self.edges):
-            raise RunError(f"a list of {len(self.edges)} tensors got {len(found)} gradients")
+        found: list[Any] = [None] * len(self.edges)
+        for gradient, place in zip(handed, self.operand_places, strict=True):
+            put(gradient, place, found)
         return [each if metadata is None else metadata.fitted(each, create_graph)
                 for each, metadata in zip(found, self.operands, strict=True)]
 
@@ -165,23 +152,50 @@ class GraphBackward(Function):
         """Not where df draws random numbers, writes, or calls what is not known."""
         return self.owner.is_pure
 
-    def _gathered(self, place: Any, gradients: list[Any]) -> Any:
-        """What df is given for one output: a gradient, or the list of them, with zeros for those that are missing."""
-        if not isinstance(place, list):
+    def _gathered(self, place: Places, gradients: list[Any]) -> Any:
+        """What df is given for one output: a gradient, a tuple of them, or the list of them, with zeros for those that are missing."""
+        if isinstance(place, int):
             return gradients[place]
-        if all(gradients[slot] is None for slot in place):
+        found = [self._gathered(each, gradients) for each in place]
+        if isinstance(place, tuple):
+            return tuple(found)
+        if all(each is None for each in found):
             return None
-        found = []
-        for slot in place:
-            metadata = self.pieces[slot]
-            found.append(metadata.zeros() if gradients[slot] is None and metadata is not None else gradients[slot])
+        for at, slot in enumerate(place):
+            metadata = self.pieces[slot] if found[at] is None and isinstance(slot, int) else None
+            if metadata is not None:
+                found[at] = metadata.zeros()
         return found
 
-    def _edges(self, place: Any) -> Any:
+    def _edges(self, place: Places | None) -> Any:
         """Where gradients of an output of this step go."""
-        if isinstance(place, list):
-            return [(self, slot) for slot in place]
+        if isinstance(place, list | tuple):
+            return [self._edges(each) for each in place]
         return None if place is None else (self, place)
+
+
+Places = int | list[Any] | tuple[Any, ...]
+"""A position, or a list or tuple of them."""
+
+
+def placed(value: Any, flat: list[Any]) -> Places:
+    """Append what a value holds to `flat`, lists and tuples taken apart; says where each is."""
+    if isinstance(value, list | tuple):
+        places = [placed(each, flat) for each in value]
+        return places if isinstance(value, list) else tuple(places)
+    flat.append(value)
+    return len(flat) - 1
+
+
+def put(gradient: Any, place: Places, flat: list[Any]) -> None:
+    """Put a gradient where its operand is. Raises RunError for a list of another length."""
+    if isinstance(place, int):
+        flat[place] = gradient
+    elif isinstance(gradient, list | tuple):
+        if len(gradient) != len(place):
+            raise RunError(f"a list of {len(place)} tensors got {len(gradient)} gradients")
+        for each, one in zip(gradient, place, strict=True):
+            put(each, one, flat)
 
 
 class Metadata(NamedTuple):
@@ -327,11 +341,10 @@ def on_tape(value: Any, function: Function | None, place: Any, versions: Version
         slot = place if isinstance(place, int) and value.dtype.kind in "fc" else None
         version = None if versions is None else versions.of(value)
         return Variable(value, None, 0, version) if function is None or slot is None else Variable(value, function, slot, version)
-    if isinstance(value, list):
-        places = place if isinstance(place, list) else [None] * len(value)
-        return [on_tape(each, function, one, versions) for each, one in zip(value, places, strict=True)]
-    if isinstance(value, tuple):
-        return tuple([on_tape(each, None, None, versions) for each in value])
+    if isinstance(value, list | tuple):
+        places = place if isinstance(place, list | tuple) else [None] * len(value)
+        items = [on_tape(each, function, one, versions) for each, one in zip(value, places, strict=True)]
+        return items if isinstance(value, list) else tuple(items)
     return value
 
 

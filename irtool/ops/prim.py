@@ -188,20 +188,21 @@ table.define(["prim::AutogradZero() -> Tensor"], lambda xp: None, doc="The undef
 
 @table.op("prim::AutogradAdd(Any a, Any b) -> Any")
 def autograd_add(xp, a, b):
-    """Sum in which an undefined tensor counts as zero; of lists of one length, element by element."""
+    """Sum in which an undefined tensor counts as zero; of lists, or tuples, of one length, element by element."""
     if a is None or b is None:
         return b if a is None else a
-    if isinstance(a, list):
+    if isinstance(a, list | tuple):
         if len(a) != len(b):
             raise RunError(f"the gradients of a list have {len(a)} and {len(b)} elements")
-        return [autograd_add.kernel(xp, one, other) for one, other in zip(a, b, strict=True)]
+        total = [autograd_add.kernel(xp, one, other) for one, other in zip(a, b, strict=True)]
+        return total if isinstance(a, list) else tuple(total)
     dtype = result_type([a, b])
     return as_array(as_array(a, dtype) + as_array(b, dtype), dtype)     # of two without dimensions NumPy makes a number
 
 
 def is_there(value: Any) -> bool:
-    """Is a tensor defined, or at least one of a list?"""
-    return any(map(is_there, value)) if isinstance(value, list) else value is not None
+    """Is a tensor defined, or at least one of a list or tuple?"""
+    return any(map(is_there, value)) if isinstance(value, list | tuple) else value is not None
 
 
 table.define("prim::AutogradAnyNonZero(...) -> bool", lambda xp, *values: any(map(is_there, values)), doc="Is one defined?")

@@ -1,22 +1,25 @@
 """Which gradients are there: what nodes make of it, through branches and loops, without changing anything.
 
-A state is one of `DEFINED` (of a list: every element is), `UNDEFINED`, `UNKNOWN`. A value without one is there: what stands in regions of
-gradients is computed from what is there, where a node does not say otherwise.
+A state is one of `DEFINED` (of a list or tuple: every element is), `UNDEFINED`, `UNKNOWN`. A value without one is there: what stands in
+regions of gradients is computed from what is there, where a node does not say otherwise.
 """
 from __future__ import annotations
 
 from irtool.ir.constants import constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Block, Node, Value
-from irtool.ir.types import ListType
+from irtool.ir.types import ListType, TupleType
 from irtool.script.inlining import ASKING
 
 DEFINED, UNDEFINED, UNKNOWN = range(3)
 UNDEFINED_KINDS = frozenset(("prim::Undefined", "prim::AutogradZero"))
 WRITERS = {"aten::append": 1, "aten::_set_item": 2, "aten::insert": 2}
 """Kinds that put an element into a list -> the operand that it is."""
-LIST_KINDS = frozenset(("prim::ListConstruct", "aten::add", "aten::mul", "aten::slice", "aten::list", "aten::copy", "prim::AutogradAdd"))
-"""Kinds that put lists together."""
+LIST_KINDS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::NamedTupleConstruct", "aten::add", "aten::mul", "aten::slice",
+                        "aten::list", "aten::copy", "prim::AutogradAdd"))
+"""Kinds that put lists and tuples together."""
+ITEM_KINDS = frozenset(("aten::__getitem__", "prim::ListUnpack", "prim::TupleUnpack", "prim::TupleIndex", "aten::pop"))
+"""Kinds that give elements."""
 
 
 class Definedness:
@@ -111,12 +114,12 @@ class Definedness:
         if node.kind in WRITERS and isinstance(node.inputs[0].type, ListType):
             if self.of(node.inputs[WRITERS[node.kind]]) != DEFINED:
                 self.state[node.inputs[0]] = UNKNOWN
-        elif node.kind in LIST_KINDS and isinstance(node.output.type, ListType):
-            whole = node.kind == "prim::ListConstruct"
+        elif node.kind in LIST_KINDS and isinstance(node.output.type, ListType | TupleType):
+            whole = node.kind.endswith("Construct")
             parts = [value for value in node.inputs if whole or isinstance(value.type, ListType)]
             if any(self.of(value) != DEFINED for value in parts):
                 self.set_all(node, UNKNOWN)
-        elif node.kind in ("aten::__getitem__", "prim::ListUnpack", "aten::pop") and self.of(node.inputs[0]) != DEFINED:
+        elif node.kind in ITEM_KINDS and self.of(node.inputs[0]) != DEFINED:
             self.set_all(node, UNKNOWN)
 
     def join(self, values: tuple[Value, ...] | list[Value]) -> int:

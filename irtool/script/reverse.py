@@ -190,7 +190,7 @@ class Differentiator(Captures):
                 raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements")
             return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], isinstance(value.type, TupleType), value.type)
         assert isinstance(a, Value) and isinstance(b, Value)
-        type = next((each.type for each in (a, b) if is_list(each)), self.tensor)
+        type = next((each.type for each in (a, b) if is_list(each) or isinstance(each.type, TupleType)), self.tensor)
         total = self.build.node("prim::AutogradAdd", (a, b), output_types=(type,)).output
         if a in self.facts:
             self.facts[total] = self.facts[a]
@@ -296,11 +296,8 @@ class Differentiator(Captures):
         found = elements(item)
         if found is None:
             assert isinstance(item, Value)
-            if isinstance(item.type, TupleType | NamedTupleType):
-                found = list(self.build.node("prim::TupleUnpack", (item,), output_types=item.type.elements).outputs)
-            elif values:
-                found = unpack(self, item, values)
-        for value, each in zip(values, found or (), strict=True):
+            found = unpack(self, item, values) if values else []
+        for value, each in zip(values, found, strict=True):
             if value in self.needs:
                 self.add_gradient(value, each)
 

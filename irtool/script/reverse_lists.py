@@ -15,7 +15,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Node, Value
-from irtool.ir.types import ListType, Type
+from irtool.ir.types import ListType, TupleType, Type
 from irtool.script.captures import SOURCE
 from irtool.script.changes import SHARING
 from irtool.script.inlining import guard_around
@@ -275,11 +275,13 @@ def zeros_like(d: Differentiator, values: Value, place: Value) -> Value:
 
 
 def unpack(d: Differentiator, gradients: Value, values: Sequence[Value]) -> list[Item]:
-    """The elements of the gradient of a list that was put together from `values`."""
-    def make() -> Sequence[Value]:
-        return d.build.node("prim::ListUnpack", (gradients,), output_types=[element_type(d, value.type) for value in values]).outputs
+    """The elements of the gradient of a list or tuple that was put together from `values`."""
+    what = "Tuple" if isinstance(gradients.type, TupleType) else "List"
 
-    return list(region(d, "prim::ListConstruct", (gradients,), make))
+    def make() -> Sequence[Value]:
+        return d.build.node(f"prim::{what}Unpack", (gradients,), output_types=[element_type(d, value.type) for value in values]).outputs
+
+    return list(region(d, f"prim::{what}Construct", (gradients,), make))
 
 
 def hand_on_list(d: Differentiator, node: Node) -> None:
