@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.execute import codegen_beside
 from irtool.execute.codegen import Plan
 from irtool.interpret import run
 from irtool.script import compile_source
@@ -85,15 +86,16 @@ def flat(value: Any) -> list[Any]:
     return [each for item in value for each in flat(item)] if isinstance(value, list | tuple) else [np.asarray(value)]
 
 
-def agree(graph: irtool.Graph, given: list[Any]) -> Plan:
+def agree(graph: irtool.Graph, given: list[Any], threads: int = 1) -> Plan:
     """A plan gives the bits of the interpreter, and leaves its inputs alone."""
     wanted = flat(run(graph, given))
-    plan = Plan(graph, native=False)
+    plan = Plan(graph, native=False, threads=threads)
     for _ in range(3):
         inputs = [each.copy() for each in given]
         found = flat(plan(inputs))
         assert [(each.dtype, each.shape, each.tobytes()) for each in found] == [(each.dtype, each.shape, each.tobytes()) for each in wanted]
         assert all(np.array_equal(a, b) for a, b in zip(inputs, given, strict=True))
+    assert plan.source, "compiled, not interpreted"
     return plan
 
 
@@ -173,3 +175,17 @@ def test_random_loops(seed: int) -> None:
     for _ in range(3):
         for a, b in zip(executor.vjp(given, ones, [0, 1, 2, 3]), wanted, strict=True):
             np.testing.assert_allclose(0.0 if a is None else a, 0.0 if b is None else b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_loops_on_threads(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codegen_beside, "WORTH_BESIDE", 0.0)
+    monkeypatch.setattr(codegen_beside, "HAND_OVER", 0.0)
+    graph = compile_source(Loops(seed).function(), "f", "loops.py").graph()
+    given = arrays(seed, (4, 2, 3), *[(2, 3)] * 3)
+    agree(graph, given, 3)
+    ones = [np.ones_like(each) for each in flat(run(graph, given))]
+    alone, beside = irtool.compile(graph, native=False), irtool.compile(graph, native=False, threads=3)
+    for _ in range(3):
+        for a, b in zip(beside.vjp(given, ones, [0, 1, 2, 3]), alone.vjp(given, ones, [0, 1, 2, 3]), strict=True):
+            assert a is b is None or a.tobytes() == b.tobytes()

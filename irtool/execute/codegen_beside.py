@@ -4,8 +4,9 @@ A *task* is a heavy instruction that another thread runs: it is started where it
 read. The thread of the caller does everything else, in an order that is the program's but for what would have to wait. Every
 instruction makes the same call on the same operands as with one thread, so results are the same bit for bit.
 
-What stays in order: what writes (all before it is finished, all behind it comes later), and among each other whatever may fail or draw
-random numbers, so that the first error is the one that one thread would have met. Blocks of loops and branches are looked at one by one.
+What stays in order: what writes into what others see (all before it is finished, all behind it comes later), what is written over and
+whoever reads it, and among each other whatever may fail or draw random numbers, so that the first error is the one that one thread would
+have met. Blocks of loops and branches are looked at one by one.
 
 Products of matrices are left alone where BLAS has threads of its own: it shares each large product among them, and two at a time would
 take turns. How many threads it has is never changed here: with another number, sums may be rounded otherwise.
@@ -39,7 +40,7 @@ def run_beside(program: Program, threads: int) -> None:
         found: list[Instruction] = []
         start = 0
         for at, each in enumerate([*lowered.instructions, None]):
-            if each is None or is_barrier(each):
+            if each is None or is_barrier(each, program.writes):
                 found += Order(program, lowered.instructions[start:at], weights[start:at]).run()
                 found += [] if each is None else [each]
                 start = at + 1
@@ -55,15 +56,23 @@ def blocks_of(lowered: Lowered) -> list[Lowered]:
     return found
 
 
-def is_barrier(instruction: Instruction) -> bool:
-    """May it write into what others see, or do more than give results?"""
+def is_barrier(instruction: Instruction, writes: bool) -> bool:
+    """May it write into what others see, or do more than give results? writes: may the graph?"""
     if isinstance(instruction, Call):
-        return instruction.way in ("into", "keep")
+        return instruction.way == "keep" or instruction.way == "into" and writes
     if isinstance(instruction, Visit):
         return instruction.keeps or instruction.node.kind[:1] == "^"
     if isinstance(instruction, Branch):
-        return any(is_barrier(each) for block in instruction.blocks for each in block.instructions)
-    return isinstance(instruction, Repeat) and any(map(is_barrier, instruction.body.instructions))
+        return any(is_barrier(each, writes) for block in instruction.blocks for each in block.instructions)
+    return isinstance(instruction, Repeat) and any(is_barrier(each, writes) for each in instruction.body.instructions)
+
+
+def written_by(instruction: Instruction) -> frozenset[Variable]:
+    """The roots of what calls in it write over."""
+    if isinstance(instruction, Call):
+        return instruction.out.roots if instruction.way == "into" else frozenset()
+    blocks = instruction.blocks if isinstance(instruction, Branch) else [instruction.body] if isinstance(instruction, Repeat) else ()
+    return frozenset().union(*[written_by(each) for block in blocks for each in block.instructions])
 
 
 def is_heavy(instruction: Instruction, weight: Weight) -> bool:
@@ -72,10 +81,34 @@ def is_heavy(instruction: Instruction, weight: Weight) -> bool:
         return False
     if isinstance(instruction, Call):
         return instruction.way in ("ufunc", "out", "fresh")
-    if not isinstance(instruction, Visit) or is_barrier(instruction):
+    if not isinstance(instruction, Visit) or is_barrier(instruction, True):
         return False
     kind = instruction.node.kind
     return isinstance(instruction.function, BoundToMany | NativeLoop) or kind[:6] == "aten::" and not facts_of(kind).is_random
+
+
+class Written:
+    """Who reads and writes memory that is written over, in the order of the program."""
+
+    def __init__(self, instructions: list[Instruction]) -> None:
+        self.writes = [written_by(each) for each in instructions]
+        self.roots = frozenset().union(*self.writes)
+        self.writer: dict[Variable, int] = {}
+        self.readers: dict[Variable, list[int]] = {}        # since it was written last
+
+    def needs(self, at: int, instruction: Instruction, read: set[Variable]) -> set[int]:
+        """What has to come before an instruction that reads this: who wrote it, and, if it is written, whoever has read it."""
+        if not self.roots:
+            return set()
+        touched = self.roots & frozenset().union(*[each.roots for each in (*read, *outs_of(instruction))])
+        found = {self.writer[root] for root in touched if root in self.writer}
+        for root in touched:
+            if root in self.writes[at]:
+                found.update(self.readers.pop(root, ()))
+                self.writer[root] = at
+            else:
+                self.readers.setdefault(root, []).append(at)
+        return found
 
 
 class Order:
@@ -91,11 +124,12 @@ class Order:
         self.behind: list[int] = []                     # the heavy ones it cannot do without, as bits
         self.before: list[int] = []                     # the one before it that may fail, for one that may; else -1
         made: dict[Variable, int] = {}
+        written = Written(instructions)
         latest = -1
         for at, each in enumerate(instructions):
             read: set[Variable] = set()
             all_reads(each, read)
-            needed = sorted({made[variable] for variable in read if variable in made})
+            needed = sorted({made[variable] for variable in read if variable in made} | written.needs(at, each, read))
             self.needs.append(needed)
             bits = 0
             for other in needed:
