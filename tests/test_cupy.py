@@ -32,6 +32,7 @@ from irtool.ops.elementwise import NotPointwise, Symbol, flattened, program, sym
 def cupy() -> Iterator[Any]:
     """The stand-in, where `import cupy` looks."""
     with fake_cupy.installed() as found:
+        backend("cupy")     # from now on its arrays are known as arrays
         yield found
 
 
@@ -187,6 +188,28 @@ const float t9 = (1.0f) + t8;
 const float t10 = (1.0f) / t9;
 y0 = t10;
 y1 = t5;"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8"])
+def test_whole_numbers_wrap_around(dtype: str) -> None:
+    """Signed overflow is undefined in C++, and compilers make use of that: x + 1 > x is true to them."""
+    graph = irtool.parse("""graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %a : Tensor = aten::add(%x, %one, %one)
+  %b : Tensor = aten::gt(%a, %x)
+  %c : Tensor = aten::mul(%x, %x)
+  %d : Tensor = aten::neg(%x)
+  %e : Tensor = aten::sub(%d, %c, %one)
+  %f : Tensor = aten::abs(%x)
+  %g : Tensor = aten::lt(%f, %d)
+  return (%b, %e, %f, %g)
+""").graph()
+    limits = np.iinfo(dtype)
+    x = np.array([0, 1, 7, limits.max, limits.max - 1, limits.min, limits.min + 1], dtype)
+    group = KernelGroup(graph, fake_cupy.NAMESPACE)
+    assert difference(back(group([moved(x)])), irtool.run(graph, [x])) is None
+    assert list(group.chosen.values()) == ["1 CuPy kernel(s), 7 steps"]
 
 
 @pytest.mark.parametrize("value", ["0.1", "-0.0", "1e30", "nan", "inf", "-inf", "16777217.0"])

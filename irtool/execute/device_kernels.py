@@ -3,7 +3,8 @@
 A group (`prim::FusionGroup`) is made into steps for the dtypes it meets (`irtool.ops.elementwise`), and the steps into the body of a
 `cupy.ElementwiseKernel`: each step a statement, each operand and result an element. CuPy broadcasts the operands, runs the loop, and keeps
 what it compiled on disk. Results of different shapes come from kernels of their own. The arithmetic is IEEE's, operation by operation
-(`--fmad=false`); exp, tanh and their like are CUDA's.
+(`--fmad=false`), but for denormal numbers of single precision, which CuPy's compiler options make zero; exp, tanh and their like are
+CUDA's. Whole numbers wrap around.
 
 What cannot be written so (complex numbers, float16, functions that CUDA lacks, numbers alone) is run operator by operator.
 """
@@ -42,6 +43,10 @@ SPECIAL = {"isinf": "isinf({0})", "isfinite": "isfinite({0})", "signbit": "signb
 BITS = {"bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}", "invert": "~{0}",
         "absolute": "{0} < 0 ? -{0} : {0}", "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : 0"}
 """Of whole numbers."""
+UNSIGNED = {"int64": "unsigned long long", "int32": "unsigned int"}
+"""Types whose results wrap around, for those that must not leave their range in C++. Narrower ones are computed in int."""
+WRAPPING = {**{name: ARITHMETIC[name] for name in ("add", "subtract", "multiply", "square")}, "negative": "0 - {0}",
+            "absolute": "{0} >> {sign} ? 0 - {0} : {0}"}
 NOT_A_NUMBER = {"float32": "__int_as_float(0x7fc00000)", "float64": "__longlong_as_double(0x7ff8000000000000LL)"}
 INFINITY = {"float32": "__int_as_float(0x7f800000)", "float64": "__longlong_as_double(0x7ff0000000000000LL)"}
 
@@ -159,7 +164,7 @@ def source(steps: Program, outputs: Sequence[int]) -> tuple[str, str, str, list[
             lines.append(f"const {c_type(step.dtype, CUDA_TYPES)} {names[register]} = {expression(step, steps, operands)};")
     lines += [f"y{place} = {names[register]};" for place, register in enumerate(outputs)]
     for register in (*reads, *outputs):
-        c_type(steps.dtype(register))
+        c_type(steps.dtype(register), CUDA_TYPES)
     inputs = ", ".join(f"{steps.dtype(register).name} x{register}" for register in reads)
     results = ", ".join(f"{steps.dtype(register).name} y{place}" for place, register in enumerate(outputs))
     return inputs, results, "\n".join(lines), reads
@@ -196,6 +201,10 @@ def expression(step: Step, steps: Program, operands: list[str]) -> str:
         if function is not None:
             return f"{function}{tail}({', '.join(operands)})"
         form = SPECIAL.get(name) or ARITHMETIC.get(name) or OF_FLOATS.get(name) or COMPARISON.get(name)
+    elif dtype.name in UNSIGNED and name in WRAPPING:
+        unsigned = UNSIGNED[dtype.name]
+        wrapped = WRAPPING[name].format(*[f"({unsigned}){each}" for each in operands], sign=dtype.itemsize * 8 - 1)
+        return f"({c_type(dtype, CUDA_TYPES)})({wrapped})"
     elif dtype.kind in "iu":
         form = ARITHMETIC.get(name) or COMPARISON.get(name) or BITS.get(name)
     else:

@@ -5,7 +5,8 @@ reduce, accumulate and scatter for few functions; the error state is NumPy's. Wh
 operations know few dtypes and drop nans) is done on the host: the results are right, and there is a copy to pay for.
 
 Limits: nothing here has a meaning of its own, so results are CuPy's: the last bits of transcendental functions and of long sums are not
-NumPy's, and sums of repeated indices (`index_add`, `scatter_add`) come in any order.
+NumPy's, float32 numbers below 2**-126 are zero, floats that no integer is near of become integers as CUDA rounds them, and sums of repeated
+indices (`index_add`, `scatter_add`) come in any order.
 """
 from __future__ import annotations
 
