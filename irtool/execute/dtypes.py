@@ -8,6 +8,7 @@ import numpy as np
 
 from irtool.interpret import Observer, run
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.types import TensorType
 from irtool.ops.arrays import is_array
 
 CASTS = frozenset(f"aten::{name}" for name in """
@@ -23,6 +24,13 @@ def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
     kinds = {each.dtype.name for given in inputs for each in (given if isinstance(given, list | tuple) else [given])
              if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
     return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(node.kind in CASTS for node in graph.walk())
+
+
+def mixed_dtypes(graph: Graph) -> dict[Value, str]:
+    """The dtype of each tensor, as its type says; none where gradients of one dtype only can meet."""
+    found = {value: value.type.dtype for value in graph.values() if isinstance(value.type, TensorType) and value.type.dtype is not None}
+    floating = {dtype for dtype in found.values() if dtype.startswith(("float", "bfloat", "complex"))}
+    return found if len(floating) > 1 else {}
 
 
 def observed_dtypes(graph: Graph, inputs: Sequence[Any]) -> dict[Value, str]:

@@ -174,8 +174,9 @@ class Executor:
                 return None
         if plan is None or not plan.differentiables:        # the first time the tape finds out
             return None
-        if plan.together is None:
-            plan.together = together_of(self, plan) or False
+        with self._lock:
+            if plan.together is None:
+                plan.together = together_of(self, plan) or False
         if not plan.together:
             return None
         found: list[Any] | None = plan.together.run(values, cotangents, wrt, seed)
@@ -232,7 +233,7 @@ class Executor:
         _last.graph = weakref.ref(plan.shown)
         if seed is None or not plan.is_random:
             compiled = plan.code.plan
-            if key is None or not isinstance(compiled, Plan) or plan.is_random or plan.writes or self.writes \
+            if key is None or not isinstance(compiled, Plan) or not compiled.repeatable or plan.is_random or plan.writes or self.writes \
                     or self.profile is not None and plan is not self.profile.plan:
                 return plan.code(values)
             if self.shelf is not None and self.shelf.is_known(values):

@@ -13,9 +13,12 @@ from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
 from irtool.execute.lists import without_lists
 from irtool.execute.schedule import sums_early
 from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.errors import Error, PassError, VerifyError
 from irtool.ir.graph import PARAM, Graph
 from irtool.ir.rewrite import clone_graph
+from irtool.ir.source import Diagnostic
 from irtool.ir.types import TENSOR, TensorType, Type, spell, tensor_type
+from irtool.ir.verify import violations
 from irtool.passes.erase_shapes import without_shapes
 from irtool.passes.specialize_undef import Specializer
 from irtool.pipelines import Step, parse_pipeline
@@ -72,8 +75,11 @@ _custom_passes: list[Custom] = []
 def register_custom_pass(function: Custom) -> Custom:
     """Have `function(graph) -> changed` called on every graph that is about to be compiled and needs no further gradients.
 
-    It may rewrite the graph as it likes, as long as results stay. Gives the function, so that it can be used as a decorator.
+    It may rewrite the graph as it likes, as long as results stay. Gives the function, so that it can be used as a decorator. Raises
+    PassError for what cannot be called.
     """
+    if not callable(function):
+        raise PassError(f"a custom pass is a function of a graph, not {type(function).__name__}")
     _custom_passes.append(function)
     return function
 
@@ -150,13 +156,27 @@ class Phases:
     def without_gradients(self, graph: Graph) -> None:
         """Phase 5: rewrites of a graph whose operators need no gradients any more."""
         for function in _custom_passes:
-            graph.forget_names()
-            function(graph)
-            self.tell(getattr(function, "__name__", "custom"), graph)
+            self.custom(function, graph)
         for name, rewrite in (("without-lists", without_lists), ("sums-early", sums_early)):
             if rewrite(graph):
                 self.tell(name, graph)
         self.run(graph, WITHOUT_GRADIENTS)
+
+    def custom(self, function: Custom, graph: Graph) -> None:
+        """A pass of a user. Raises PassError where it fails, VerifyError where what it leaves is no graph."""
+        name = getattr(function, "__name__", "custom")
+        graph.forget_names()
+        try:
+            function(graph)
+        except Error:
+            raise
+        except Exception as error:
+            raise PassError(f"the custom pass '{name}' failed: {type(error).__name__}: {error}") from error
+        found = violations(graph)
+        if found:
+            found[-1].notes.append(Diagnostic("note", f"after the custom pass '{name}'"))
+            raise VerifyError(diagnostics=found)
+        self.tell(name, graph)
 
     def fallback(self, graph: Graph) -> Graph:
         """A copy with the required passes only; which gradients are there shows when it runs."""

@@ -15,8 +15,8 @@ import numpy as np
 from irtool.execute.argument_spec import ArgumentSpec
 from irtool.execute.codegen import Plan, compile_plan
 from irtool.execute.device_plan import DevicePlan
-from irtool.execute.differentiable import Differentiable, Versions, on_tape
-from irtool.execute.dtypes import may_mix, observed_dtypes
+from irtool.execute.differentiable import Differentiable, Versions, does_more, on_tape
+from irtool.execute.dtypes import may_mix, mixed_dtypes, observed_dtypes
 from irtool.execute.gradients import is_construct
 from irtool.execute.phases import Phases, Told
 from irtool.execute.recording import Recording, Step, alone, functional
@@ -263,12 +263,15 @@ def differentiable(owner: Executor, pair: Reverse, phases: Phases | None, is_pie
 def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, flags: Sequence[bool],
            values: Sequence[Any]) -> ExecutionPlan | None:
     """All of a graph as one node with a gradient; what only puts the results together stays outside. None where that cannot be."""
-    ending = set(trailing(graph))
+    ending = dict.fromkeys(trailing(graph))
     body = [node for node in graph.block if node not in ending and node.kind not in CONSTANT_KINDS]
     if not body:
         return None
-    inside = set(body)
-    results = list(dict.fromkeys(value for node in (*ending, graph.block.return_node) for value in node.inputs if value.node in inside))
+    made = set(body)
+    if writes(graph):       # into copies of the inputs: those are given back
+        made.add(graph.block.param_node)
+    readers = (*ending, graph.block.return_node)
+    results = list(dict.fromkeys(value for node in readers for value in node.inputs if value.node in made))
     inner = Graph(graph.dialect)
     inner.source = graph.source
     mapping: dict[Value, Value] = {value: inner.block.add_input(value.name, value.type) for value in graph.inputs}
@@ -278,22 +281,27 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     inner.block.set_outputs([mapping[value] for value in results])
     BY_NAME["dce"].function(inner)
     wanted = [flag and holds_tensors(value.type) for flag, value in zip(flags, graph.inputs, strict=True)]
-    dtypes = observed_dtypes(inner, values) if may_mix(inner, values) else {}
+    dtypes: dict[Value, str] = {}
+    if may_mix(inner, values):
+        dtypes = mixed_dtypes(inner) if any(map(does_more, all_nodes(inner))) else observed_dtypes(inner, values)
     try:
         pair = differentiate_graph(inner, wanted, True, dtypes=dtypes)
     except UnsupportedError:
         return None
-    made = differentiable(owner, pair, phases)
+    step = differentiable(owner, pair, phases)
     node = Node("prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph", graph.inputs,
                 {"Subgraph": Attribute("<Graph>", pair.f)})
     node.insert_before(body[0])
     for value in results:
-        value.replace_all_uses_with(node.add_output(graph.fresh_id(), value.type))
+        result = node.add_output(graph.fresh_id(), value.type)
+        for user, slot in list(value.uses):
+            if user in readers:
+                user.replace_input(slot, result)
     for each in reversed(body):
         each.destroy()
     BY_NAME["dce"].function(graph)
     phases.tell("differentiate", graph)
-    return ExecutionPlan(owner, graph, spec, {node: made})
+    return ExecutionPlan(owner, graph, spec, {node: step})
 
 
 def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> dict[Node, Differentiable]:
@@ -333,8 +341,9 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Diffe
         group = node.graphs["Subgraph"]
         flags = [holds_tensors(value.type) and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
                  for value in node.inputs]
+        inner = clone_graph(group)
         try:
-            pair = differentiate_graph(clone_graph(group), flags, True, trust_types=True)
+            pair = differentiate_graph(inner, flags, True, trust_types=True, dtypes=mixed_dtypes(inner))
         except UnsupportedError:
             pair = None
         if pair is None or sum(1 for each in pair.f.walk() if each.kind not in CONSTANT_KINDS) < options.inline_threshold:

@@ -16,6 +16,7 @@ it does not let pass goes to an executor of its own, which profiles in turn, `ba
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from irtool.execute.argument_spec import PRESENCE, ArgumentSpec, record_of, record_of_type, type_of
@@ -88,6 +89,7 @@ class Profile:
         self.profiled: ProfilePlan | None = None
         self.plan: ExecutionPlan | None = None
         self.fallback: Executor | None = None
+        self.lock = Lock()
 
     def fits(self, values: Sequence[Any], flags: Sequence[bool]) -> bool:
         """Is there a guard by now, and does it let these inputs pass?"""
@@ -131,11 +133,12 @@ class Profile:
             seen.merge(new)
 
     def next(self) -> Executor:
-        """What runs the inputs that the guard does not let pass."""
-        if self.fallback is None:
-            depth = self.owner.options.bailout_depth - 1
-            self.fallback = self.owner.nested(self.owner.graph, self.owner.options.changed(profiling=depth > 0, bailout_depth=depth))
-        return self.fallback
+        """What runs the inputs that the guard does not let pass; all threads get the same."""
+        with self.lock:
+            if self.fallback is None:
+                depth = self.owner.options.bailout_depth - 1
+                self.fallback = self.owner.nested(self.owner.graph, self.owner.options.changed(profiling=depth > 0, bailout_depth=depth))
+            return self.fallback
 
 
 # -- the first runs

@@ -113,7 +113,7 @@ class Recorded:
         given = distributed(plain, list(cotangents))
         roots: list[tuple[Variable, Any]] = []
         for result, output, cotangent in zip(self.results, plain, given, strict=True):
-            roots += rooted(result, as_seed(cotangent, output))
+            roots += rooted(result, output, cotangent)
         with np.errstate(all="ignore"), seeded(self.seed):
             return backward(roots, leaves_of(self.leaves), summed, create_graph, self.threads)
 
@@ -154,12 +154,13 @@ def found_for(leaf: Any, found: dict[Leaf, Any]) -> Any:
     return [found_for(each, found) for each in leaf] if isinstance(leaf, list | tuple) else None
 
 
-def rooted(result: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
+def rooted(result: Any, output: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
     """Where to begin, and with what: None where there is no cotangent, so that it shows which inputs gradients could reach."""
     if isinstance(result, list | tuple):
         given = [None] * len(result) if cotangent is None else cotangent
-        return [pair for each, one in zip(result, given, strict=True) for pair in rooted(each, one)]
-    return [(result, None if cotangent is None else Variable(cotangent))] if needs_gradient(result) else []
+        return [pair for each in zip(result, output, given, strict=True) for pair in rooted(*each)]
+    seed = as_seed(cotangent, output)
+    return [(result, None if seed is None else Variable(seed))] if needs_gradient(result) else []
 
 
 def only(value: Any) -> Variable:

@@ -225,21 +225,31 @@ def _put(buffer: list[Any], slot: int, gradient: Any, add: Adder, create_graph: 
 def _hooked(hook: Hook, gradient: Any) -> Any:
     """A gradient after a hook has seen it."""
     replaced = hook(_plain(gradient))
-    return gradient if replaced is None else _variable(replaced)
+    return gradient if replaced is None else _replacement(replaced, gradient)
 
 
 def _replaced(given: Any, gradients: list[Any]) -> list[Any]:
     """Gradients after a hook has seen all of them. Raises RunError, in torch's words, where it gives another number of them."""
     if given is None:
         return gradients
+    if not isinstance(given, list | tuple):
+        raise RunError(f"expected a list of gradients, but hook returned {repr(given)[:40]}")
     if len(given) != len(gradients):
         raise RunError(f"hook has returned an incorrect number of values (got {len(given)}, but expected {len(gradients)})")
-    return [_variable(each) for each in given]
+    return [_replacement(each, gradient) for each, gradient in zip(given, gradients, strict=True)]
 
 
 def _plain(gradient: Any) -> Any:
     return gradient.data if isinstance(gradient, Variable) else gradient
 
 
-def _variable(gradient: Any) -> Any:
-    return gradient if gradient is None or isinstance(gradient, Variable) else Variable(here(gradient))
+def _replacement(given: Any, gradient: Any) -> Any:
+    """What a hook gave instead of a gradient. Raises RunError for what is no array of numbers, and, in torch's words, of another size."""
+    if given is None or isinstance(given, Variable):
+        return given
+    array = here(given)
+    if array.dtype.kind not in "biufc":
+        raise RunError(f"expected an array of numbers, but hook returned {repr(given)[:40]}")
+    if isinstance(gradient, Variable) and array.shape != gradient.data.shape:
+        raise RunError(f"hook has changed the size of value (was {list(gradient.data.shape)}, got {list(array.shape)})")
+    return Variable(array)

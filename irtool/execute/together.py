@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irtool.execute.codegen import HARMLESS
 from irtool.execute.plans import ExecutionPlan, outline
 from irtool.interpret import all_nodes
 from irtool.ir.collector import Paused
-from irtool.ir.effects import node_may_write, updates_statistics
+from irtool.ir.effects import facts_of, node_may_write, updates_statistics
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_node, inline_graph, replace_node
 from irtool.ir.types import TENSOR, TensorType, Type, spell
@@ -79,8 +80,11 @@ def is_simple(values: Sequence[Any], wrt: Sequence[int]) -> bool:
 
 
 def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
-    """f and df of a plan as one; None for a plan that is more than a node with a gradient, or that deals in lists."""
-    if any(node.kind[:1] == "^" or node_may_write(node) and not writes_no_tensor(node) for node in all_nodes(plan.graph)):
+    """f and df of a plan as one; None for a plan that is more than a node with a gradient, or that deals in lists.
+
+    Nor of one with side effects: what turns out not to fit runs again, on the tape.
+    """
+    if any(is_impure(node) for node in all_nodes(plan.graph)):
         return None
     outputs = outline(plan.graph, plan.differentiables)
     if not outputs or len(set(map(id, outputs))) != len(outputs):
@@ -107,6 +111,12 @@ def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
     return Together(executor, [places[value] for value in node.inputs],
                     [slots.get(value) if isinstance(value, Value) else None for value in outputs],
                     {places[node.inputs[index]]: place for place, index in enumerate(pair.output_vjps)}, len(own))
+
+
+def is_impure(node: Node) -> bool:
+    """Does it write into tensors, call what is not known, or do what can be seen outside?"""
+    return node.kind[:1] == "^" or node_may_write(node) and not writes_no_tensor(node) \
+        or facts_of(node.kind).side_effects and node.kind not in HARMLESS
 
 
 def writes_no_tensor(node: Node) -> bool:
