@@ -94,3 +94,56 @@ for _ in range(40):
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_instances_hold_tensors_with_their_gradients_and_the_very_lists(way: str) -> None:
+    graph = irtool.parse("""graph(%x : Tensor, %w : Tensor):
+  %2 : int = prim::Constant[value=0]()
+  %a : __torch__.Accumulator = prim::CreateObject()
+   = prim::SetAttr[name="w"](%a, %w)
+  %4 : Tensor[] = prim::ListConstruct()
+   = prim::SetAttr[name="l"](%a, %4)
+  %5 : Tensor = prim::GetAttr[name="w"](%a)
+  %6 : Tensor = aten::mul(%x, %5)
+   = prim::SetAttr[name="w"](%a, %6)
+  %7 : Tensor[] = prim::GetAttr[name="l"](%a)
+  %8 : Tensor[] = aten::append(%7, %6)
+  %9 : Tensor[] = prim::GetAttr[name="l"](%a)
+  %10 : Tensor = aten::__getitem__(%9, %2)
+  %11 : Tensor = prim::GetAttr[name="w"](%a)
+  %12 : Tensor = aten::mul(%10, %11)
+  return (%12)
+""").graph()
+    x, w, g = np.array([1.0, 2.0]), np.array([3.0, -1.0]), np.array([1.0, 0.5])
+    run = Executor(graph, WAYS[way])
+    for _ in range(2):
+        assert np.array_equal(run(x, w)[0], (x * w) ** 2)
+        found = run.vjp([x, w], [g], [0, 1])
+        assert np.array_equal(found[0], g * 2 * x * w * w) and np.array_equal(found[1], g * 2 * x * x * w)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tensor_that_is_transposed_in_place_leaves_its_views_as_they_are(way: str) -> None:
+    graph = irtool.parse("""graph(%a : Tensor):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %x : Tensor = aten::mul(%a, %a)
+  %y : Tensor = aten::unsqueeze(%x, %0)
+  %z : Tensor = aten::select(%x, %0, %0)
+  %t : Tensor = aten::t_(%x)
+  %s : Tensor = aten::select(%t, %0, %1)
+  %r : Tensor = aten::mul_(%s, %s)
+  return (%y, %z, %x)
+""").graph()
+    a = np.arange(1.0, 7.0).reshape(2, 3)
+    whole = a * a
+    whole[:, 1] **= 2
+    slope = 2 * a
+    slope[:, 1] *= 2 * a[:, 1] ** 2
+    run = Executor(graph, WAYS[way])
+    for _ in range(2):
+        for found, expected in zip(run(a), (whole[None], whole[0], whole.T), strict=True):
+            assert np.array_equal(found, expected)
+        given = [np.ones((1, 2, 3)), np.full(3, 10.0), np.full((3, 2), 100.0)]
+        assert np.array_equal(run.vjp([a], given, [0])[0], slope * (101 + np.array([[10], [0]])))

@@ -11,6 +11,7 @@ from irtool.interpret import all_nodes
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import code_of, current_namespace, here, is_array, memory_of, namespace_of, on_host
+from irtool.ops.structure import Object
 from irtool.script.reverse import Reverse
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ class Versions:
 
 
 def on_tape(value: Any, function: Function | None, place: Any, versions: Versions | None) -> Any:
-    """A value as the tape has it: arrays as Variables, in lists and tuples too; with the step that made them, where one did.
+    """A value as the tape has it: arrays as Variables, in lists, tuples and instances too; with the step that made them, where one did.
 
     What is not floating point has a place among the gradients, so that places do not shift, and no gradient.
     """
@@ -345,6 +346,10 @@ def on_tape(value: Any, function: Function | None, place: Any, versions: Version
         places = place if isinstance(place, list | tuple) else [None] * len(value)
         items = [on_tape(each, function, one, versions) for each, one in zip(value, places, strict=True)]
         return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, Object):
+        instance = Object(value.type)
+        instance.attributes.update({name: on_tape(each, None, None, versions) for name, each in value.attributes.items()})
+        return instance
     return value
 
 

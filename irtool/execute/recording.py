@@ -1,7 +1,7 @@
 """Running a graph on the tape: node by node, with Variables for tensors.
 
 Nodes that own a gradient run as they are (`Differentiable`); any other node that a gradient goes through is made one when it is first
-met. Lists, tuples and dicts hold Variables; what only moves values about is run on them as they are.
+met. Lists, tuples, dicts and instances hold Variables; what only moves values about is run on them as they are.
 """
 from __future__ import annotations
 
@@ -141,6 +141,7 @@ class Recording:
 MOVERS = frozenset("""
 prim::ListConstruct prim::TupleConstruct prim::NamedTupleConstruct prim::DictConstruct prim::TupleUnpack prim::TupleIndex prim::TupleSlice
 prim::ListUnpack prim::unchecked_cast prim::unchecked_unwrap_optional prim::Uninitialized prim::RaiseException prim::profile
+prim::CreateObject prim::SetAttr prim::GetAttr
 """.split())
 
 

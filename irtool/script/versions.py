@@ -81,6 +81,11 @@ def is_view(node: Node) -> bool:
     return schema is not None and schema.name == VIEWS[node.kind][0]
 
 
+def takes_a_view(node: Node) -> bool:
+    """Does it write no numbers, but make its operand a view of itself, while other views stay as they are: `t_`, `squeeze_`, `detach_`?"""
+    return any(result.alias is not None for schema in schemas(node.kind[:-1]) for result in schema.returns)
+
+
 def _same_in_every_round(block: Block) -> bool:
     """A tensor that a loop carries round unchanged (but written into), or both branches give, is known by its first name."""
     changed = False
@@ -137,7 +142,7 @@ class Memory:
         for value in self.graph.values():
             if isinstance(value.type, TensorType) and value not in known and aliases.may_alias(self.base, value):
                 return False
-        return all(schemas(node.kind[:-1]) for node in self.writers) and all(
+        return all(schemas(node.kind[:-1]) and not takes_a_view(node) for node in self.writers) and all(
             self.is_read(user) for value in self.names for user, _ in value.uses)
 
     def is_read(self, user: Node) -> bool:
