@@ -118,3 +118,71 @@ def test_calls(name: str) -> None:
 def test_what_a_function_raises_itself_stays() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         irtool.grad(lambda x: None + 1)(X)      # type: ignore[operator]
+
+
+# -- the command line
+MODEL = """def scaled(x, n=2, *, m=1):
+    return x * n * m
+
+def wrong(x):
+    y = x * 2
+    return y.summ()
+
+def refused(x):
+    return helper(x)
+
+def helper(x):
+    return x.view(7)
+
+def raises(x):
+    raise ValueError("no")
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "broken.py").write_text("def f(x:\n")
+    (tmp_path / "graph.ir").write_text("graph(%x : Float(2), %n : int):\n  %2 : Float(2) = aten::mul(%x, %n)\n  return (%2)\n")
+    return tmp_path
+
+
+TRACES = {
+    "model.py:wrong": "model.py:6:12: error: a Tensor has no method 'summ' (did you mean 'sum'?)\n    return y.summ()\n           ^~~~~~\n",
+    "model.py:refused": "model.py:12:12: error: shape '[7]' is invalid for input of size 2\n    return x.view(7)\n           ^~~~~~~~~\n",
+    "model.py:raises": "model.py:15:5: error: ValueError: no\n    raise ValueError(\"no\")\n    ^~~~~~~~~~~~~~~~~~~~~~\n",
+    "model.py:scale": "error: model.py: there is no function 'scale' (did you mean 'scaled'?), "
+                      "expected one of: scaled, wrong, refused, helper, raises\n",
+    "broken.py:f": "broken.py:1:6: error: '(' was never closed\ndef f(x:\n     ^\n",
+}
+
+
+@pytest.mark.parametrize("function", TRACES)
+def test_errors_of_traced_functions_have_places(function: str, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", function, "-i", "x=2xf32=1"]) == 1
+    assert capsys.readouterr().err == TRACES[function]
+
+
+def test_parameters_with_defaults_are_given_by_name(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers are constants of the function, arrays are inputs."""
+    assert main(["trace", "model.py:scaled", "-i", "x=2xf32=1", "-i", "n=5", "-i", "m=2xf32=3"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("graph(%x : Float(2,") and "%m : Float(2," in text and "prim::Constant[value=5]" in text
+    assert main(["trace", "model.py:scaled", "-i", "x=2xf32=1", "-i", "k=5"]) == 1
+
+
+COMMANDS = {
+    "run graph.ir -i x=2xf32=1 -i n=3 --requires-grad y": (2, "--requires-grad: no input is called 'y'; the graph has x, n"),
+    "run graph.ir -i x=2xf32=1 -i n=3 --requires-grad n": (1, "input %n is no floating-point tensor"),
+    "vmap graph.ir --in-dims 0,0,0": (2, "error: --in-dims: 3 dimensions, the graph has 2 inputs (%x : Float(2), %n : int)"),
+    "vmap graph.ir --in-dims a": (2, "error: --in-dims: expected a dimension or None, not 'a'"),
+    "trace :f": (2, "expected FILE.py:FUNCTION, not ':f'"),
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_wrong_command_lines(words: str, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, message = COMMANDS[words]
+    assert main(words.split()) == code
+    assert message in capsys.readouterr().err

@@ -96,7 +96,7 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
     places = {value.name: position for position, value in enumerate(graph.inputs)}
     for name in said:
         if name not in places:
-            raise UsageError(f"--requires-grad: no input is called '{name}'{did_you_mean(name, places)}")
+            raise UsageError(f"--requires-grad: no input is called '{name}'{did_you_mean(name, places)}; the graph has {', '.join(places)}")
         if places[name] not in floating:
             raise Error(f"--requires-grad: input %{name} is no floating-point tensor, only those have gradients")
     return sorted({places[name] for name in said})
@@ -124,7 +124,8 @@ class Execution:
         from irtool.ops.arrays import hosted
 
         wanted = bool(self.arguments.backward or self.arguments.create_graph or cotangents is not None and cotangents.parts)
-        wrt = requiring(self.graph, self.arguments, values, True) if wanted else []
+        is_said = self.arguments.requires_grad is not None      # then its names are looked at, whatever is asked for
+        wrt = requiring(self.graph, self.arguments, values, True) if wanted or is_said else []
         found: tuple[list[Any], dict[int, Any] | None] = [], None
         for _ in range(self.arguments.repeat):
             start = perf_counter()

@@ -89,17 +89,13 @@ def load_python(path: str, console: Console, name: str = "irtool_load") -> dict[
     """Execute a Python file of the user's; what it defines. `name`: its __name__. Raises UsageError, or Error with the line that raised."""
     import runpy
 
+    from irtool.cli.pieces import placed
+
     console.read(path)
     try:
         return runpy.run_path(path, run_name=name)
     except (Exception, SystemExit) as error:
-        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None
-        trace = error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename == path:
-                line = trace.tb_lineno
-            trace = trace.tb_next
-        raise Error(f"{path}:{line}: {type(error).__name__}: {error}" if line else f"{path}: {type(error).__name__}: {error}") from error
+        raise placed(error, console, path, path) from error
 
 
 def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | GradientPair:

@@ -1,4 +1,4 @@
-"""Texts that are a piece of a file: parsed as they are, but every line number is the file's."""
+"""Places in files: texts that are a piece of a file, whose line numbers are the file's, and the lines of Python code that raises."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -7,6 +7,10 @@ from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
 
 
 def parse_source(source: SourceFile) -> Module:
@@ -44,3 +48,25 @@ def move_graph(graph: Graph, source: SourceFile, distance: int) -> None:
                 node.line += distance
             for owned in node.graphs.values():
                 move_graph(owned, source, distance)
+
+
+def placed(error: BaseException, console: Console, path: str, what: str) -> Error:
+    """An error with the place in a Python file at which it was raised, the innermost. what: what is named where the file has no part."""
+    if isinstance(error, Error) and (error.diagnostics or type(error).__name__ in ("UsageError", "DamagedError")):
+        return error
+    message = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}".rstrip(": ")
+    place = (0, 0, 0)
+    if isinstance(error, SyntaxError) and error.filename == path:
+        message, place = error.msg, (error.lineno or 0, error.offset or 0, error.end_offset or 0)
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == path:
+            first, last, start, end = list(code.co_positions())[trace.tb_lasti // 2]
+            place = (trace.tb_lineno, 0, 0)
+            if first is not None and start is not None and end is not None:
+                place = (first, start + 1, end + 1 if last == first else 0)
+        trace = trace.tb_next
+    if not place[0]:
+        return type(error)(message) if isinstance(error, Error) else Error(f"{what}: {message}")
+    return Error(diagnostics=[Diagnostic("error", message, console.read(path), *place)])

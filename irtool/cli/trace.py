@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli import inputs as given
 from irtool.cli.command import Arguments, Command, Option, Positional, UsageError
+from irtool.cli.pieces import placed
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -22,39 +23,56 @@ def run(arguments: Arguments, console: Console) -> int:
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
 
-    function, names = load_function(arguments.function, console)
+    function, required, optional = load_function(arguments.function, console)
     with seeded(arguments.seed), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TraceWarning)
         archive, literals = given.read_values(arguments, console)
-        values = bind(untyped(names), archive, literals)
+        settings = {name: literals.pop(name) for name in optional if name in literals and is_setting(literals[name])}
+        more = [name for name in optional if name in literals or name in archive.arrays]
+        values = bind(untyped([*required, *more]), archive, literals)
+
+        def call(*args: Any) -> Any:
+            return function(*args[:len(required)], **dict(zip(more, args[len(required):], strict=True)), **settings)
         try:
-            graph = trace(function, values, names)
-        except Error:
-            raise
+            graph = trace(call, values, [*required, *more])
         except (Exception, SystemExit) as error:
-            raise Error(f"{arguments.function}: {type(error).__name__}: {error}") from error
+            raise placed(error, console, arguments.function.rpartition(":")[0], arguments.function) from error
     for message in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, TraceWarning)):
         console.err(f"warning: {message}")
     deliver(graph, arguments, console)
     return 0
 
 
-def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list[str]]:
-    """`model.py:loss`: the function, its file having been executed, and the names of its parameters. Raises Error."""
+def is_setting(value: Any) -> bool:
+    """Is it a number, word, list or None, which is a constant of the function, and no tensor?"""
+    return not hasattr(value, "dtype")
+
+
+def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list[str], list[str]]:
+    """`model.py:loss`: the function, its file having been executed, and the names of its parameters without and with a default.
+
+    Raises Error.
+    """
     import inspect
 
     path, colon, name = word.rpartition(":")
-    if not colon or not name.isidentifier():
+    if not colon or not path or not name.isidentifier():
         raise UsageError(f"expected FILE.py:FUNCTION, not '{word}'")
     found = given.load_python(path, console, "irtool_trace")
     function = found.get(name)
     if not callable(function):
         from irtool.ir.errors import did_you_mean
 
-        own = [key for key, value in found.items() if callable(value) and not key.startswith("_")]
-        raise Error(f"{path}: there is no function '{name}'{did_you_mean(name, own)}")
-    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return function, [p.name for p in parameters if p.default is p.empty]
+        own = [key for key, value in found.items() if inspect.isfunction(value) and not key.startswith("_")]
+        choices = f", expected one of: {', '.join(own[:12])}" if own else ""
+        raise Error(f"{path}: there is no function '{name}'{did_you_mean(name, own)}{choices}")
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        raise Error(f"{path}: '{name}' does not say its parameters") from None
+    required = [p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    optional = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    return function, required, optional
 
 
 def untyped(names: list[str]) -> Graph:

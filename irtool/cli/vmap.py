@@ -19,13 +19,13 @@ def run(arguments: Arguments, console: Console) -> int:
 
     module = given.read_module(arguments, console)
     graph = module.graph(arguments.graph)
-    dims = in_dims_of(arguments.in_dims, graph)
+    dims = in_dims_of(arguments.in_dims, graph, "--in-dims")
     with seeded(arguments.seed):
         if arguments.inputs or arguments.input:
             archive, literals = given.read_values(arguments, console)
             values = bind(of_any_shape(graph), archive, literals, arguments.cast)
         else:
-            values = sample_inputs(graph, dims, arguments.length)
+            values = sample_inputs(graph, dims, arguments.length, "--in-dims")
         deliver(trace_vmap(graph, dims, values, arguments.out_dim, arguments.randomness), arguments, console)
     return 0
 

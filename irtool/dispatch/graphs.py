@@ -11,6 +11,7 @@ from irtool.dispatch.logger import Logger, fresh_labels
 from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import current, map_tensors, pushed
 from irtool.dispatch.trees import flatten
+from irtool.ir.arguments import signature
 from irtool.ir.errors import PipelineError, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_graph
@@ -124,8 +125,11 @@ def trace_transformed(graph: Graph, text: str, inputs: Sequence[Any]) -> Graph:
 
 
 # -- vmap by itself
-def in_dims_of(text: str, graph: Graph) -> list[int | None]:
-    """`0,None,1` as one dimension, or None, per input of a graph; a single one is for all tensors. Raises PipelineError."""
+def in_dims_of(text: str, graph: Graph, what: str = "in-dims") -> list[int | None]:
+    """`0,None,1` as one dimension, or None, per input of a graph; a single one is for all tensors. Raises PipelineError.
+
+    what: how messages call the text.
+    """
     words = [word.strip() for word in text.split(",")]
     found: list[int | None] = []
     for word in words:
@@ -134,15 +138,15 @@ def in_dims_of(text: str, graph: Graph) -> list[int | None]:
         elif word.removeprefix("-").isdecimal() and len(word) < 5:
             found.append(int(word))
         else:
-            raise PipelineError(f"in-dims: expected a dimension or None, not '{word[:40]}'")
+            raise PipelineError(f"{what}: expected a dimension or None, not '{word[:40]}'")
     if len(found) == 1:
         return [found[0] if isinstance(value.type, TensorType) else None for value in graph.inputs]
     if len(found) != len(graph.inputs):
-        raise PipelineError(f"in-dims: {len(found)} dimensions, the graph has {len(graph.inputs)} inputs")
+        raise PipelineError(f"{what}: {len(found)} dimensions, the graph has {len(graph.inputs)} inputs ({signature(graph)})")
     return found
 
 
-def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int) -> list[Any]:
+def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: str = "in-dims") -> list[Any]:
     """Ones of the shapes that a graph's types say, with a dimension more where one is batched. Raises PipelineError without sizes."""
     import numpy as np
 
@@ -154,7 +158,7 @@ def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int) -> list
         shape = list(kind.shape)
         if dim is not None:
             if not -len(shape) - 1 <= dim <= len(shape):
-                raise PipelineError(f"in-dims: %{value.name} of {len(shape)} dimensions cannot be batched over dimension {dim}")
+                raise PipelineError(f"{what}: %{value.name} of {len(shape)} dimensions cannot be batched over dimension {dim}")
             shape.insert(dim % (len(shape) + 1), length)
         found.append(np.ones(shape, dtype_named(kind.dtype)))
     return found
