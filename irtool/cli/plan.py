@@ -132,8 +132,7 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
             raise UsageError(f"--defined: {name} takes {len(pair.input_vjps)} gradients, there is no {wrong[0]}")
         gradients: list[Any] = [None] * step.slots
         for place in chosen:
-            slots = step.places[place]
-            for slot in slots if isinstance(slots, list) else [slots]:
+            for slot in slots_in(step.places[place]):
                 metadata = step.pieces[slot]
                 gradients[slot] = None if metadata is None else np.zeros(metadata.shape, metadata.dtype)
         found = step.owner.backward.plan_for(*step.arguments(gradients, False))
@@ -141,6 +140,11 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
         if arguments.threads > 1 and isinstance(found.code.plan, Plan):
             found.code.plan.compile(step.arguments(gradients, False))
             show_threads(f"{name}_plan ", found.code.plan, console)
+
+
+def slots_in(places: Any) -> list[int]:
+    """The slots of a gradient: one, or those of the tensors in a list or tuple."""
+    return [places] if isinstance(places, int) else [slot for each in places for slot in slots_in(each)]
 
 
 def backward_steps(results: list[Any], plan: ExecutionPlan) -> list[GraphBackward]:
