@@ -1,7 +1,8 @@
 """irtool.torch: what is written for torch runs as Python on tensors as it does as TorchScript, and so do its gradients."""
 from __future__ import annotations
 
-from copy import copy
+import pickle
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import irtool
 from irtool import torch
 
+F: Any = torch.nn.functional
 X = np.random.default_rng(0).standard_normal((4, 6))
 TARGET = np.array([0, 2, 1, 5])
 
@@ -85,3 +87,126 @@ def test_what_is_not_there() -> None:
     with pytest.raises(AttributeError, match="there is no operator aten::linalg_nonsense"):
         torch.linalg.nonsense(X)
     assert np.asarray(torch.tensor([1, 2], dtype=torch.float64)).dtype == np.float64
+
+
+# -- what is written for torch beside operators
+def test_facts_are_as_torch_has_them() -> None:
+    x = irtool.Tensor(np.float32([[1, 2, 3], [4, 5, 6]]))
+    assert x.shape == (2, 3) and x.shape + (1,) == [2, 3, 1] and (7, *x.shape) == (7, 2, 3) and x.shape[1:].numel() == 3
+    assert x.dtype == torch.float32 and str(x.dtype) == "torch.float32" and x.dtype.is_floating_point and x.device.type == "cpu"
+    assert x.view(torch.int32).shape == [2, 3] and x.double().view(torch.int64).dtype == torch.int64 and x.view(6, -1).shape == [6, 1]
+    assert torch.finfo(x.dtype).eps == np.finfo(np.float32).eps and torch.iinfo(torch.int64).max == 2**63 - 1
+    assert not x.requires_grad and irtool.grad(lambda x: (float(x.requires_grad) * x).sum())(np.ones(2)).tolist() == [1, 1]
+    assert (x.nbytes, x.type(), x.nelement(), x.is_cuda) == (24, "torch.FloatTensor", 6, False) and x.new_tensor([1, 2]).dtype == x.dtype
+
+
+def test_distinct_elements() -> None:
+    x = torch.tensor([3, 1, 1, 3])
+    assert torch.unique(x).tolist() == [1, 3] and [each.tolist() for each in x.unique(return_counts=True)] == [[1, 3], [2, 2]]
+    assert [each.tolist() for each in torch.unique(x, return_inverse=True, return_counts=True)] == [[1, 3], [1, 0, 0, 1], [2, 2]]
+    assert torch.unique_consecutive(x).tolist() == [3, 1, 3]
+    assert [each.tolist() for each in x.unique_consecutive(return_counts=True)] == [[3, 1, 3], [1, 2, 1]]
+    assert torch.unique(torch.tensor([[3, 1], [3, 1]]), dim=0).tolist() == [[3, 1]]
+    assert [each.tolist() for each in torch.nonzero(torch.eye(2), as_tuple=True)] == [[0, 1], [0, 1]]
+
+
+def test_a_diagonal_is_filled() -> None:
+    assert torch.zeros(2, 3).fill_diagonal_(7).tolist() == [[7, 0, 0], [0, 7, 0]]
+    assert torch.zeros(5, 2).fill_diagonal_(7, wrap=True).tolist() == [[7, 0], [0, 7], [0, 0], [7, 0], [0, 7]]
+    assert torch.zeros(2, 2, 2).fill_diagonal_(7).sum().item() == 14
+    assert np.asarray(irtool.grad(lambda x: (x * 1.0).fill_diagonal_(0).sum())(np.ones((2, 2)))).tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_seed_gives_the_same_numbers_again() -> None:
+    torch.manual_seed(3)
+    first = torch.rand(4).tolist()
+    torch.manual_seed(3)
+    assert torch.rand(4).tolist() == first != torch.rand(4).tolist()
+    one, other = [torch.Generator().manual_seed(5) for _ in range(2)]
+    assert torch.rand(4, generator=one).tolist() == torch.rand(4, generator=other).tolist()
+
+
+def test_what_is_done_without_gradients_is_a_constant() -> None:
+    """The derivatives of x * c(x), where c is x * x, known to be a constant, as torch.func gives them."""
+    def f(x: Any) -> Any:
+        with torch.no_grad():
+            constant = x * x
+            with torch.enable_grad():
+                kept = x * 3.0
+        return (x * constant + kept).sum()
+    x = np.array([1.0, 2.0])
+    assert np.asarray(irtool.grad(f)(x)).tolist() == [4, 7]
+    assert np.asarray(irtool.grad(lambda x: irtool.grad(f)(x).sum())(x)).tolist() == [2, 4]     # of the outer one it is none
+    assert np.asarray(irtool.vmap(irtool.grad(f))(x)).tolist() == [4, 7]
+    assert np.asarray(irtool.jvp(f, (x,), (np.ones(2),))[1]).tolist() == 21       # of tangents it is none
+    with torch.no_grad():       # around it: nothing
+        assert np.asarray(irtool.grad(lambda x: (x * x).sum())(x)).tolist() == [2, 4]
+
+    @torch.no_grad()
+    def constant(x: Any) -> Any:
+        assert not torch.is_grad_enabled()
+        return x * x
+    assert np.asarray(irtool.grad(lambda x: (x * constant(x)).sum())(x)).tolist() == [1, 4]
+
+
+def test_numbers_stand_for_fractions() -> None:
+    x = irtool.Tensor(np.float32([[1, 2, 3]]))
+    assert F.pad(x, (1, 0), "constant", 0).tolist() == [[0, 1, 2, 3]] and F.dropout(x, 0).tolist() == [[1, 2, 3]]
+
+
+def test_windows_say_where_the_largest_is() -> None:
+    values, places = F.max_pool2d(torch.arange(16.0).reshape(1, 1, 4, 4), 2, return_indices=True)
+    assert places.flatten().tolist() == [5, 7, 13, 15] == values.flatten().tolist()
+    assert F.adaptive_max_pool2d(torch.arange(16.0).reshape(1, 1, 4, 4), 1).tolist() == [[[[15]]]]
+
+
+REFUSED = {
+    "torch.sinn": "did you mean 'sin'?", "x.summ()": "did you mean 'sum'?", "torch.linalg.slove": "did you mean 'solve'?",
+    "F.relux": "torch.nn.functional has no 'relux' (did you mean 'relu'?)",
+    "torch.nn.Linear(3, 4)": "parameters are arguments of functions", "torch.optim": "update parameters with what irtool.grad gives",
+    "torch.jit.script": "see irtool.trace", "torch.func.gard": "did you mean 'grad'?",
+    "x.backward()": "gradients are asked for by irtool.grad", "x.requires_grad_()": "tensors do not collect gradients",
+    "torch.zeros(2, requires_grad=True)": "tensors do not collect gradients", "x.cuda()": "backend='cupy'",
+    "F.mse_loss(x, x, reduction='avg')": "reduction='avg'; expected 'none', 'mean', 'sum'",
+    "F.mse_loss(x, x, reduction='meam')": "did you mean 'mean'?", "F.grid_sample(x, x, mode='linear')": "did you mean 'bilinear'?",
+    "torch.tensor([1, 2]) + 2**70": "is too big for an integer of 64 bits", "x * -2**64": "is too big for an integer",
+    "torch.finfo(torch.int32)": "finfo: expected a dtype of float or complex numbers, got int32",
+    "torch.iinfo('int23')": "did you mean 'int32'?", "torch.manual_seed('x')": "expected an integer that is not negative",
+    "torch.set_default_dtype(torch.float64)": "the default is float32", "torch.from_numpy([1])": "expected a NumPy array, got list",
+    "Tensor([[1], [1, 2]])": "of lists of equal length of them, not of list [[1], [1, 2]]", "Tensor('a')": "not of str a",
+    "Tensor(None)": "not of NoneType", "torch.zeros(2, 3, 3).fill_diagonal_(1)": "all dimensions of input must be of equal length",
+    "torch.device(3)": "expected a name such as 'cpu'",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_not_there_says_what_is(text: str) -> None:
+    with pytest.raises(irtool.Error) as caught:
+        eval(text, {"torch": torch, "F": F, "Tensor": irtool.Tensor, "x": irtool.Tensor(np.ones((2, 3)))})
+    assert REFUSED[text] in str(caught.value)
+
+
+INSIDE = {
+    "np.sin(x)": "np.sin takes arrays; use irtool.torch.sin", "np.concatenate([x, x])": "use irtool.torch.cat",
+    "np.sum(x)": "use irtool.torch.sum", "np.add.reduce(x)": "np.add takes arrays",
+    "np.asarray(x)": "take functions of irtool.torch", "x.numpy()": "take functions of irtool.torch",
+    "f'{x.sum():.2f}'": "take functions of irtool.torch",
+    "copy(x)": "use x.clone()", "deepcopy(x)": "use x.clone()", "dumps(x)": "it cannot be copied or pickled",
+}
+
+
+@pytest.mark.parametrize("way", ["grad", "vmap", "jit"])
+@pytest.mark.parametrize("text", INSIDE)
+def test_what_takes_arrays_says_what_takes_tensors(text: str, way: str) -> None:
+    space = {"np": np, "copy": copy, "deepcopy": deepcopy, "dumps": pickle.dumps}
+    with pytest.raises(irtool.Error) as caught:
+        getattr(irtool, way)(lambda x: eval(text, {**space, "x": x}))(np.ones((2, 2)))
+    assert INSIDE[text] in str(caught.value)
+
+
+def test_arrays_beside_tensors_are_operands() -> None:
+    a = np.array([1.0, 2.0])
+    for text in ("a - x", "a / x", "a @ x", "a ** x", "np.float64(2) * x", "np.add(a, x)", "(a <= x) * x"):
+        wanted = eval(text, {"a": a, "x": a + 1, "np": np})
+        found = irtool.jit(lambda x, text=text: eval(text, {"a": a, "x": x, "np": np}))(a + 1)      # type: ignore[misc]
+        assert np.allclose(np.asarray(found), wanted), text

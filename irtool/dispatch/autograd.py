@@ -142,9 +142,16 @@ class Autograd(Layer):
         self.create_graph = create_graph
         self.write = write
         self.tape: list[Entry] = []
-        self.is_quick = self.rules.is_library and write is None
+        self.is_quick = self.can_be_quick = self.rules.is_library and write is None
+        self.records = True
+        self.is_for_tangents = False        # does a second tape stand on it, from whose gradients tangents are made?
         self.pre_hooks: list[PreHook] = []
         self.post_hooks: list[PostHook] = []
+
+    def record(self, records: bool) -> None:
+        """From now on operations go on the tape, or do not (`irtool.dispatch.grad_mode`)."""
+        self.records = records
+        self.is_quick = self.can_be_quick and records
 
     def variable(self, value: Any) -> Any:
         """A tensor of the layer below (or tensors, in lists and tuples) as one whose gradient can be asked for."""
@@ -184,6 +191,10 @@ class Autograd(Layer):
             remember(self, name, [*args, *rest], boxed)
         return boxed
 
+    def takes_part(self, args: Sequence[Any]) -> bool:
+        """Does what is done with these go on the tape?"""
+        return self.records and any(self.owns(value) for value in tensors_in(list(args)))
+
     def simple(self, kind: str, args: Sequence[Any]) -> tuple[str, list[Any], bool] | None:
         """The overload, arguments behind those given, and if it gives a view, of an operator whose gradient needs operands and result."""
         if not all(each.__class__ is Tensor or each.__class__ in NUMBERS for each in map(self.opened, args)):
@@ -203,6 +214,8 @@ class Autograd(Layer):
         plain = rules.without_write(name)
         if plain is not None:
             return self.write_into(args[0], self.apply(plain, args), name)
+        if not self.records:
+            return self.below.apply(name, [self.opened(arg) for arg in args])
         if self.owns(args[0]) and rules.only_writes(name):
             raise UnsupportedError(f"{name.partition('.')[0]} is not supported inside a gradient: it writes into its operand")
         shortcut = rules.shortcut(name, args)
@@ -248,8 +261,8 @@ class Autograd(Layer):
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Run below, where lower tapes keep the rule too; `backward` runs on this layer."""
-        if not any(self.owns(value) for value in tensors_in(list(args))):
-            return self.below.custom_vjp(forward, backward, args)
+        if not self.takes_part(args):
+            return self.below.custom_vjp(forward, backward, [self.opened(arg) for arg in args])
         output, saved = self.below.custom_vjp(forward, backward, [self.opened(arg) for arg in args])
         taken = [map_tensors(self.snapshot, arg) for arg in args]
 
@@ -278,8 +291,8 @@ class Autograd(Layer):
 
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
         """Run below; noted with both functions. Raises UnsupportedError for tensors in lists."""
-        if not any(self.owns(value) for value in tensors_in(args)):
-            return self.below.branch(condition, then, otherwise, args)
+        if not self.takes_part(args):
+            return self.below.branch(condition, then, otherwise, [self.opened(arg) for arg in args])
         refuse_lists(args, self.owns, "a branch")
         results = self.below.branch(condition, then, otherwise, [self.opened(arg) for arg in args])
         entry = BranchEntry(self, "prim::If", [map_tensors(self.snapshot, arg) for arg in args], [], (condition, then, otherwise))
@@ -290,8 +303,8 @@ class Autograd(Layer):
 
         Raises UnsupportedError for tensors in lists.
         """
-        if not any(self.owns(value) for value in tensors_in(args)):
-            return self.below.repeat(limit, condition, body, args, count)
+        if not self.takes_part(args):
+            return self.below.repeat(limit, condition, body, [self.opened(arg) for arg in args], count)
         found = run_rounds(self, limit, condition, body, args, count)
         if found is not None:
             return found

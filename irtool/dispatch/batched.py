@@ -18,6 +18,7 @@ from irtool.ir.errors import RunError
 from irtool.ir.schema import Schema
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
+from irtool.ops.tensor_facts import Size
 
 NOTHING: Mapping[int, Any] = {}
 NUMBERS = frozenset((int, float, bool))
@@ -60,7 +61,7 @@ class Batched(Layer):
 
     def shape(self, tensor: Boxed) -> list[int]:
         """The sizes without the hidden one."""
-        sizes = list(tensor.value.shape)
+        sizes = Size(tensor.value.shape)
         del sizes[tensor.data]
         return sizes
 

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ir.errors import RunError
-from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind
+from irtool.dispatch.functional import FUNCTIONS, reduction_number
+from irtool.dispatch.torch_names import ABSENT, FACTORIES, NAMES, without_gradient
+from irtool.ir.errors import NameMissing, RunError, did_you_mean
+from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, operator_names
+from irtool.ops.tensor_methods import refuse_gradient
 
 PREFIXES = ("linalg", "fft", "special")
-MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
-"""How many dimensions each mode of `interpolate` resizes."""
 VARIADIC = ("broadcast_tensors", "block_diag", "cartesian_prod", "chain_matmul", "meshgrid")
 """Operators on a list of tensors that torch's functions take one by one."""
 
@@ -31,16 +32,20 @@ class Torch(Functions):
     """What `torch.` means."""
 
     def __getattr__(self, name: str) -> Any:
-        made: Any = Prefixed(f"{name}_") if name in PREFIXES else super().__getattr__(name)
+        if name in ABSENT:
+            raise NameMissing(f"irtool.torch has no {name}: {ABSENT[name]}")
+        made: Any = NAMES[name] if name in NAMES else Prefixed(f"{name}_") if name in PREFIXES else super().__getattr__(name)
         if name in VARIADIC:
             made = taking_one_by_one(made)
+        elif name in FACTORIES:
+            made = without_gradient(name, made)
         setattr(self, name, made)
         return made
 
     @property
     def nn(self) -> Any:
         """torch.nn: only `functional`."""
-        return SimpleNamespace(functional=FUNCTIONAL)
+        return NN
 
     @property
     def ops(self) -> Any:
@@ -50,10 +55,13 @@ class Torch(Functions):
     @property
     def jit(self) -> Any:
         """torch.jit: only `annotate`, which gives the value."""
-        return SimpleNamespace(annotate=lambda _, value: value)
+        return JIT
 
-    def tensor(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
+    def tensor(self, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
         """A tensor of numbers, or of lists of them: Python's are float32 and complex64. Raises RunError for what is not made of numbers."""
+        refuse_gradient(requires_grad, "tensor")
+        if isinstance(data, Tensor):
+            return data.clone() if dtype is None else data.to(dtype, copy=True)
         try:
             made = Tensor(np.array(data))
         except ValueError as error:
@@ -64,8 +72,15 @@ class Torch(Functions):
             dtype = {"f": self.float32, "c": self.complex64}.get(made.array.dtype.kind)
         return made if dtype is None else made.to(dtype)
 
+    def asarray(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
+        """A tensor on an array's own elements, or of numbers."""
+        made = data if isinstance(data, Tensor) else Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
+        return made if dtype is None else made.to(dtype)
+
     def from_numpy(self, array: Any) -> Any:
-        """A tensor on an array's own elements."""
+        """A tensor on an array's own elements. Raises RunError for what is no array."""
+        if not isinstance(array, np.ndarray):
+            raise RunError(f"from_numpy: expected a NumPy array, got {type(array).__name__}")
         return Tensor(array)
 
     def einsum(self, equation: str, *operands: Any) -> Any:
@@ -93,6 +108,26 @@ def taking_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **named: function(tensors_of(args), **named)
 
 
+class Modules:
+    """torch.nn. Raises NameMissing for modules, which this package has none of."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "functional":
+            return FUNCTIONAL
+        raise NameMissing(f"irtool.torch.nn has no {name}: parameters are arguments of functions, which torch.nn.functional has")
+
+
+class Jit:
+    """torch.jit. Raises NameMissing for what compiles and traces, which this package does elsewhere."""
+
+    def annotate(self, type: Any, value: Any) -> Any:
+        """The value."""
+        return value
+
+    def __getattr__(self, name: str) -> Any:
+        raise NameMissing(f"irtool.torch.jit has no {name}: see irtool.trace, irtool.from_script and irtool.jit")
+
+
 class Prefixed:
     """Operators whose names begin alike: `torch.linalg.solve` is aten::linalg_solve."""
 
@@ -104,7 +139,8 @@ class Prefixed:
     def __getattr__(self, name: str) -> Any:
         kind = f"aten::{self._prefix}{name}"
         if not is_kind(kind):
-            raise AttributeError(f"there is no operator {kind}")
+            known = [each.removeprefix(self._prefix) for each in operator_names() if each.startswith(self._prefix)]
+            raise NameMissing(f"there is no operator {kind}{did_you_mean(name, known)}")
         made = calling_kind(kind)
         setattr(self, name, made)
         return made
@@ -113,25 +149,16 @@ class Prefixed:
 class Functional:
     """torch.nn.functional."""
 
-    def interpolate(self, input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                    align_corners: bool | None = None) -> Any:
-        """Resize the dimensions behind the first two. mode: nearest, linear, bilinear, bicubic or trilinear."""
-        count = input.dim() - 2
-        if mode not in MODES:
-            raise RunError(f"interpolate: mode is '{mode}', expected nearest, linear, bilinear, bicubic or trilinear")
-        if count not in MODES[mode]:
-            raise RunError(f"interpolate: an input of {count + 2} dimensions is not for mode {mode}")
-        sizes = [size] * count if isinstance(size, int) else size
-        scales = [float(scale_factor)] * count if isinstance(scale_factor, int | float) else scale_factor
-        corners = () if mode == "nearest" else (bool(align_corners),)
-        return getattr(torch, f"upsample_{mode}{count}d")(input, sizes, *corners, scales)
-
     def __getattr__(self, name: str) -> Any:
         from irtool.script.functional import OPERATORS
 
-        made: Any = functions().get(name)
+        made: Any = FUNCTIONS.get(name) or functions().get(name)
         if made is None:
-            made = getattr(torch, OPERATORS.get(name, name).removeprefix("aten::"))
+            operator = OPERATORS.get(name, name).removeprefix("aten::")
+            if not is_kind(f"aten::{operator}"):
+                known = [*FUNCTIONS, *functions(), *operator_names()]
+                raise NameMissing(f"torch.nn.functional has no '{name}'{did_you_mean(name, known)}")
+            made = getattr(torch, operator)
         setattr(self, name, made)
         return made
 
@@ -144,10 +171,12 @@ def functions() -> dict[str, Callable[..., Any]]:
     space: dict[str, Any] = {"Tensor": Tensor, "torch": torch, "math": math, "List": list}
     code = compile(SOURCE, "<torch.nn.functional>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
     exec(code, space)       # noqa: S102  text of our own
-    return {name: each for name, each in space.items() if callable(each) and name != "Tensor"}
+    space["reduction_number"] = reduction_number        # which says what is expected
+    return {name: each for name, each in space.items() if callable(each) and name not in ("Tensor", "List")}
 
 
 torch = Torch()
+NN, JIT = Modules(), Jit()
 FUNCTIONAL = Functional()
 
 __all__ = ["torch"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
-from irtool.ops.tensor import Tensor, calling, choose_again
+from irtool.ops.tensor import Tensor, calling, choose_again, is_kind
 
 Branch = Callable[..., list[Any]]
 """A block as a function of the values it reads."""
@@ -41,8 +41,36 @@ class Boxed(Tensor):
     @property
     def array(self) -> Any:     # type: ignore[override]
         """There are no elements to be had inside a transformation."""
-        raise DispatchError(f"the elements of a tensor inside {self.layer} cannot be looked at" if self.layer.is_alive else
-                            f"value escaped its transform: {self.layer} is over")
+        raise self.refusal("its elements cannot be looked at: take functions of irtool.torch, not NumPy's or Python's")
+
+    def refusal(self, what: str) -> DispatchError:
+        """An error that says what cannot be done inside a transformation."""
+        return DispatchError(f"a tensor inside {self.layer}: {what}" if self.layer.is_alive else
+                             f"value escaped its transform: {self.layer} is over")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        """An operator between an array and a tensor is the tensor's. Raises DispatchError for any other function of NumPy's."""
+        operator = OPERATORS.get(ufunc.__name__) if method == "__call__" and not named and len(inputs) == 2 else None
+        if operator is None:
+            raise self.numpy_refusal(ufunc.__name__)
+        first, second = inputs
+        return getattr(first, f"__{operator[0]}__")(second) if isinstance(first, Tensor) else getattr(second, f"__{operator[1]}__")(first)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        """Sizes can be asked for. Raises DispatchError for any other function of NumPy's."""
+        if function is np.shape or function is np.ndim:
+            return tuple(self.shape) if function is np.shape else self.ndim
+        raise self.numpy_refusal(function.__name__)
+
+    def numpy_refusal(self, name: str) -> DispatchError:
+        """The error that says which of torch's functions to take."""
+        other = NUMPY_NAMES.get(name, name)
+        known = is_kind(f"aten::{other}")
+        return self.refusal(f"np.{name} takes arrays; use {f'irtool.torch.{other}' if known else 'functions of irtool.torch'}")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raises DispatchError: what a layer knows of a tensor is of one call."""
+        raise self.refusal("it cannot be copied or pickled; use x.clone()")
 
     @property
     def dtype(self) -> int:
@@ -64,6 +92,17 @@ class Boxed(Tensor):
 
     def __repr__(self) -> str:
         return f"Tensor({self.shape}, {self.layer})"
+
+
+OPERATORS = {"add": ("add", "radd"), "subtract": ("sub", "rsub"), "multiply": ("mul", "rmul"), "divide": ("truediv", "rtruediv"),
+             "floor_divide": ("floordiv", "rfloordiv"), "remainder": ("mod", "rmod"), "power": ("pow", "rpow"),
+             "matmul": ("matmul", "rmatmul"), "bitwise_and": ("and", "rand"), "bitwise_or": ("or", "ror"), "bitwise_xor": ("xor", "rxor"),
+             "less": ("lt", "gt"), "less_equal": ("le", "ge"), "greater": ("gt", "lt"), "greater_equal": ("ge", "le"),
+             "equal": ("eq", "eq"), "not_equal": ("ne", "ne")}
+"""What NumPy calls what an operator does, to the methods of what stands on its left and on its right."""
+NUMPY_NAMES = {"concatenate": "cat", "power": "pow", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+               "arctan2": "atan2", "fabs": "abs", "rint": "round", "expand_dims": "unsqueeze", "split": "tensor_split", "negative": "neg"}
+"""NumPy's names of what torch calls otherwise."""
 
 
 class Layer:

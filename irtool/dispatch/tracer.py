@@ -31,6 +31,7 @@ from irtool.ir.types import BOOL, INT, ListType, OptionalType, TensorType, Type,
 from irtool.ops.arrays import element_strides
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
+from irtool.ops.tensor_facts import Dtype, Place
 
 INPUT_NAME = re.compile(r"[\w.]+")
 DECIDING = frozenset(f"aten::{name}" for name in "Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit".split())
@@ -226,6 +227,8 @@ class Tracer(Layer):
         if self.owns(value):
             found: Value = value.data
             return found
+        if value.__class__ is Dtype or value.__class__ is Place:
+            value = int(value) if isinstance(value, int) else str(value)
         if isinstance(value, np.generic) and argument is not None and not isinstance(argument.type, TensorType):
             value = value.item()
         if isinstance(value, np.ndarray | np.generic):

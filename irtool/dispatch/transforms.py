@@ -217,6 +217,7 @@ class Linearized:
 
     def __init__(self, func: Function, primals: Sequence[Any], has_aux: bool = False, strict: bool = False) -> None:
         self.outer = outer = Autograd(current())
+        outer.is_for_tangents = True
         with pushed(outer):
             outputs, back, *aux = vjp(func, *primals, has_aux=has_aux, unused="none")
             leaves, self.shape = flatten(outputs)

@@ -361,6 +361,13 @@ def generator(given: Any = None) -> np.random.Generator:
     return current
 
 
+def reseed(seed: int) -> np.random.Generator:
+    """From now on kernels draw from a fresh generator with this seed, which it gives."""
+    made = np.random.default_rng(seed)
+    _random.set(made)
+    return made
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Within the block, kernels draw from a fresh generator with this seed."""

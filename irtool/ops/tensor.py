@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.errors import NameMissing, RunError, UnsupportedError, did_you_mean
 from irtool.ops.arrays import CODES, code_of, dtype_of
+from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
 
 number = Any
 """TorchScript's name for a number of any kind, in annotations of formulas."""
@@ -39,7 +40,7 @@ class Tensor:
     __array_priority__ = 1000       # NumPy leaves `array * tensor` to the tensor
 
     def __init__(self, array: Any) -> None:
-        self.array = np.asarray(array)
+        self.array = array if array.__class__ is np.ndarray else elements(array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.array) if dtype is None else np.asarray(self.array, dtype)
@@ -51,17 +52,17 @@ class Tensor:
     @property
     def dtype(self) -> int:
         """torch's number of the dtype."""
-        return code_of(self.array.dtype)
+        return DTYPES[code_of(self.array.dtype)]
 
     @property
     def device(self) -> str:
         """Always the CPU."""
-        return "cpu"
+        return CPU
 
     @property
     def shape(self) -> list[int]:
         """Sizes, as size() gives them."""
-        return list(self.array.shape)
+        return Size(self.array.shape)
 
     @property
     def ndim(self) -> int:
@@ -71,9 +72,19 @@ class Tensor:
     def __getattr__(self, name: str) -> Any:
         if name in ("T", "mT", "H", "mH", "real", "imag"):
             return _do("aten::numpy_T" if name == "T" else f"aten::{name}", self)
+        if name[:2] == "__":        # what Python asks for
+            raise AttributeError(name)
+        from irtool.ops.tensor_methods import ATTRIBUTES, METHODS
+
+        if name in ATTRIBUTES:
+            setattr(Tensor, name, property(ATTRIBUTES[name]))
+            return getattr(self, name)
         kind = f"aten::{name}"
+        if name in METHODS:
+            setattr(Tensor, name, METHODS[name])
+            return getattr(self, name)
         if not is_kind(kind):
-            raise AttributeError(f"a Tensor has no method '{name}'")
+            raise NameMissing(f"a Tensor has no method '{name}'{did_you_mean(name, [*METHODS, *ATTRIBUTES, *operator_names()])}")
 
         def method(self: Tensor, *args: Any, **named: Any) -> Any:
             found = _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
@@ -99,6 +110,8 @@ class Tensor:
         return int(self)
 
     def __format__(self, form: str) -> str:
+        if form and self.ndim:
+            raise RunError(f"the format '{form}' is for a number, not for a tensor of shape {self.shape}")
         return format(self.tolist() if form and not self.ndim else str(self), form)
 
     def __getitem__(self, key: Any) -> Any:
@@ -123,7 +136,9 @@ class Tensor:
         return _do("aten::linalg_vector_norm", self, 2 if p in ("fro", None) else p, dims, keepdim, dtype)
 
     def view(self, *size: Any, dtype: int | None = None) -> Any:
-        """The same elements in other sizes, `view(2, -1)` or `view([2, -1])`; with `dtype` the same bytes."""
+        """The same elements in other sizes, `view(2, -1)` or `view([2, -1])`; with a dtype the same bytes."""
+        if len(size) == 1 and type(size[0]) is Dtype:
+            dtype = size[0]
         if dtype is not None:
             return _do("aten::view", self, dtype)
         return _do("aten::view", self, list(size[0]) if len(size) == 1 and isinstance(size[0], list | tuple) else list(size))
@@ -132,8 +147,8 @@ class Tensor:
         """The elements as Python numbers, in lists."""
         return self.array.tolist()
 
-    def numpy(self) -> Any:
-        """The NumPy array."""
+    def numpy(self, *, force: bool = False) -> Any:
+        """The NumPy array. force: torch's word for that it may be a copy."""
         return self.array
 
     # -- operators, as torchscript compiles them
@@ -324,11 +339,11 @@ class Functions:
     """What `torch.` means in a formula: `torch.where(...)` is aten::where, `torch.float32` a dtype's number."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in _CODES_BY_NAME:
-            return _CODES_BY_NAME[name]
+        if name in BY_NAME:
+            return BY_NAME[name]
         kind = f"aten::{name}"
         if not is_kind(kind):
-            raise AttributeError(f"there is no operator {kind}")
+            raise NameMissing(f"there is no operator {kind}{did_you_mean(name, operator_names())}")
 
         function = calling_kind(kind)
         setattr(self, name, function)       # from now on it is found at once
@@ -376,7 +391,6 @@ def _argument_names(kind: str) -> frozenset[str]:
     return frozenset(argument.name for schema in schemas(kind) for argument in schema.arguments)
 
 
-_CODES_BY_NAME = {name: code for code, name in CODES.items()}
 torch = Functions()
 """Named as formulas, being TorchScript, name it. PyTorch itself is never imported."""
 
@@ -388,6 +402,25 @@ def is_kind(kind: str) -> bool:
     from irtool.ops import OPS
 
     return bool(schemas(kind) or OPS.of_kind(kind))
+
+
+def operator_names() -> list[str]:
+    """Names of operators, for hints."""
+    from irtool.ir.schema import declared_kinds
+
+    return [kind.removeprefix("aten::") for kind in declared_kinds() if kind.startswith("aten::")]
+
+
+def elements(data: Any) -> Any:
+    """Numbers, or lists of them, as an array. Raises RunError for what is not made of numbers."""
+    try:
+        array = np.asarray(data)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.dtype.kind in "OUSMm":
+        given = f"{type(data).__name__} {str(data)[:40]}"
+        raise RunError(f"a tensor is made of an array, of numbers, or of lists of equal length of them, not of {given}")
+    return array
 
 
 # -- calls
@@ -409,7 +442,7 @@ def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 
 _chosen: dict[Any, Any] = {}
-_SIMPLE = frozenset((int, float, bool, str))
+_SIMPLE = frozenset((int, float, bool, str, Dtype, Place))
 
 
 def choose_again(kind: str, args: Sequence[Any], named: Mapping[str, Any],
@@ -434,6 +467,8 @@ def _kind_of(value: Any) -> Any:
     """What the choice of an overload depends on; None for what has more to it."""
     if isinstance(value, Tensor):
         return 0 if value.ndim == 0 else 1
+    if value.__class__ is int and not -2**63 <= value < 2**64:
+        return None
     return value.__class__ if value.__class__ in _SIMPLE else None
 
 
@@ -469,7 +504,9 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
 
 
 def _plain(value: Any) -> Any:
-    """A list for a tuple, and Python's number for NumPy's."""
+    """A list for a tuple, and Python's number for NumPy's. Raises RunError for a number that no tensor can have."""
+    if value.__class__ is int and not -2**63 <= value < 2**64:
+        raise RunError(f"{value if abs(value) < 10**30 else 'a number'} is too big for an integer of 64 bits")
     return list(value) if type(value) is tuple else value.item() if isinstance(value, np.generic) else value
 
 

@@ -1,0 +1,127 @@
+"""`irtool.torch.nn.functional`, where it is neither an operator nor a function that TorchScript source is given."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from irtool.ir.errors import RunError, did_you_mean
+from irtool.ops.tensor import call
+
+MODES = {"nearest": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
+"""How many dimensions each mode of `interpolate` resizes."""
+REDUCTIONS = ("none", "mean", "sum")
+GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def do(name: str, *args: Any) -> Any:
+    """An operator."""
+    return call(f"aten::{name}", args, {})
+
+
+def number_of(what: str, word: Any, numbers: dict[str, int]) -> int:
+    """What an operator calls a word. Raises RunError for a word that is none of them."""
+    if word not in numbers:
+        raise RunError(f"{what}={word!r}; expected {', '.join(map(repr, numbers))}{did_you_mean(str(word), numbers)}")
+    return numbers[word]
+
+
+def reduction_number(reduction: str) -> int:
+    """What operators call a reduction. Raises RunError."""
+    return number_of("reduction", reduction, {word: number for number, word in enumerate(REDUCTIONS)})
+
+
+def reduced(loss: Any, reduction: str) -> Any:
+    """Elements of a loss, their mean or sum."""
+    number = reduction_number(reduction)
+    return loss if number == 0 else do("mean" if number == 1 else "sum", loss)
+
+
+def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Any:
+    """Resize the dimensions behind the first two. mode: nearest, linear, bilinear, bicubic or trilinear."""
+    count = input.dim() - 2
+    if mode not in MODES:
+        raise RunError(f"interpolate: mode is {mode!r}, expected nearest, linear, bilinear, bicubic or trilinear"
+                       f"{did_you_mean(str(mode), MODES)}")
+    if count not in MODES[mode]:
+        raise RunError(f"interpolate: an input of {count + 2} dimensions is not for mode {mode}")
+    sizes = [size] * count if isinstance(size, int) else size
+    scales = [float(scale_factor)] * count if isinstance(scale_factor, int | float) else scale_factor
+    corners = () if mode == "nearest" else (bool(align_corners),)
+    return do(f"upsample_{mode}{count}d", input, sizes, *corners, scales)
+
+
+def pool(name: str, count: int) -> Any:
+    """A function that gives the largest of each window, and with `return_indices` where that is."""
+    def maximum(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+                return_indices: bool = False) -> Any:
+        lists = [[each] * count if isinstance(each, int) else list(each) for each in (kernel_size, padding, dilation)]
+        step = [] if stride is None else [stride] * count if isinstance(stride, int) else list(stride)
+        return do(f"{name}_with_indices" if return_indices else name, input, lists[0], step, *lists[1:], ceil_mode)
+    maximum.__name__ = name
+    return maximum
+
+
+def adaptive_pool(name: str, count: int) -> Any:
+    """The same for windows that follow from the size of the output."""
+    def maximum(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        sizes = [output_size] * count if isinstance(output_size, int) else list(output_size)
+        found = do(name, input, sizes)
+        return found if return_indices else found[0]
+    maximum.__name__ = name
+    return maximum
+
+
+def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Any:
+    """Elements at the places that a grid says, from -1 to 1."""
+    return do("grid_sampler", input, grid, number_of("grid_sample: mode", mode, GRID_MODES),
+              number_of("grid_sample: padding_mode", padding_mode, PADDINGS), bool(align_corners))
+
+
+def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+    """The grid that `grid_sample` takes, of affine matrices."""
+    return do("affine_grid_generator", theta, list(size), bool(align_corners))
+
+
+def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
+    """A sample of the Gumbel-softmax distribution; hard: one-hot, with the gradient of the soft one."""
+    noise = -do("log", do("exponential", do("empty_like", logits)))
+    soft = do("softmax", (logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    places = do("argmax", soft, dim, True)
+    ones = do("scatter", do("zeros_like", soft), dim, places, 1.0)
+    return ones - do("detach", soft) + soft
+
+
+def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
+                     reduce: Any = None, reduction: str = "mean") -> Any:
+    """The loss of a Poisson distribution."""
+    return do("poisson_nll_loss", input, target, log_input, full, eps, reduction_number(reduction))
+
+
+def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
+    """The loss of a normal distribution whose variances are given."""
+    least = do("clamp_min", do("detach", var), eps)
+    var = var + (least - do("detach", var))      # bounded below, and its gradient goes through
+    loss = 0.5 * (do("log", var) + (input - target) ** 2 / var)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+
+
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+    """Divided by what neighbouring channels say."""
+    square = do("unsqueeze", input * input, 1)
+    rest = [0] * (2 * (input.ndim - 2))
+    padded = do("constant_pad_nd", square, [*rest, size // 2, (size - 1) // 2], 0.0)
+    total = do("mean", do("unfold", padded, 2, size, 1), -1)
+    return input / (do("squeeze", total, 1) * alpha + k) ** beta
+
+
+FUNCTIONS = {
+    "interpolate": interpolate, "upsample": interpolate, "grid_sample": grid_sample, "affine_grid": affine_grid,
+    "gumbel_softmax": gumbel_softmax, "poisson_nll_loss": poisson_nll_loss, "gaussian_nll_loss": gaussian_nll_loss,
+    "local_response_norm": local_response_norm,
+    **{f"max_pool{count}d": pool(f"max_pool{count}d", count) for count in (1, 2, 3)},
+    **{f"adaptive_max_pool{count}d": adaptive_pool(f"adaptive_max_pool{count}d", count) for count in (1, 2, 3)},
+}
+"""Looked up first."""

@@ -1,0 +1,137 @@
+"""What a tensor says of itself: its dtype, which is a number, and its sizes, which are a list, with what torch's own say beside that."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError, did_you_mean
+from irtool.ops.arrays import CODES, dtype_of
+
+
+class Dtype(int):
+    """torch's number of a dtype, 6 for float32, as graphs have it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    __str__ = __repr__
+
+    @property
+    def name(self) -> str:
+        """torch's name: `float32`."""
+        return CODES[self]
+
+    @property
+    def is_floating_point(self) -> bool:
+        """Of real numbers with a fraction?"""
+        return "float" in self.name
+
+    @property
+    def is_complex(self) -> bool:
+        """Of complex numbers?"""
+        return "complex" in self.name
+
+    @property
+    def is_signed(self) -> bool:
+        """Has it negative numbers?"""
+        return "uint" not in self.name and self.name != "bool"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element, in torch."""
+        return {"bfloat16": 2, "complex32": 4}.get(self.name, dtype_of(self).itemsize)
+
+
+DTYPES = {code: Dtype(code) for code in CODES}
+BY_NAME = {name: DTYPES[code] for code, name in CODES.items()}
+"""`float32` and so on."""
+
+
+class Place(str):
+    """A device by name, `cpu` or `cuda:0`, as graphs have it: `torch.device("cuda", 0)`."""
+
+    __slots__ = ()
+
+    def __new__(cls, type: str, index: int | None = None) -> Place:
+        """Raises RunError for what is no name."""
+        if not isinstance(type, str):
+            raise RunError(f"device: expected a name such as 'cpu', got {repr(type)[:40]}")
+        return super().__new__(cls, type if index is None else f"{type}:{index}")
+
+    @property
+    def type(self) -> str:
+        """`cuda` of `cuda:0`."""
+        return self.partition(":")[0]
+
+    @property
+    def index(self) -> Any:
+        """0 of `cuda:0`; None where none is named."""
+        return int(number) if (number := self.partition(":")[2]) else None
+
+
+CPU = Place("cpu")
+
+
+class Size(list[int]):
+    """Sizes: a list, as graphs have them, which is equal to a tuple of the same numbers and can be added to one."""
+
+    __slots__ = ()
+    __hash__ = None     # as lists
+
+    def __eq__(self, other: object) -> bool:
+        return list.__eq__(self, list(other) if type(other) is tuple else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __add__(self, other: Any) -> Size:      # type: ignore[override]
+        return Size([*self, *other]) if isinstance(other, list | tuple) else NotImplemented
+
+    def __radd__(self, other: Any) -> Size:
+        return Size([*other, *self]) if isinstance(other, list | tuple) else NotImplemented
+
+    def __getitem__(self, key: Any) -> Any:
+        found = list.__getitem__(self, key)
+        return Size(found) if type(key) is slice else found
+
+    def numel(self) -> int:
+        """How many elements a tensor of these sizes has."""
+        return int(np.prod(self, dtype=np.int64))
+
+
+class finfo:        # named as torch names it
+    """What numbers a floating-point dtype has: `finfo(torch.float32).eps`. Raises RunError for any other dtype."""
+
+    def __init__(self, dtype: int = BY_NAME["float32"]) -> None:
+        name = checked(dtype, "finfo", "float complex")
+        self.dtype = name
+        if name == "bfloat16":
+            self.bits, self.eps, self.tiny = 16, 2.0 ** -7, 2.0 ** -126
+            self.max = (2 - self.eps) * 2.0 ** 127
+            self.min, self.resolution = -self.max, 0.01
+        else:
+            found: Any = np.finfo(dtype_of(dtype))
+            self.bits, self.eps, self.tiny = int(found.bits), float(found.eps), float(found.tiny)
+            self.max, self.min, self.resolution = float(found.max), float(found.min), float(found.resolution)
+        self.smallest_normal = self.tiny
+
+
+class iinfo:
+    """What numbers an integer dtype has: `iinfo(torch.int64).max`. Raises RunError for any other dtype."""
+
+    def __init__(self, dtype: int) -> None:
+        self.dtype = checked(dtype, "iinfo", "int")
+        found: Any = np.iinfo(dtype_of(dtype))
+        self.bits, self.min, self.max = int(found.bits), int(found.min), int(found.max)
+
+
+def checked(dtype: Any, where: str, kinds: str) -> str:
+    """A dtype's name. Raises RunError for what is none of these kinds."""
+    name = CODES.get(dtype) if isinstance(dtype, int) and not isinstance(dtype, bool) else None
+    if name is None or not any(kind in name for kind in kinds.split()):
+        raise RunError(f"{where}: expected a dtype of {kinds.replace(' ', ' or ')} numbers, got "
+                       f"{name or repr(dtype)[:40]}{did_you_mean(str(dtype), BY_NAME)}")
+    return name

@@ -1,0 +1,130 @@
+"""Methods and attributes of tensors that are no operators of torch's, or that give something else than the operator of their name.
+
+`Tensor` looks here before it takes a name for that of an operator. What only torch's own way of taking gradients has is an error that says
+what to take instead.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.arrays import CODES
+from irtool.ops.tensor import Tensor, call, elements
+from irtool.ops.tensor_facts import BY_NAME, DTYPES
+
+GRADIENTS = "gradients are asked for by irtool.grad(f)(x), or irtool.value_and_grad"
+
+
+# -- methods
+def new_tensor(self: Tensor, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
+    """A tensor of numbers, or of lists of them, in this one's dtype unless another one is named."""
+    refuse_gradient(requires_grad, "new_tensor")
+    return call("aten::to", (Tensor(np.array(elements(data))), self.dtype if dtype is None else dtype), {})
+
+
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
+    """Write a number on the diagonal, of more than two equal dimensions too. wrap: go on below, where there are more rows than columns."""
+    if self.ndim < 2:
+        raise RunError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RunError("all dimensions of input must be of equal length")
+    rows, columns = self.shape[:2]
+    if self.ndim == 2 and not (wrap and rows > columns + 1):
+        call("aten::fill_", (call("aten::diagonal", (self,), {}), fill_value), {})
+        return self
+    step = sum(call("aten::stride", (self,), {}))
+    count = rows if self.ndim > 2 else -(-rows * columns // (columns + 1))
+    call("aten::fill_", (call("aten::as_strided", (self, [count], [step]), {}), fill_value), {})
+    return self
+
+
+def unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """Distinct elements, or slices along `dim`; with more asked for a tuple: which one each is, how often each occurs."""
+    if dim is None:
+        found = call("aten::_unique2", (self, sorted, return_inverse, return_counts), {})
+    else:
+        found = call("aten::unique_dim", (self, dim, sorted, return_inverse, return_counts), {})
+    return chosen(found, return_inverse, return_counts)
+
+
+def unique_consecutive(self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """One of each run of equal elements; with more asked for a tuple, as `unique`."""
+    return chosen(call("aten::unique_consecutive", (self, return_inverse, return_counts, dim), {}), return_inverse, return_counts)
+
+
+def chosen(found: tuple[Any, ...], return_inverse: bool, return_counts: bool) -> Any:
+    """Of distinct elements, inverse and counts what was asked for: a tensor, or a tuple of them."""
+    values, inverse, counts = found
+    parts = [values, *[inverse] * return_inverse, *[counts] * return_counts]
+    return tuple(parts) if len(parts) > 1 else values
+
+
+def nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
+    """Where elements are not zero: a row for each; as_tuple: a tensor for each dimension."""
+    return tuple(call("aten::nonzero_numpy", (self,), {})) if as_tuple else call("aten::nonzero", (self,), {})
+
+
+def type_(self: Tensor, dtype: Any = None) -> Any:
+    """The elements in another dtype; without one the name of torch's class of tensors, `torch.FloatTensor`."""
+    if dtype is not None:
+        return call("aten::to", (self, dtype), {})
+    names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+             "bool": "Bool", "float16": "Half", "bfloat16": "BFloat16", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
+    return f"torch.{names[CODES[self.dtype]]}Tensor"
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """All sizes, or the one of a dimension."""
+    return self.shape if dim is None else call("aten::size", (self, dim), {})
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Any:
+    """The tensor, if no gradient is wanted. Raises UnsupportedError otherwise."""
+    refuse_gradient(requires_grad, "requires_grad_")
+    return self
+
+
+def refuse_gradient(requires_grad: bool, where: str) -> None:
+    """Raises UnsupportedError where a tensor itself shall collect gradients."""
+    if requires_grad:
+        raise UnsupportedError(f"{where}: tensors do not collect gradients; {GRADIENTS}")
+
+
+def refused(name: str, instead: str) -> Callable[..., Any]:
+    """A method that torch's tensors have and these have not."""
+    def method(self: Tensor, *args: Any, **named: Any) -> Any:
+        raise UnsupportedError(f"Tensor.{name} is not supported: {instead}")
+    return method
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "new_tensor": new_tensor, "fill_diagonal_": fill_diagonal_, "unique": unique, "unique_consecutive": unique_consecutive,
+    "nonzero": nonzero, "type": type_, "size": size, "requires_grad_": requires_grad_,
+    "nelement": lambda self: call("aten::numel", (self,), {}), "ndimension": lambda self: self.ndim,
+    "cfloat": lambda self: call("aten::to", (self, BY_NAME["complex64"]), {}),
+    "cdouble": lambda self: call("aten::to", (self, BY_NAME["complex128"]), {}),
+    "backward": refused("backward", GRADIENTS), "register_hook": refused("register_hook", f"{GRADIENTS}; hooks are an executor's"),
+    "retain_grad": refused("retain_grad", GRADIENTS),
+    "cuda": refused("cuda", "arrays are NumPy's; irtool.compile(graph, backend='cupy') runs graphs on a GPU"),
+}
+
+
+# -- attributes
+def is_on_tape(self: Tensor) -> bool:
+    """Does a gradient go through it?"""
+    layer = getattr(self, "layer", None)
+    return layer is not None and (hasattr(layer, "tape") or is_on_tape(self.value))
+
+
+ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
+    "itemsize": lambda self: DTYPES[self.dtype].itemsize,
+    "nbytes": lambda self: DTYPES[self.dtype].itemsize * self.numel(),
+    "is_cuda": lambda self: False, "is_sparse": lambda self: False, "is_quantized": lambda self: False, "is_mps": lambda self: False,
+    "requires_grad": is_on_tape, "is_leaf": lambda self: not is_on_tape(self), "grad_fn": lambda self: None, "grad": lambda self: None,
+    "data": lambda self: call("aten::detach", (self,), {}), "layout": lambda self: 0,
+}
+
+__all__ = ["ATTRIBUTES", "METHODS"]
