@@ -309,9 +309,21 @@ class _TypeParser:
             self.expect(":")
             names.append(name)
             types.append(self.type(depth + 1))
+            if self.next_is("="):
+                self.skip_default()
             if self.next_is(")"):
                 return NamedTupleType(tuple(names), tuple(types))
             self.expect(",")
+
+    def skip_default(self) -> None:
+        """The default of a field, which is part of the text only; strings stand there without quotes."""
+        open_brackets = 0
+        while self.pos < len(self.text):
+            char = self.text[self.pos]
+            if not open_brackets and char in ",)":
+                return
+            open_brackets += (char in "([{") - (char in ")]}")
+            self.pos += 1
 
     def angled(self, word: str) -> Type:
         """`Enum<a.b.C>`, `UserType<Foo>`, or a class whose qualified name holds `<locals>`."""
