@@ -41,8 +41,9 @@ class Project:
     def run(self, *words: str, code: int | None = None, **environment: str) -> str:
         """The output of `pytest words`, in a process of its own."""
         inherited = {name: value for name, value in os.environ.items() if name not in ("CI", "IRTOOL_ACCEPT") and "PYTEST" not in name}
-        done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words], cwd=self.folder, text=True,
-                              capture_output=True, env={**inherited, "PYTHONPATH": str(ROOT), **environment})
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]    # which takes long to import
+        done = subprocess.run([*command, *words], cwd=self.folder, text=True, capture_output=True,
+                              env={**inherited, "PYTHONPATH": str(ROOT), **environment})
         output = done.stdout + done.stderr
         if code is not None:
             assert done.returncode == code, output
