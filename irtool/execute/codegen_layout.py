@@ -1,6 +1,7 @@
 """What is known of an array before there is one: dtype, shape, strides; and arrays made to order."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -55,6 +56,38 @@ def dummy(meta: Meta) -> Any:
     """An array with these facts that nobody may read: most of its elements lie nowhere."""
     base = _MEMORY[:meta.dtype.itemsize].view(meta.dtype)
     return np.lib.stride_tricks.as_strided(base, meta.shape, meta.strides)
+
+
+def reshaped(meta: Meta, shape: tuple[int, ...]) -> Meta | None:
+    """The facts of a view with another shape of as many elements, of which there are some; None when only a copy has it.
+
+    The strides are NumPy's (`_attempt_nocopy_reshape`): dimensions without gaps between them are cut anew together. NumPy itself makes the
+    copy before it complains, so it cannot be asked.
+    """
+    if shape == meta.shape:
+        return meta
+    if meta.is_contiguous:
+        return fresh_meta(meta.dtype, shape)
+    old = [(extent, stride) for extent, stride in zip(meta.shape, meta.strides, strict=True) if extent != 1]
+    strides: list[int] = []
+    start = 0
+    while len(strides) < len(shape) and start < len(old):
+        end, first = start + 1, len(strides)
+        stop, count, wanted = first + 1, old[start][0], shape[first]
+        while count != wanted:
+            if wanted < count:
+                wanted *= shape[stop]
+                stop += 1
+            else:
+                count *= old[end][0]
+                end += 1
+        if any(old[i][1] != old[i + 1][0] * old[i + 1][1] for i in range(start, end - 1)):
+            return None
+        step = old[end - 1][1]
+        strides += [step * math.prod(shape[place + 1:stop]) for place in range(first, stop)]
+        start = end
+    last = strides[-1] if strides else meta.dtype.itemsize
+    return Meta(meta.dtype, shape, (*strides, *[last] * (len(shape) - len(strides))))
 
 
 def layout_like(meta: Meta, dtype: np.dtype[Any]) -> tuple[int, ...]:

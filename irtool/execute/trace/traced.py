@@ -1,6 +1,7 @@
 """An array without elements: every NumPy function, operator and method is noted by the recorder."""
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy, fresh_meta, layout_like, meta_of
+from irtool.execute.codegen_layout import Meta, dummy, fresh_meta, layout_like, meta_of, reshaped
 from irtool.execute.trace.functions import FUNCTIONS, reduction
 from irtool.execute.trace.probing import PROBED, PROBED_METHODS, probe
 from irtool.execute.trace.recorder import StandIn, Untraceable, is_traced
@@ -116,6 +117,8 @@ class Traced(NDArrayOperatorsMixin, StandIn):
             if not known or self.size % known:
                 raise Untraceable("reshape")
             wanted = tuple([self.size // known if extent == -1 else extent for extent in wanted])
+        if math.prod(wanted) != self.size or not self.size and not self.meta.is_contiguous:
+            raise Untraceable("reshape")
         meta = reshaped(self.meta, wanted)
         if meta is None:
             return self.recorder.note(np.ndarray.reshape, (self, wanted), {}, fresh_meta(self.dtype, wanted), "fresh")
@@ -177,23 +180,3 @@ class Traced(NDArrayOperatorsMixin, StandIn):
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> StandIn:
         """Smallest."""
         return reduction(np.ndarray.min, self, axis, None, out, keepdims)
-
-
-def reshaped(meta: Meta, shape: tuple[int, ...]) -> Meta | None:
-    """The facts of a view of another shape; None when only a copy has it. Raises Untraceable for another number of elements."""
-    if Meta(meta.dtype, shape, ()).nbytes != meta.nbytes:
-        raise Untraceable("reshape")
-    if meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize):
-        return fresh_meta(meta.dtype, shape)
-    if not meta.nbytes:
-        raise Untraceable("reshape of nothing")
-    import warnings
-
-    view = dummy(meta)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            view.shape = shape      # refuses where a copy would be needed, and so never reads
-    except AttributeError:
-        return None
-    return meta_of(view)

@@ -1,0 +1,48 @@
+"""What is known of arrays that are not there: views of other shapes."""
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from irtool.execute.codegen_layout import Meta, meta_of, reshaped
+
+
+def cut(count: int, choose: random.Random) -> tuple[int, ...]:
+    """A shape of so many elements."""
+    found = []
+    while count > 1:
+        factor = choose.choice([each for each in (2, 3, 4, 6, count) if count % each == 0])
+        found.append(factor)
+        count //= factor
+    for _ in range(choose.randrange(3)):
+        found.insert(choose.randrange(len(found) + 1), 1)
+    return tuple(found)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_views_of_other_shapes_have_the_strides_of_numpy(seed: int) -> None:
+    choose = random.Random(seed)
+    shape = cut(choose.choice([1, 12, 24, 36]), choose)
+    base = np.zeros([extent + choose.randrange(2) * choose.randrange(2) for extent in shape], np.float32)
+    x = base[(*[slice(None, extent) for extent in shape], ...)]
+    if choose.randrange(2):
+        x = x.transpose(choose.sample(range(x.ndim), x.ndim))
+    if choose.randrange(4) == 0 and x.ndim:
+        x = np.flip(x, choose.randrange(x.ndim))
+    if choose.randrange(4) == 0:
+        x = np.broadcast_to(x, (2, *x.shape))
+    wanted = cut(math.prod(x.shape), choose)
+    found, view = reshaped(meta_of(x), wanted), x.reshape(wanted)
+    if not np.shares_memory(view, x):
+        assert found is None
+    else:
+        assert found == meta_of(view)
+
+
+def test_nothing_is_read() -> None:
+    """Nor as much memory taken: NumPy makes the copy before it refuses."""
+    size = 10**6
+    assert reshaped(Meta(np.dtype(np.float32), (size, size), (4, 4 * size)), (size * size,)) is None
