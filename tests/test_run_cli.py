@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +234,7 @@ class TestWhatToRun:
         op = tmp_path / "op.py"
         op.write_text("\n1 / 0\n")
         done = run("-", "--load", op, text="graph():\n  return ()\n")
-        assert done.code == 1 and f"{op}:2: ZeroDivisionError" in done.err
+        assert done.code == 1 and f"{op}:2:1: error: ZeroDivisionError: division by zero\n1 / 0\n^~~~~\n" == done.err
         assert run("-", "--load", tmp_path / "none.py", text="graph():\n  return ()\n").code == 2
 
     def test_the_seed_decides_random_numbers(self) -> None:
@@ -310,3 +312,38 @@ class TestBadInputs:
     def test_literals_that_do_not_fit(self, type: str, literal: str) -> None:
         done = run("-", "--input", f"x={literal}", text=f"graph(%x : {type}):\n  return (%x)\n")
         assert done.code == 1 and done.err.startswith(f"error: input 0 '%x': expected {type}, got ")
+
+
+# -- Ctrl-C
+STUCK = """
+import ctypes, os, signal, threading
+from irtool.cli.interrupt import interruptible
+library, lock = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+library.pthread_mutex_lock(lock)
+with interruptible(True):
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    library.pthread_mutex_lock(lock)        # forever
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a lock of the C library, called by its name")
+def test_an_interrupt_ends_what_runs_in_c() -> None:
+    done = subprocess.run([sys.executable, "-c", STUCK], timeout=60, capture_output=True)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_an_interrupted_run_stores_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "op.py").write_text("import irtool\ndef stop(x):\n    raise KeyboardInterrupt\nirtool.register_python_op('Stop', stop)\n")
+    (tmp_path / "g.ir").write_text("graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = ^Stop()(%1)\n  return (%2)\n")
+    words = ["run", str(tmp_path / "g.ir"), "-i", "x=1.0", "--load", str(tmp_path / "op.py")]
+    for more in (["--save-intermediates", str(tmp_path / "all.npz")], ["-o", str(tmp_path / "out.npz")]):
+        assert main([*words, *more]) == 130
+    assert capsys.readouterr().err == "" and not list(tmp_path.glob("*.npz"))
+
+
+def test_an_empty_name_is_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--expect=$UNSET` must not mean that nothing is compared."""
+    (tmp_path / "g.ir").write_text("graph(%x : Tensor):\n  return (%x)\n")
+    for flag in ("--expect", "--graph", "--constants", "--cotangents", "--save-intermediates", "-o"):
+        assert main(["run", str(tmp_path / "g.ir"), "-i", "x=1.0", f"{flag}="]) == 2
+        assert "needs a value" in capsys.readouterr().err

@@ -29,6 +29,10 @@ class UsageError(Error):
     """The command line is wrong, or names a file that cannot be opened: exit code 2."""
 
 
+NAMES = ("FILE", "DIR", "NAME", "DIALECT")
+"""Values that are no empty text: `--expect=$UNSET` must not mean that nothing is compared."""
+
+
 class Option:
     """One flag, with its long and short spellings."""
 
@@ -60,6 +64,8 @@ class Option:
 
     def read(self, text: str) -> Any:
         """The value of `text`. Raises UsageError."""
+        if not text and self.value.partition(".")[0] in NAMES:
+            raise UsageError(f"{self.flags[-1]} needs a value: {self.flags[-1]}={self.value}")
         if self.choices and text not in self.choices:
             raise UsageError(f"{self.flags[-1]}: expected {' or '.join(self.choices)}, not '{text}'{did_you_mean(text, self.choices)}")
         try:

@@ -59,6 +59,8 @@ class Console:
         self.max_errors = 20
         self.errors = 0
         """Errors reported so far."""
+        self.owns_process = False
+        """Is the process there for this one command?"""
         self.pass_name = ""
         """The pass that is running, for messages."""
 

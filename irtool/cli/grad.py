@@ -45,10 +45,11 @@ def run(arguments: Arguments, console: Console) -> int:
 def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments: Arguments) -> dict[int, Any]:
     """Gradients by index of an input: of those asked for, by default of all floating-point tensors."""
     from irtool.dispatch.graphs import tape_gradients
-    from irtool.execute.gradients import Differentiated
+    from irtool.execute.gradients import Differentiated, wanted
     from irtool.interpret import run as run_graph
 
-    wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if arguments.wrt is None else arguments.wrt
+    wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if arguments.wrt is None \
+        else wanted("--wrt", arguments.wrt, graph, values)
     differentiated = Differentiated(graph, wrt) if arguments.via == "differentiate" else None
     outputs = run_graph(graph, values, seed=arguments.seed)
     fitted = seeds(outputs, cotangents)

@@ -58,6 +58,7 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
         from irtool.cli.console import Console
 
         console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
+        console.owns_process = own_process
         code = dispatch(words, console)
         console.stdout.flush()
         if own_process:

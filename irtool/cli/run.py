@@ -50,10 +50,8 @@ def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
         outputs = logged(graph, inputs, console.err, arguments.seed)
         return results.deliver(results.outputs_of(graph, outputs), None, arguments, console)
     watched = Watched(arguments, console)
-    try:
+    with watched:
         outputs = watched(graph, inputs)
-    finally:
-        watched.finish()
     return results.deliver(results.outputs_of(graph, outputs), None, arguments, console)
 
 
@@ -84,7 +82,7 @@ def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
         raise UsageError(f"--save-intermediates is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
     values, cotangents = given.read_with_cotangents(pair.f, arguments, console, pair.real_outputs)
     watched = Watched(arguments, console)
-    try:
+    with watched:
         forward = Forward(pair, values, watched)
         fitted = cotangents.fitted(forward.outputs) if cotangents.parts else sole_scalar(forward.outputs)
         gradients = None
@@ -95,8 +93,6 @@ def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
             raise Error(f"no cotangents: {given.NEEDED}")
         else:
             notes = [f"only outputs are computed: {given.NEEDED}"]
-    finally:
-        watched.finish()
     for note in notes:
         console.err(f"note: {note}")
     return results.deliver(results.outputs_of(pair.f, forward.outputs), gradients, arguments, console)
@@ -123,9 +119,12 @@ class Watched:
             self.together.start(graph, inputs)
         return run_on_arrays(graph, inputs, seed=self.seed, observer=self.together)
 
-    def finish(self) -> None:
-        """The last run has ended."""
-        if self.together is not None:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """The last run has ended; by an error too, but where the user broke it off, nothing is told or stored any more."""
+        if self.together is not None and not (kind is not None and issubclass(kind, KeyboardInterrupt)):
             self.together.finish()
 
 
