@@ -21,6 +21,7 @@ from irtool.execute.codegen_numbers import bounds_of, computed, selected
 from irtool.execute.codegen_program import (
     Call,
     Group,
+    Instruction,
     Item,
     Known,
     Lowered,
@@ -33,7 +34,7 @@ from irtool.execute.codegen_program import (
     roots_of,
 )
 from irtool.execute.codegen_visits import visitor
-from irtool.execute.fusion import Bound, BoundToMany, Fused
+from irtool.execute.fusion import Bound, BoundToMany, Fused, is_slow
 from irtool.execute.trace.kernels import NAMESPACE, trace
 from irtool.execute.trace.recorder import StandIn, Step, Untraceable, is_traced
 from irtool.execute.trace.writes import trace_write
@@ -98,13 +99,19 @@ def list_changes(graph: Graph) -> tuple[bool, bool]:
     return found[0], found[1]
 
 
-def is_fusible(lowered: Lowered, results: list[Item], operands: list[Item]) -> bool:
-    """Are there several steps, all known, whose results have one layout?"""
+def is_fusible(lowered: Lowered, results: list[Item], operands: list[Item], least: int) -> bool:
+    """Are there several steps (at least so many), all known, whose results have one layout?"""
     calls = [each for each in lowered.instructions if isinstance(each, Call)]
     metas = [meta_of_item(item) for item in results]
-    return (len(calls) == len(lowered.instructions) >= 2 and all(meta is not None for meta in metas)
+    return (len(calls) == len(lowered.instructions) >= least and all(meta is not None for meta in metas)
             and not any(isinstance(item, Variable) and item.meta is None or isinstance(item, Group) for item in operands)
             and len({meta.strides for meta in metas if meta is not None}) == 1)
+
+
+def calls_slow(instructions: Sequence[Instruction]) -> bool:
+    """Do calls take so long, number by number, that they are worth a native loop?"""
+    return is_slow([(each.function.__name__, each.out.meta.nbytes // each.out.meta.dtype.itemsize) for each in instructions
+                    if isinstance(each, Call) and isinstance(each.function, np.ufunc) and each.out.meta is not None])
 
 
 def is_large(results: list[Item]) -> bool:
@@ -170,7 +177,8 @@ class Lowering(Blocks):
         """An item for a list that a loop fills, or one out of it. False where too little is known."""
         whole, item = [self.env[value] for value in node.inputs]
         if node.kind == APPEND:
-            if held.appended(item, self.env[held.loop.inputs[0]]) and isinstance(item, Variable):
+            if held.appended(item, self.env[held.loop.inputs[0]]) and isinstance(item, Variable) and \
+                    (self.overwrites or not held.looks_again(self.env[held.loop.blocks[0].inputs[0]], into.instructions)):
                 into.instructions.append(Call(list.append, (whole, item), {}, self.variable(), "keep", node))
             return held.item is not None
         found = held.item
@@ -179,9 +187,29 @@ class Lowering(Blocks):
         if not isinstance(found, Variable):
             self.env[node.output] = found
             return True
-        out = self.env[node.output] = self.variable(found.meta, found.roots | roots_of(whole))
-        into.instructions.append(Call(operator.getitem, (whole, item), {}, out, "view", node))
+        index: Any = item
+        if held.view is not None:
+            index = held.index_again(self.from_front(item, held.count, node, into))
+            whole, roots = held.view.args[0], held.view.out.roots
+        elif isinstance(whole, Variable) and whole.meta is not None:        # a row for each round
+            index, roots = self.from_front(item, held.count, node, into), whole.roots
+        else:
+            roots = found.roots | roots_of(whole)
+        out = self.env[node.output] = self.variable(found.meta, roots)
+        into.instructions.append(Call(operator.getitem, (whole, index), {}, out, "view", node))
         return True
+
+    def from_front(self, item: Item, count: int, node: Node, into: Lowered) -> Any:
+        """The index of one of so many items, counted from the first."""
+        if isinstance(item, Known):
+            return item.value % count
+        assert isinstance(item, Variable) and item.bounds is not None
+        if item.bounds[0] >= 0:
+            return item
+        number = self.variable()
+        number.bounds = (item.bounds[0] + count, item.bounds[1] + count)
+        into.instructions.append(Call(operator.add, (item, Known(count)), {}, number, "number", node))
+        return number
 
     def changes(self, value: Value) -> bool:
         """May the list that a value is, or one in it, be changed?"""
@@ -331,9 +359,10 @@ class Lowering(Blocks):
         self.block(graph.block, inner)
         results = [self.env[value] for value in graph.outputs[:len(node.outputs)]]
         self.depth -= 1
-        if node.kind == FUSION_GROUP and not self.opened and is_fusible(inner, results, operands):
+        slow = node.kind == FUSION_GROUP and self.fusion[0] is None and calls_slow(inner.instructions)
+        if node.kind == FUSION_GROUP and not self.opened and is_fusible(inner, results, operands, 1 if slow else 2):
             group = Fused(graph, *self.fusion)
-            if is_large(results) or self.fusion[0] and group.is_native_for([kind_of_operand(item) for item in operands]):
+            if slow or is_large(results) or self.fusion[0] and group.is_native_for([kind_of_operand(item) for item in operands]):
                 self.fused(node, group, operands, results, into)
                 return
         into.instructions += inner.instructions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irtool.execute.codegen_lower import WORTH_FUSING
+from irtool.execute.codegen_lower import WORTH_FUSING, calls_slow
 from irtool.execute.codegen_program import Call, Group, Item, Known, Program, Variable
 from irtool.execute.memory import every
 from irtool.execute.schedule import sums_early
@@ -15,6 +15,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.effects import node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_block, replace_node
+from irtool.ir.types import TensorType, spell, tensor_type
 from irtool.passes import BY_NAME
 from irtool.passes.fuse import is_pointwise
 
@@ -22,11 +23,11 @@ SUMS_TO_SIZE = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size"))
 
 
 def is_worth_fusing(program: Program, native: bool | None) -> bool:
-    """Is there a large result, or are all groups to be loops in C?"""
+    """Is there a large result, or one of slow functions, or are all groups to be loops in C?"""
     calls = [each for each in every(program.body) if isinstance(each, Call) and each.way == "ufunc"]
     if native:
         return len(calls) > 1
-    return any(each.out.meta is not None and each.out.meta.nbytes >= WORTH_FUSING for each in calls)
+    return native is None and calls_slow(calls) or any(each.out.meta is not None and each.out.meta.nbytes >= WORTH_FUSING for each in calls)
 
 
 def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
@@ -35,6 +36,10 @@ def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
     copy.source = graph.source
     mapping: dict[Value, Value] = {value: copy.block.add_input(value.name, value.type) for value in graph.inputs}
     clone_block(graph.block, copy.block, mapping)
+    for old, new in mapping.items():
+        item = env.get(old)
+        if isinstance(new.type, TensorType) and new.type.dtype is None and isinstance(item, Variable) and item.meta is not None:
+            new.type = spell(tensor_type(item.meta.dtype.name), graph.dialect)      # what is pointwise depends on dtypes
     if not any(node_may_write(node) for node in copy.walk()):
         back = {new: env.get(old) for old, new in mapping.items()}
         for node in reversed(list(copy.walk())):        # one may be read by another
@@ -44,7 +49,7 @@ def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
             elif node.kind in SUMS_TO_SIZE and keeps_its_size(node, back) and all(is_pointwise(user) for user, _ in node.output.uses):
                 replace_node(node, [node.inputs[0]])
         sums_early(copy)
-    BY_NAME["fuse"].function(copy)
+    BY_NAME["fuse"].function(copy, threshold=1)      # one operator may be several steps
     return copy
 
 

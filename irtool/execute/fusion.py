@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -22,7 +22,7 @@ from irtool.execute import native
 from irtool.execute.buffers import ALIGNMENT
 from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
 from irtool.execute.crew import share
-from irtool.execute.native_source import Untranslatable, source
+from irtool.execute.native_source import LIBRARY, Untranslatable, source
 from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, program
@@ -35,6 +35,14 @@ SHORTEST = 2**13
 """Elements of a block where memory is scarce: what goes from step to step should take an eighth of the result at most."""
 WORTH_COMPILING = 2**23
 """Elements times steps from which a native loop is made by itself: a run of several milliseconds, for a compilation of about 100."""
+WORTH_COMPILING_LATER = 2**27
+"""Elements times steps that NumPy computes before a native loop takes over whose results have the same bits: half as long as compiling."""
+SLOW = {"erf": 64, "erfc": 64, "power": 16}
+"""Functions that NumPy and SciPy compute number by number, and how many other steps each of them takes the time of."""
+WORTH_COMPILING_SLOW = 2**19
+"""The same as `WORTH_COMPILING` of those alone: next to one of them, the vector function of the C library takes next to no time."""
+FEW = 2**10
+"""Elements so few that slow functions do not matter."""
 WORTH_THREADS = 2**18
 """Elements from which several threads share the blocks."""
 MAX_WAYS = 64
@@ -202,7 +210,9 @@ class Way:
         self.dtypes = [steps.dtype(register) for register in self.written]
         self.is_native = is_native is not False
         if is_native is None and self.size * len(self.inside) < WORTH_COMPILING:
-            self.is_native = False
+            self.is_native = is_slow([(step.name, self.size) for _, step in self.inside])
+        later = is_native is None and not self.is_native and native.compiler() is not None and all(map(self.is_exact, self.inside))
+        self.left = WORTH_COMPILING_LATER if later else 0       # elements times steps until the native loop takes over, where it does
         eighth = self.size * max([dtype.itemsize for dtype in self.dtypes], default=0) // 8
         self.block = min(BLOCK, max(SHORTEST, eighth // max(sum([dtype.itemsize for dtype in self.body.scratch]), 1)))     # elements
         alone = (threads <= 1 or self.size < WORTH_THREADS) and not self.is_native
@@ -210,6 +220,12 @@ class Way:
         self.loops: dict[Any, native.Loop | None] = {}
         self.functions: list[Callable[..., None] | None] = [None, None]
         self.reason = self._reason(is_native)
+
+    def is_exact(self, numbered: tuple[int, Step]) -> bool:
+        """Has a step the same bits in C and in NumPy? Not what the C library computes, nor numbers too large for what they are cast to."""
+        step = numbered[1]
+        cut = step.function == CAST and step.dtype.kind in "iu" and self.program.dtype(step.operands[0]).kind == "f"
+        return step.name not in LIBRARY and not cut
 
     def _reason(self, wanted: bool | None) -> str:
         work = f"{self.size} elements, {len(self.inside)} steps"
@@ -272,6 +288,9 @@ class Way:
     def _run(self, operands: list[Array], outputs: list[Array], scratch: Array | None) -> None:
         arrays = [np.broadcast_to(x, self.full).transpose(self.order) for x in operands]
         extents, strides = coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
+        if self.left > 0:
+            self.left -= self.size * len(self.inside)
+            self.is_native = self.left <= 0
         if self.is_native and self._run_native(operands, arrays, outputs, extents, strides):
             return
         self.is_native = False
@@ -342,6 +361,11 @@ class Way:
         else:
             part(0, extents[0])
         return True
+
+
+def is_slow(steps: Iterable[tuple[str, int]]) -> bool:
+    """Do functions, by name and number of elements, take so long one by one that a native loop pays?"""
+    return sum([size * SLOW.get(name, 0) for name, size in steps if size >= FEW]) >= WORTH_COMPILING_SLOW
 
 
 # -- what is done where
@@ -501,4 +525,4 @@ def _plain(step: Step, registers: dict[int, Any]) -> Any:
         return np.asarray(step.function(*operands))
 
 
-__all__ = ["Bound", "BoundToMany", "Fused", "Way", "coalesced"]
+__all__ = ["Bound", "BoundToMany", "Fused", "Way", "coalesced", "is_slow"]

@@ -24,10 +24,10 @@ SCALAR_ONLY = frozenset(("fmod",))
 """Without a vector version."""
 ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "negative": "-{0}", "square": "{0} * {0}",
               "conjugate": "{0}", "positive": "{0}",
-              "maximum": "{1} != {1} ? {1} : {1} > {0} ? {1} : {0}", "minimum": "{1} != {1} ? {1} : {1} < {0} ? {1} : {0}"}
-"""Of floats and whole numbers."""
-OF_FLOATS = {"divide": "{0} / {1}", "reciprocal": "1 / {0}", "fmax": "{0} >= {1} || {1} != {1} ? {0} : {1}",
-             "fmin": "{0} <= {1} || {1} != {1} ? {0} : {1}", "isnan": "{0} != {0}", "isinf": "__builtin_isinf({0}) != 0",
+              "maximum": "{0} > {1} || {0} != {0} ? {0} : {1}", "minimum": "{0} < {1} || {0} != {0} ? {0} : {1}"}
+"""Of floats and whole numbers. Of equals, 0 and -0 among them, the second is chosen, of two nans the first, as NumPy does."""
+OF_FLOATS = {"divide": "{0} / {1}", "reciprocal": "1 / {0}", "fmax": "{0} > {1} || {1} != {1} ? {0} : {1}",
+             "fmin": "{0} < {1} || {1} != {1} ? {0} : {1}", "isnan": "{0} != {0}", "isinf": "__builtin_isinf({0}) != 0",
              "isfinite": "__builtin_isfinite({0})", "signbit": "__builtin_signbit({0}) != 0",
              "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0} == 0 ? 0 : {0}"}
 COMPARISON = {"greater": "{0} > {1}", "greater_equal": "{0} >= {1}", "less": "{0} < {1}", "less_equal": "{0} <= {1}",

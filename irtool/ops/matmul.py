@@ -29,7 +29,7 @@ def product(xp, a, b):
         refuse("addmm_impl_cpu_", a)
     if a.dtype == xp.float16:
         return xp.matmul(a.astype(xp.float32), b.astype(xp.float32)).astype(xp.float16)
-    if a.ndim > 2 and b.ndim > 2 and a.shape[-1] == 1:
+    if a.ndim > 1 and b.ndim > 1 and a.shape[-1] == b.shape[-2] == 1:
         return a * b        # outer products, which matmul makes one number at a time
     return xp.matmul(a, b)
 

@@ -192,6 +192,15 @@ def pow_number(xp, self, exponent):
         raise RunError("Integers to negative integer powers are not allowed.")
     if exponent == 2:
         return xp.multiply(base, base)
+    if dtype in (xp.float32, xp.float64):       # as torch does: a power proper takes many times as long
+        if exponent == 3:
+            return xp.multiply(xp.multiply(base, base), base)
+        if exponent == -1:
+            return xp.divide(dtype.type(1), base)
+        if exponent == -2:
+            return xp.divide(dtype.type(1), xp.multiply(base, base))
+        if exponent == -0.5:
+            return xp.divide(dtype.type(1), xp.sqrt(base))
     if exponent == 0.5 and dtype.kind == "f":
         return xp.sqrt(base)
     return _power(xp, base, as_array(exponent, dtype))
