@@ -83,7 +83,7 @@ def is_view(node: Node) -> bool:
 
 def takes_a_view(node: Node) -> bool:
     """Does it write no numbers, but make its operand a view of itself, while other views stay as they are: `t_`, `squeeze_`, `detach_`?"""
-    return any(result.alias is not None for schema in schemas(node.kind[:-1]) for result in schema.returns)
+    return any(result.alias is not None and not result.alias.is_write for schema in schemas(node.kind[:-1]) for result in schema.returns)
 
 
 def _same_in_every_round(block: Block) -> bool:
