@@ -6,10 +6,15 @@ shape: T float32, D float64, I int64, B bool; its numbers are always the same.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from irtool.ir.graph import Graph
+from irtool.ir.rewrite import clone_graph
+from irtool.script import compile_source
 
 FOLDER = Path(__file__).parent / "data" / "script"
 PROGRAMS = ("control_flow", "types_and_values", "tensors", "more")
@@ -58,6 +63,20 @@ def cases(program: str) -> list[tuple[str, list[str]]]:
                 found.append((line[4:].partition("(")[0], lines))
             lines = []
     return found
+
+
+CASES = [(program, name, lines) for program in PROGRAMS for name, lines in cases(program)]
+
+
+@cache
+def _compiled(program: str) -> dict[str, Graph]:
+    """All functions of a program, by name."""
+    return {graph.name: graph for graph in compile_source((FOLDER / f"{program}.py").read_text(), filename=f"{program}.py").graphs}
+
+
+def graph_of(program: str, name: str) -> Graph:
+    """A function of a program, compiled."""
+    return clone_graph(_compiled(program)[name])
 
 
 def as_json(value: Any) -> Any:

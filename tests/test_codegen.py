@@ -17,19 +17,16 @@ import irtool
 from irtool.execute.codegen import Plan, compile_plan
 from irtool.execute.codegen_program import Visit
 from irtool.execute.memory import every
-from irtool.script import compile_source
 from tests.plan_samples import CORPUS, array, chain, check, difference, graph_of, runnable
 from tests.random_graphs import Writer
-from tests.script_programs import FOLDER, PROGRAMS, cases, inputs_of
-
-SOURCES = {program: (FOLDER / f"{program}.py").read_text() for program in PROGRAMS}
-CASES = [(program, name, lines) for program in PROGRAMS for name, lines in cases(program)]
+from tests.script_programs import CASES, inputs_of
+from tests.script_programs import graph_of as program_graph
 
 
 # -- the same as the interpreter
 @pytest.mark.parametrize("program, name, lines", CASES, ids=[f"{program}-{name}" for program, name, _ in CASES])
 def test_programs(program: str, name: str, lines: list[str]) -> None:
-    graph = compile_source(SOURCES[program], name, f"{program}.py").graph()
+    graph = program_graph(program, name)
     for line in lines:
         check(graph, lambda line=line: inputs_of(line))
 

@@ -11,11 +11,9 @@ import irtool
 from irtool.ir.verify import violations
 from irtool.script import compile_function_source, compile_source
 from irtool.script.annotations import type_name
-from tests.script_programs import FOLDER, PROGRAMS, agree, as_json, cases, inputs_of
+from tests.script_programs import CASES, FOLDER, PROGRAMS, agree, as_json, graph_of, inputs_of
 
 RECORDED = json.loads((FOLDER / "recorded.json").read_text())
-SOURCES = {program: (FOLDER / f"{program}.py").read_text() for program in PROGRAMS}
-CASES = [(program, name, lines) for program in PROGRAMS for name, lines in cases(program)]
 
 
 def result(graph: irtool.Graph, line: str) -> Any:
@@ -28,7 +26,7 @@ def result(graph: irtool.Graph, line: str) -> Any:
 
 @pytest.mark.parametrize("program, name, lines", CASES, ids=[f"{program}-{name}" for program, name, _ in CASES])
 def test_program_gives_what_torch_gives(program: str, name: str, lines: list[str]) -> None:
-    graph = compile_source(SOURCES[program], name, f"{program}.py").graph()
+    graph = graph_of(program, name)
     assert not violations(graph)
     again = irtool.parse(str(graph)).graph()
     for line, wanted in zip(lines, RECORDED[program][name]["results"], strict=True):
@@ -52,7 +50,7 @@ def test_straight_programs_use_the_operators_torch_uses() -> None:
     """Where nothing leaves a loop early and nothing is folded, the operators are torch's, one for one."""
     different = []
     for program, name, _ in CASES:
-        counts: Counter[str] = Counter(node.kind for node in compile_source(SOURCES[program], name).graph().walk())
+        counts: Counter[str] = Counter(node.kind for node in graph_of(program, name).walk())
         theirs = Counter(RECORDED[program][name]["operators"])
         for kind in PLUMBING:
             counts.pop(kind, None)
