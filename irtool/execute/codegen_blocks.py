@@ -197,12 +197,15 @@ class Blocks(ABC):
             work.append(self.variable(meta))
             into.instructions.append(Call(room, (meta,), {}, work[0], "out", node))
         self.env.update(zip(node.outputs, outs, strict=True))
-        for held in made.lists:     # filled by the loop in C, they are made by it
-            value = next(each for each in self.lists if self.env[each] is held)
-            filled = self.env[value] = self.variable()
-            outs.append(filled)
+        filled = [(next(each for each in self.lists if self.env[each] is held), meta) for held, meta in made.lists]
+        fills = isinstance(found.limit, Known) and all(self.lists[value].is_looked_up for value, _ in filled)
+        for value, meta in filled:      # made by the loop: arrays with a row for each round, where nobody wants a list
+            rows = fresh_meta(meta.dtype, (found.limit.value, *meta.shape)) if fills and isinstance(found.limit, Known) else None
+            outs.append(self.variable(rows))
+            self.env[value] = outs[-1]
         visit = Visit(made.loop, [found.limit, *found.start, *made.arrays, *work], outs, node, False, made.writes)
-        visit.facts = [variable.meta for variable in outs]
+        visit.facts, visit.fills = [variable.meta for variable in outs], fills
+        visit.over = {outs[place]: start for place, start in enumerate(found.start) if place in made.over and isinstance(start, Variable)}
         into.instructions.append(visit)
 
     def repeated(self, node: Node, items: list[Item], first: int) -> Repeat:

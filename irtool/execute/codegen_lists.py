@@ -5,10 +5,12 @@ the facts of the array that was appended.
 """
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 from irtool.execute.codegen_numbers import bounds_of
-from irtool.execute.codegen_program import Item, Known, Variable
+from irtool.execute.codegen_program import Call, Instruction, Item, Known, Variable
 from irtool.ir.constants import constant
 from irtool.ir.effects import LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
@@ -18,15 +20,18 @@ APPEND, GET = "aten::append", "aten::__getitem__"
 
 
 class RoundList:
-    """A list and the loop that fills it. item: what a round appends, as the loop was lowered last; count: how many."""
+    """A list and the loop that fills it. item: what a round appends, as the loop was lowered last; count: how many; is_looked_up: does
+    nobody want more of it than an item? view: the call that looks at an item, if it can look again, from the number of the round."""
 
-    __slots__ = ("loop", "variable", "item", "count")
+    __slots__ = ("loop", "is_looked_up", "item", "count", "view", "counter")
 
-    def __init__(self, loop: Node) -> None:
+    def __init__(self, loop: Node, is_looked_up: bool) -> None:
         self.loop = loop
-        self.variable: Variable | None = None
+        self.is_looked_up = is_looked_up
         self.item: Item | None = None
         self.count = 0
+        self.view: Call | None = None
+        self.counter: Item | None = None
 
     def appended(self, item: Item, limit: Item) -> bool:
         """A round appends this; limit: the number of rounds. Says whether enough is known to tell later what is in the list."""
@@ -34,6 +39,28 @@ class RoundList:
         known = self.count > 0 and is_same(item) or isinstance(item, Variable) and item.meta is not None
         self.item = item if known else None
         return known
+
+    def looks_again(self, counter: Item, calls: Sequence[Instruction]) -> bool:
+        """Need nothing be appended, since an item is a view, by the number of the round, of what was there before the loop?
+
+        counter: that number; calls: those of the round so far.
+        """
+        self.view, self.counter = None, counter
+        if not self.is_looked_up or not isinstance(counter, Variable) or counter.bounds is None:
+            return False
+        call = next((each for each in reversed(calls) if isinstance(each, Call) and each.out is self.item), None)
+        if call is None or call.way != "view" or call.function is not operator.getitem or call.args[0].number > counter.number:
+            return False
+        index = call.args[1] if type(call.args[1]) is tuple else (call.args[1],)
+        if sum(each is counter for each in index) == 1 and sum(isinstance(each, Variable) for each in index) == 1:
+            self.view = call
+        return self.view is not None
+
+    def index_again(self, number: Any) -> Any:
+        """The index of the view, for a round's number."""
+        assert self.view is not None
+        index = self.view.args[1]
+        return tuple([number if each is self.counter else each for each in index]) if type(index) is tuple else number
 
     def holds(self, index: Item) -> bool:
         """Is there certainly an item for an index?"""
@@ -52,7 +79,9 @@ def round_list(node: Node) -> RoundList | None:
     if loop is None or loop.kind not in LOOP_KINDS or loop.owner is not block or not is_counted(loop):
         return None
     outer = [ancestor(each, block) for each in readers]
-    return RoundList(loop) if all(each is not None and loop.before_in_block(each) for each in outer) else None
+    if not all(each is not None and loop.before_in_block(each) for each in outer):
+        return None
+    return RoundList(loop, all(each.kind == GET and not is_handed_on(each) for each in readers))
 
 
 def only_reads(user: Node, block: Block) -> bool:
@@ -60,6 +89,11 @@ def only_reads(user: Node, block: Block) -> bool:
     if user is block.return_node:
         return block.owning_node is None
     return user.kind == GET or not (user.blocks or node_may_write(user)) and all(isinstance(each.type, TensorType) for each in user.outputs)
+
+
+def is_handed_on(node: Node) -> bool:
+    """Does the result of a node leave its block? Who gets it would hold the rows of all rounds with it."""
+    return any(user.owner_block.return_node is user for user, _ in node.output.uses)
 
 
 def ancestor(node: Node, block: Block) -> Node | None:

@@ -177,7 +177,8 @@ class Lowering(Blocks):
         """An item for a list that a loop fills, or one out of it. False where too little is known."""
         whole, item = [self.env[value] for value in node.inputs]
         if node.kind == APPEND:
-            if held.appended(item, self.env[held.loop.inputs[0]]) and isinstance(item, Variable):
+            if held.appended(item, self.env[held.loop.inputs[0]]) and isinstance(item, Variable) and \
+                    (self.overwrites or not held.looks_again(self.env[held.loop.blocks[0].inputs[0]], into.instructions)):
                 into.instructions.append(Call(list.append, (whole, item), {}, self.variable(), "keep", node))
             return held.item is not None
         found = held.item
@@ -186,9 +187,29 @@ class Lowering(Blocks):
         if not isinstance(found, Variable):
             self.env[node.output] = found
             return True
-        out = self.env[node.output] = self.variable(found.meta, found.roots | roots_of(whole))
-        into.instructions.append(Call(operator.getitem, (whole, item), {}, out, "view", node))
+        index: Any = item
+        if held.view is not None:
+            index = held.index_again(self.from_front(item, held.count, node, into))
+            whole, roots = held.view.args[0], held.view.out.roots
+        elif isinstance(whole, Variable) and whole.meta is not None:        # a row for each round
+            index, roots = self.from_front(item, held.count, node, into), whole.roots
+        else:
+            roots = found.roots | roots_of(whole)
+        out = self.env[node.output] = self.variable(found.meta, roots)
+        into.instructions.append(Call(operator.getitem, (whole, index), {}, out, "view", node))
         return True
+
+    def from_front(self, item: Item, count: int, node: Node, into: Lowered) -> Any:
+        """The index of one of so many items, counted from the first."""
+        if isinstance(item, Known):
+            return item.value % count
+        assert isinstance(item, Variable) and item.bounds is not None
+        if item.bounds[0] >= 0:
+            return item
+        number = self.variable()
+        number.bounds = (item.bounds[0] + count, item.bounds[1] + count)
+        into.instructions.append(Call(operator.add, (item, Known(count)), {}, number, "number", node))
+        return number
 
     def changes(self, value: Value) -> bool:
         """May the list that a value is, or one in it, be changed?"""

@@ -71,10 +71,11 @@ class Call:
 class Visit:
     """A node called as the interpreter calls it: `outs = function(list of args)`; without a sole result a sequence of them.
 
-    With `fills`, its results are written to arrays that it is given: `function(list of args, list of outs)`.
+    With `fills`, its results are written to arrays that it is given: `function(list of args, list of outs)`; those in `over` may be
+    the operand that is named there, if nothing else reads that.
     """
 
-    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills")
+    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills", "over")
 
     def __init__(self, function: Callable[..., Any], args: list[Item], outs: list[Variable], node: Node, sole: bool,
                  keeps: bool) -> None:
@@ -86,6 +87,7 @@ class Visit:
         self.keeps = keeps      # what it is given may be held or written after it is done
         self.facts: list[Meta | None] = []      # of its results, to be checked in each run
         self.fills = False
+        self.over: dict[Variable, Variable] = {}
 
 
 class Branch:

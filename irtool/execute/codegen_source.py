@@ -374,8 +374,8 @@ class Source:
         args = [f"[{', '.join([self.item(item) for item in visit.args])}]"]
         if visit.fills:
             for out in visit.outs:
-                buffer = self.memory.place[out]
-                self.local[out] = f"b{buffer.number}"
+                buffer, over = self.memory.place[out], self.memory.over.get(out)
+                self.local[out] = f"b{buffer.number}" if over is None else self.name(over)
                 self.begin(buffer, depth, visit.node)
             args.append(f"[{', '.join([self.name(out) for out in visit.outs])}]")
         return args

@@ -1,9 +1,8 @@
 """Lists that a counted loop fills with arrays of one kind, and of which only items are read, become one array with a row for each round.
 
 What a loop keeps for the loop that goes back is such a list. As an array it takes no more than its elements, lies in the arena of the
-plan, and needs no memory to be found in each round. Two kinds of items are not kept at all: a view by the round's number is looked at
-again, and what a round was handed is computed again, if the round before made it by one call of two items that are kept (the output of
-an LSTM, `o * tanh(c)`).
+plan, and needs no memory to be found in each round. What a round was handed is not kept at all but computed again, if the round before
+made it by one call of items that are kept (the output of an LSTM, `o * tanh(c)`).
 """
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen_layout import fresh_meta
-from irtool.execute.codegen_loops import always, made_in, new
+from irtool.execute.codegen_loops import always, new
 from irtool.execute.codegen_program import Branch, Call, Instruction, Known, Lowered, Program, Repeat, Variable, Visit, roots_of
 from irtool.execute.codegen_results import room
 from irtool.execute.codegen_siblings import EXACT, Uses
@@ -29,7 +28,8 @@ def stack_lists(program: Program) -> None:
     if writes(program):
         return
     uses = Uses(program)
-    found = [each for block in uses.blocks for each in filled_lists(block, uses)]
+    leaving = frozenset().union(*map(roots_of, program.body.results))       # with an item, all rows would be held
+    found = [each for block in uses.blocks for each in filled_lists(block, uses) if each.made.outs[0] not in leaving]
     rows: Rows = {}
     for each in sorted(found, key=lambda each: each.item in each.loop.carried):     # last, what may be made of others
         Stacking(program, uses, each, rows).run()
@@ -85,11 +85,8 @@ class Stacking:
 
     def run(self) -> None:
         """By what its items are."""
-        view, maker = self.view_by_round(), self.made_of_rows()
-        is_counted_up = all(counts_up(get.args[1]) for get in self.list.gets)
-        if view is not None and is_counted_up:
-            self.look_again(view)
-        elif maker is not None and is_counted_up:
+        maker = self.made_of_rows()
+        if maker is not None and all(counts_up(get.args[1]) for get in self.list.gets):
             self.make_again(maker)
         elif self.meta == fresh_meta(self.meta.dtype, self.meta.shape):
             self.stack()
@@ -127,28 +124,6 @@ class Stacking:
         index = index.value if isinstance(index, Known) else index
         is_number = array.meta is not None and len(array.meta.shape) == 1
         return Call(operator.getitem, (array, (index, ...) if is_number else index), {}, out, "view", self.list.append.node)
-
-    # -- looked at again
-    def view_by_round(self) -> Call | None:
-        """The call that makes an item, if that is a view, by the round's number, of what was there before the loop."""
-        loop = self.list.loop
-        call = next((each for each in loop.body.instructions if isinstance(each, Call) and each.out is self.list.item), None)
-        if call is None or call.way != "view" or call.function is not operator.getitem or not isinstance(call.args[0], Variable) \
-                or call.args[0] in made_in(loop.body) | set(loop.carried):
-            return None
-        index = call.args[1] if type(call.args[1]) is tuple else (call.args[1],)
-        others = [each for each in index if each is not loop.counter]
-        return call if len(others) == len(index) - 1 and not any(isinstance(each, Variable) for each in others) else None
-
-    def look_again(self, view: Call) -> None:
-        """The same view, by the number of the round that is asked for."""
-        source, index = view.args
-        for get in self.list.gets:
-            number = get.args[1].value if isinstance(get.args[1], Known) else get.args[1]
-            get.args = (source, tuple([number if each is self.list.loop.counter else each for each in index])
-                        if type(index) is tuple else number)
-        self.forget()
-        self.seen_through({get.out: source.roots for get in self.list.gets})
 
     # -- computed again
     def made_of_rows(self) -> Call | None:

@@ -11,7 +11,20 @@ from typing import Any
 
 from irtool.execute.buffers import RECYCLED
 from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy, fresh_meta
-from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait, roots_of
+from irtool.execute.codegen_program import (
+    Branch,
+    Call,
+    Group,
+    Instruction,
+    Lowered,
+    Program,
+    Repeat,
+    Variable,
+    Visit,
+    Wait,
+    leaves,
+    roots_of,
+)
 from irtool.execute.fusion import Bound, BoundToMany
 from irtool.execute.places import Buffer, Piece, View, largest_sum, place
 from irtool.ir.alias import Aliases
@@ -180,12 +193,17 @@ class MemoryPlan:
 
     def assign(self, instruction: Instruction) -> None:
         """Find the place of what an instruction gives."""
+        lives = self.lives
         if isinstance(instruction, Visit):
             self.unknown += unknown_results(instruction)
             for out, meta in zip(instruction.outs, instruction.facts, strict=True):
                 if meta is not None and instruction.fills:
                     self.results += 1
-                    self.new(out, meta, instruction)
+                    operand = instruction.over.get(out)
+                    if operand is not None and self.dies(operand, out, leaves(instruction.args), lives.at[id(instruction)], True):
+                        self.write_over(operand, out)
+                    else:
+                        self.new(out, meta, instruction)
                 elif meta is not None and out.roots == {out}:        # else it may be what is there already
                     self.own(out, meta)
             self.work_in(instruction, True)
@@ -201,14 +219,9 @@ class MemoryPlan:
         if instruction.way not in WRITES_OUT:
             self.own(out, out.meta)
             return
-        at, lives = self.lives.at[id(instruction)], self.lives
-        operand = self.dying_operand(instruction, at) if instruction.way == "ufunc" else None
+        operand = self.dying_operand(instruction, lives.at[id(instruction)]) if instruction.way == "ufunc" else None
         if operand is not None:
-            dying = self.place[out] = self.buffer_of(operand)
-            dying.end, dying.leaves = max(dying.end, lives.last[out]), dying.leaves or out in lives.kept
-            dying.results += 1
-            self.in_place += 1
-            self.over[out] = operand
+            self.write_over(operand, out)
         else:
             self.new(out, out.meta, instruction)
         self.work_in(instruction, operand is None)
@@ -252,16 +265,27 @@ class MemoryPlan:
     def dying_operand(self, call: Call, at: int) -> Variable | None:
         """An operand that is all of a buffer, that nobody reads after this call, and that the result fits exactly."""
         variables = [each for each in call.args if isinstance(each, Variable)]
-        for variable in variables:
-            buffer = self.buffer_of(variable)
-            if buffer is None or variable.meta != call.out.meta or len(variable.roots) != 1:
-                continue
-            (root,) = variable.roots
-            if root in self.lives.kept or self.lives.last[root] != at or buffer.end != at:
-                continue
-            if all(other is variable or root not in other.roots for other in variables):
-                return variable
-        return None
+        return next((each for each in variables if self.dies(each, call.out, variables, at)), None)
+
+    def dies(self, operand: Variable, out: Variable, operands: list[Variable], at: int, once: bool = False) -> bool:
+        """Is an operand all of a buffer that nobody reads after now, of the facts of a result? once: does no other operand, not even the
+        same one again, look into it?"""
+        buffer = self.buffer_of(operand)
+        if buffer is None or operand.meta != out.meta or len(operand.roots) != 1:
+            return False
+        (root,) = operand.roots
+        if root in self.lives.kept or self.lives.last[root] != at or buffer.end != at:
+            return False
+        others = [each for each in operands if root in each.roots]
+        return len(others) == 1 if once else all(each is operand for each in others)
+
+    def write_over(self, operand: Variable, out: Variable) -> None:
+        """A result takes the place of an operand that dies."""
+        dying = self.place[out] = self.buffer_of(operand)
+        dying.end, dying.leaves = max(dying.end, self.lives.last[out]), dying.leaves or out in self.lives.kept
+        dying.results += 1
+        self.in_place += 1
+        self.over[out] = operand
 
     def arrange(self) -> MemoryReport:
         """Give the buffers their places, and add up."""

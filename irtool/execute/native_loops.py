@@ -31,7 +31,7 @@ FUSED = 16
 
 class NativeLoop:
     """A compiled loop, called with a list: the number of rounds, what goes around, arrays and lists that are read, the workspace. Gives
-    what went around, and the lists that were filled."""
+    what went around, and the lists that were filled; or writes them to arrays, those of lists with a row for each round."""
 
     __slots__ = ("kernel", "direct", "outs", "kept", "steps")
     __name__ = "loop"       # in the source of plans
@@ -47,11 +47,11 @@ class NativeLoop:
             compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, *[ctypes.py_object] * objects)
             self.direct = compiled.direct
 
-    def __call__(self, values: Sequence[Any]) -> list[Any]:
+    def __call__(self, values: Sequence[Any], into: Sequence[Any] | None = None) -> list[Any]:
         limit, *given = values
         rounds = max(int(limit), 0)
-        outs = [make() for make in self.outs]
-        kept = [np.empty((rounds, *shape), dtype) for shape, dtype in self.kept]
+        outs = [make() for make in self.outs] if into is None else into
+        kept = [np.empty((rounds, *shape), dtype) for shape, dtype in self.kept] if into is None else []
         objects = [*[each if type(each) in (np.ndarray, list) else np.asarray(each) for each in given], *outs, *kept]
         number = ctypes.c_longlong(rounds)
         if self.direct is not None:
@@ -62,17 +62,18 @@ class NativeLoop:
 
 
 class Made:
-    """A loop that can run in C. arrays: what it reads from outside; lists: those it fills; work: bytes of the workspace; writes: does it
-    write into arrays?"""
+    """A loop that can run in C. arrays: what it reads from outside; lists: those it fills, and the facts of their items; work: bytes of
+    the workspace; writes: does it write into arrays? over: what goes around and may be where it begins, by number."""
 
-    __slots__ = ("loop", "arrays", "lists", "work", "writes", "reason")
+    __slots__ = ("loop", "arrays", "lists", "work", "writes", "over", "reason")
 
-    def __init__(self, loop: NativeLoop, arrays: list[Item], lists: list[Variable], work: int, writes: bool, reason: str) -> None:
+    def __init__(self, loop: NativeLoop, arrays: list[Item], rounds: Rounds, work: int, reason: str) -> None:
         self.loop = loop
         self.arrays = arrays
-        self.lists = lists
+        self.lists = [(held, store.meta) for held, store in rounds.filled]
         self.work = work
-        self.writes = writes
+        self.writes = bool(rounds.written)
+        self.over = {number for number, each in enumerate(rounds.carried) if each.lies}
         self.reason = reason
 
 
@@ -107,7 +108,7 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
     metas = [each.meta for each in rounds.carried]
     read: list[Item] = [*rounds.given, *rounds.lists]
     made = NativeLoop(compiled, metas, [store.meta for _, store in rounds.filled], len(metas) + len(read) + bool(work), steps)
-    return Made(made, read, [held for held, _ in rounds.filled], work, bool(rounds.written), reason)
+    return Made(made, read, rounds, work, reason)
 
 
 def work_of(loop: Repeat, rounds: Rounds) -> int:
@@ -179,7 +180,7 @@ class Source:
             name, size = c_type(each.meta.dtype), each.meta.nbytes
             first.append(f"{name} *const out{k} = ({name} *)base[{base + k}];")
             if each.lies:
-                first += [f"{name} *const now{k} = out{k};", f"memcpy(now{k}, base[{k}], {size});"]
+                first += [f"{name} *const now{k} = out{k};", f"if ((char *)now{k} != base[{k}])", f"    memcpy(now{k}, base[{k}], {size});"]
                 continue
             first.append(f"const {name} *now{k} = (const {name} *)base[{k}];")
             if not each.changes:

@@ -216,7 +216,8 @@ class SlotProgram:
         function, work = visit.function, self.work_of(visit)
         args = [self.reader(each) for each in visit.args]
         buffers = [self.memory.place[out] for out in visit.outs]
-        places = [self.places[buffer.number] for buffer in buffers]
+        places = [self.places[buffer.number] if out not in self.memory.over else self.slot(self.memory.over[out])
+                  for out, buffer in zip(visit.outs, buffers, strict=True)]
         takes = [(self.places[buffer.number], Recycler(buffer.meta).take) for buffer in buffers
                  if buffer.leaves and buffer.number not in self.begun]
         self.numbers.update(zip(visit.outs, places, strict=True))
