@@ -234,3 +234,37 @@ def test_the_callers_running_statistics_stay_as_they_were() -> None:
     mean, variance = np.zeros(3), np.ones(3)
     _, updated = irtool.run(graph, [normal(4, 3), mean, variance])
     assert (mean == 0).all() and (variance == 1).all() and (updated != 0).all()
+
+
+def image(*shape: int) -> Any:
+    return np.random.default_rng([3, *shape]).standard_normal(shape)
+
+
+IN_PIECES = {
+    "conv2d": lambda: call("conv2d", image(3, 4, 9, 7), image(6, 2, 3, 3), image(6), [2, 1], [1, 2], [1, 2], 2),
+    "conv3d": lambda: call("conv3d", image(2, 2, 4, 5, 6), image(3, 2, 2, 3, 1), None, [1, 2, 1], [1, 1, 2], [2, 1, 1], 1),
+    "a convolution by channel": lambda: call("conv2d", image(2, 6, 7, 5), image(12, 1, 3, 2), None, [1, 2], [2, 1], [1, 1], 6),
+    "transposed": lambda: call("conv_transpose2d.input", image(2, 4, 5, 6), image(4, 3, 3, 2), image(6), [2, 3], [1, 4], [1, 0], 2, [1, 2]),
+    "its gradients": lambda: call("convolution_backward", image(3, 6, 5, 3), image(3, 4, 9, 8), image(6, 2, 3, 3), [6], [2, 2], [1, 1],
+                                  [1, 2], False, [0, 0], 2, [True, True, True]),
+    "max_pool2d": lambda: call("max_pool2d", image(3, 4, 9, 7), [3, 2], [2, 2], [1, 1], [1, 1], True),
+    "max_pool2d_with_indices": lambda: call("max_pool2d_with_indices", image(3, 4, 9, 7), [3, 2], [2, 2], [1, 1], [2, 1], False),
+    "bilinear": lambda: call("upsample_bilinear2d", image(3, 4, 5, 6), [9, 4], False, None, None),
+    "bicubic": lambda: call("upsample_bicubic2d", image(3, 4, 5, 6), [9, 4], True, None, None),
+    "back through bilinear": lambda: call("upsample_bilinear2d_backward", image(3, 4, 9, 4), [9, 4], [3, 4, 5, 6], False, None, None),
+    "attention": lambda: call("scaled_dot_product_attention", image(2, 3, 5, 4), image(2, 3, 6, 4), image(2, 3, 6, 2),
+                              image(5, 6) > 0, 0.0, False),
+    "causal": lambda: call("scaled_dot_product_attention", image(3, 2, 5, 4), image(3, 2, 5, 4), image(3, 2, 5, 2), None, 0.0, True),
+}
+
+
+@pytest.mark.parametrize("size", [1, 40, 150])
+@pytest.mark.parametrize("name", IN_PIECES)
+def test_work_on_large_arrays_is_done_in_pieces(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of any size give what all at once gives."""
+    whole = IN_PIECES[name]()
+    for limit in ("conv.SMALL", "conv.LARGE", "conv.LARGEST", "windows.PIECE", "attention.SCORES"):
+        monkeypatch.setattr(f"irtool.ops.{limit}", size)
+    parts = IN_PIECES[name]()
+    for found, expected in zip(*[each if isinstance(each, tuple) else (each,) for each in (parts, whole)], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

@@ -12,6 +12,8 @@ from irtool.ops.random import kept_by_dropout
 
 table = OpTable("attention")
 
+SCORES = 1 << 17
+"""Scores that are computed at once, where more are not needed."""
 SRC_MASK, KEY_PADDING_MASK, MERGED_MASK = 0, 1, 2
 
 
@@ -47,19 +49,41 @@ def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, d
 
 
 def _softmax_or_zero(xp, scores):
+    """Over the scores themselves."""
     if not scores.size:
         return scores
     top = scores.max(-1, keepdims=True)
-    parts = xp.exp(scores - xp.where(top == -math.inf, scores.dtype.type(0), top))
-    total = parts.sum(-1, keepdims=True)
-    return parts / xp.where(total == 0, scores.dtype.type(1), total)
+    scores -= xp.where(top == -math.inf, scores.dtype.type(0), top)
+    xp.exp(scores, out=scores)
+    total = scores.sum(-1, keepdims=True)
+    scores /= xp.where(total == 0, scores.dtype.type(1), total)
+    return scores
 
 
 @table.op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
           "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
 def scaled_dot_product_attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     """softmax(query @ key.T * scale + mask) @ value; a bool mask says where to look."""
+    if query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2] and not dropout_p:
+        heads, scores = query.shape[1], query.shape[2] * key.shape[2]
+        if query.shape[0] * heads * scores > SCORES:
+            return _by_heads(xp, query, key, value, attn_mask, is_causal, scale, max(SCORES // scores, 1))
     return attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
+
+
+def _by_heads(xp, query, key, value, mask, is_causal, scale, few):
+    """attention for a few heads at a time: scores of all of them would take more memory than everything else."""
+    count, heads = query.shape[:2]
+    result = xp.empty((*query.shape[:3], value.shape[3]), query.dtype)
+    if mask is not None:
+        mask = xp.broadcast_to(mask, (count, heads, query.shape[2], key.shape[2]))
+    samples = max(few // heads, 1)
+    for first in range(0, count, samples):
+        for head in range(0, heads, few):
+            some = slice(first, first + samples), slice(head, head + few)
+            result[some] = attention(xp, query[some], key[some], value[some], None if mask is None else mask[some], 0.0, is_causal, scale,
+                                     False)[0]
+    return result
 
 
 @table.op("aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "

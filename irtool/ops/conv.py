@@ -58,8 +58,8 @@ def _slabs(xp, x, kernel, stride, before, after, dilation, counts, limit):
             part = x[sample:sample + 1, :, max(low, 0):max(high, 0)]
             above, below = [min(max(beside, 0), high - low) for beside in (-low, high - extent)]
             part = padded_zeros(xp, part, [above, *before[1:]], [below, *after[1:]])
-            columns = _columns(xp, part, kernel, stride, dilation, [last - first, *counts[1:]])
-            yield slice(sample, sample + 1), slice(first * line, last * line), columns
+            yield (slice(sample, sample + 1), slice(first * line, last * line),
+                   _columns(xp, part, kernel, stride, dilation, [last - first, *counts[1:]]))
 
 
 def _depthwise(xp, x, weight, stride, before, after, dilation, counts, groups):
@@ -95,6 +95,7 @@ def forward(xp, x, weight, stride, before, after, dilation, groups):
             xp.matmul(matrix[0], columns, out=result[some, 0, :, places])
         else:
             xp.matmul(matrix, columns.reshape(columns.shape[0], groups, -1, columns.shape[-1]), out=result[some, :, :, places])
+        del columns     # before the next are made
     return result.reshape(count, out, *counts)
 
 
@@ -118,6 +119,7 @@ def transposed(xp, x, weight, stride, padding, output_padding, dilation, groups)
             columns = xp.matmul(matrix, part.reshape(part.shape[0], groups, channels // groups, -1))
             add_places(result[start:start + few], columns.reshape(part.shape[0], groups * each, *kernel, *own), kernel, stride, dilation,
                        [padding[0] - first * stride[0], *padding[1:]])
+            del columns     # before the next are made
     return result
 
 
@@ -134,6 +136,7 @@ def _weight_gradient(xp, grad, x, kernel, stride, padding, dilation, groups):
         columns = columns.reshape(columns.shape[0], groups, -1, columns.shape[-1])
         for grads, parts in zip(by_position[some, :, :, places], columns, strict=True):
             total += xp.matmul(grads, parts.swapaxes(1, 2))
+        del columns, parts
     return total.reshape(out, channels // groups, *kernel)
 
 

@@ -11,7 +11,7 @@ from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at
 from irtool.ops.checks import only, refuse, row_major
 from irtool.ops.op import OpTable
-from irtool.ops.windows import cropped, padded_zeros, per_dim, place_slices, pool_extents, positions, spread
+from irtool.ops.windows import cropped, padded_zeros, per_dim, pieces, place_slices, pool_extents, positions, spread
 
 table = OpTable("pooling")
 
@@ -83,6 +83,19 @@ def _flat(coordinates, extents):
 def max_windows(xp, x, geometry, with_indices):
     """Maximum per window, nan wins; with the flat index of the first largest element (of the last nan, as torch)."""
     only("max_pool", "iuf", x)
+    some = pieces(x.shape, len(geometry.kernel)) if with_indices or any(geometry.padding) or any(geometry.behind) else [()]
+    if len(some) == 1:
+        return _max_windows(xp, x, geometry, with_indices)
+    shape = (*x.shape[:-len(geometry.kernel)], *geometry.counts)
+    best, indices = xp.empty(shape, x.dtype), xp.empty(shape, xp.int64) if with_indices else None
+    for index in some:
+        best[index], found = _max_windows(xp, x[index], geometry, with_indices)
+        if indices is not None:
+            indices[index] = found
+    return best, indices
+
+
+def _max_windows(xp, x, geometry, with_indices):
     padded = padded_zeros(xp, x, geometry.padding, geometry.behind, _least(xp, x.dtype))
     best = indices = None
     if not with_indices:

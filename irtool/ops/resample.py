@@ -11,6 +11,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import add_at
 from irtool.ops.checks import refuse, row_major
 from irtool.ops.op import OpTable
+from irtool.ops.windows import pieces
 
 table = OpTable("resample")
 
@@ -158,26 +159,51 @@ def resized(xp, x, mode, sizes, align_corners, scales, antialias=False):
         refuse("compute_index_ranges_weights", x)
     wide = x.astype(xp.float32) if x.dtype == xp.float16 and mode not in ("nearest", "exact") else x
     kind = wide.dtype.type if wide.dtype.kind == "f" else xp.float32
+    maps = []
     for axis in reversed(range(rank)):
         extent = x.shape[2 + axis]
         if extent == sizes[axis] and (antialias or mode == "linear"):
             continue        # torch leaves such a dimension alone, whatever the scale
-        places, weights = taps(xp, mode, extent, sizes[axis], align_corners, scales[axis], kind, antialias, rank)
-        wide = _weighted(xp, wide, 2 + axis, places, weights)
-    return row_major(xp, wide).astype(x.dtype, copy=wide is x)
+        maps.append((2 + axis, *taps(xp, mode, extent, sizes[axis], align_corners, scales[axis], kind, antialias, rank)))
+    some = pieces((*x.shape[:2], *[max(pair) for pair in zip(x.shape[2:], sizes, strict=True)]), rank)
+    if len(some) > 1 and any(weights is not None for *_, weights in maps):
+        result = xp.empty((*x.shape[:2], *sizes), wide.dtype)
+        for index in some:
+            result[index] = _mapped(xp, wide[index], maps)
+        return result.astype(x.dtype, copy=False)
+    result = row_major(xp, _mapped(xp, wide, maps))
+    return result.astype(x.dtype, copy=result is x)
+
+
+def _mapped(xp, x, maps):
+    for axis, places, weights in maps:
+        x = _weighted(xp, x, axis, places, weights)
+    return x
 
 
 def resized_backward(xp, grad, mode, input_size, align_corners, scales, antialias=False):
     """Gradient of `resized` for an input of `input_size`."""
     rank = len(input_size) - 2
     kind = grad.dtype.type
+    maps = []
     for axis in range(rank):
         extent = input_size[2 + axis]
         if extent == grad.shape[2 + axis] and (antialias or mode == "linear"):
             continue
-        places, weights = taps(xp, mode, extent, grad.shape[2 + axis], align_corners, scales[axis], kind, antialias, rank)
-        grad = _spread_back(xp, grad, 2 + axis, extent, places, weights)
-    return row_major(xp, grad)
+        maps.append((2 + axis, extent, *taps(xp, mode, extent, grad.shape[2 + axis], align_corners, scales[axis], kind, antialias, rank)))
+    some = pieces((*grad.shape[:2], *[max(pair) for pair in zip(grad.shape[2:], input_size[2:], strict=True)]), rank)
+    if len(some) == 1 or not maps:
+        return row_major(xp, _mapped_back(xp, grad, maps))
+    result = xp.empty((*grad.shape[:2], *input_size[2:]), grad.dtype)
+    for index in some:
+        result[index] = _mapped_back(xp, grad[index], maps)
+    return result
+
+
+def _mapped_back(xp, grad, maps):
+    for axis, extent, places, weights in maps:
+        grad = _spread_back(xp, grad, axis, extent, places, weights)
+    return grad
 
 
 def _sizes_of(x, output_size, scale_factors):

@@ -87,6 +87,23 @@ def spread(xp, columns, kernel, stride, dilation, extents):
     return result
 
 
+PIECE = 1 << 17
+"""Elements of images that are worked on at once, where the work takes memory of its own."""
+
+
+def pieces(shape, rank):
+    """Indices that take (lead..., *extents) apart, each a few images of at most `PIECE` elements in all, or one; a single one, which is
+    empty, where that is all."""
+    size = math.prod(shape)
+    if size <= PIECE or len(shape) == rank:
+        return [()]
+    inner = size // shape[0]
+    if inner > PIECE and len(shape) > rank + 1:
+        return [(slice(at, at + 1), *rest) for at in range(shape[0]) for rest in pieces(shape[1:], rank)]
+    few = max(PIECE // inner, 1)
+    return [(slice(at, at + few),) for at in range(0, shape[0], few)]
+
+
 def add_places(result, columns, kernel, stride, dilation, padding):
     """Add columns (lead..., *kernel, *counts) up in (lead..., *extents), whose first place is `padding` behind that of the windows; what
     falls beside it is left out."""

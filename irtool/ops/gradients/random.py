@@ -7,13 +7,20 @@ from irtool.ops.tensor import Tensor, torch
 
 @table.gradient("dropout")
 def dropout_gradient(input: Tensor, p: float, train: bool):
-    result, kept = torch.native_dropout(input, p, train)
     scale = 1.0
     if train and p < 1.0:
         scale = 1.0 / (1.0 - p)
+    kept: Tensor | None = None
+    if train:
+        result, kept = torch.native_dropout(input, p, True)
+    else:
+        result = torch.dropout(input, p, False)
 
     def backward(grad: Tensor):
-        return torch.native_dropout_backward(grad, kept, scale), None, None
+        for_input = grad
+        if kept is not None:
+            for_input = torch.native_dropout_backward(grad, kept, scale)
+        return for_input, None, None
 
     return result, backward
 
