@@ -95,6 +95,13 @@ def test_facts_are_the_same(title: str, name: str, args: Any, named: dict[str, A
     assert difference(found, wanted) is None
 
 
+def test_a_special_function_that_cupy_has_not() -> None:
+    x = np.array([-2.0, 0.0, 1.5], np.float32)
+    with using(backend("cupy")):
+        found = back(call_op("aten::special_airy_ai", [moved(x)]))
+    assert difference(found, call_op("aten::special_airy_ai", [x])) is None
+
+
 # -- graphs
 GROUP = """graph(%x : Float(*, *), %y : Float(*), %n : Long(*, *)):
   %one : int = prim::Constant[value=1]()

@@ -59,6 +59,25 @@ class DeviceUfunc:
         return self.space.cupy.asarray(self.host.accumulate(x.get(), axis, **named))
 
 
+class DeviceFunctions:
+    """SciPy's special functions: those that CuPy has a copy of, and the others on the host."""
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+
+    def __getattr__(self, name: str) -> Any:
+        """The function, remembered."""
+        found = getattr(import_module("cupyx.scipy.special"), name, None)
+        if found is None:
+            own = getattr(import_module("scipy.special"), name)
+
+            def found(*operands: Any) -> Any:
+                results = own(*[_on_host(each) for each in operands])
+                return tuple([self.cupy.asarray(each) for each in results]) if isinstance(results, tuple) else self.cupy.asarray(results)
+        setattr(self, name, found)
+        return found
+
+
 class CupyNamespace:
     """What kernels get for `xp` on CuPy arrays."""
 
@@ -69,6 +88,7 @@ class CupyNamespace:
         self.cupyx = import_module("cupyx")
         self.errstate = np.errstate
         self.ndindex = np.ndindex
+        self.special = DeviceFunctions(cupy)
         tricks = cupy.lib.stride_tricks
         self.lib = SimpleNamespace(stride_tricks=SimpleNamespace(
             as_strided=lambda x, shape, strides, writeable=True: tricks.as_strided(x, tuple(shape), tuple(strides)),

@@ -15,7 +15,7 @@ table = OpTable("special")
 
 def library(xp):
     """The special functions for an array namespace."""
-    return import_module("scipy.special" if xp.__name__ == "numpy" else f"{xp.__name__}x.scipy.special")
+    return import_module("scipy.special") if xp.__name__ == "numpy" else xp.special
 
 
 def _exact(xp, x):
