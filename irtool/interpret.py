@@ -17,11 +17,11 @@ import numpy as np
 
 from irtool.ir.builder import NOTHING
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
-from irtool.ir.errors import Error, RunError, UnsupportedError, VerifyError
+from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
-from irtool.ir.verify import violations
+from irtool.ir.verify import explanation
 from irtool.ops.arrays import backend as backend_called
 from irtool.ops.arrays import current_namespace, namespace_for, seeded, using
 from irtool.ops.call import call_node
@@ -338,6 +338,10 @@ def located(error: Exception, node: Node) -> Error:
     return kind(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1)])
 
 
+ODD = (LookupError, TypeError, ValueError, AttributeError)
+"""What comes of running what is no graph, and of little else."""
+
+
 # -- on arrays
 def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, observer: Observer | None = None,
         backend: str | None = None) -> list[Any]:
@@ -369,9 +373,11 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     try:
         with np.errstate(all="ignore"), seeded(seed) if seed is not None else nullcontext():
             results = walk(graph, values, call_node, observer)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        if found := violations(graph):      # nobody had verified it, so it need not have a meaning
-            raise VerifyError(diagnostics=found) from error
+    except Exception as error:
+        if isinstance(error.__cause__ if isinstance(error, Error) else error, ODD):
+            why = explanation(graph)        # nobody had verified it, so it need not have a meaning
+            if why is not None:
+                raise why from error
         raise
     return [delivered(result, declared.type) for result, declared in zip(results, graph.outputs, strict=True)]
 

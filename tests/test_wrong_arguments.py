@@ -186,3 +186,30 @@ def test_wrong_command_lines(words: str, model: Path, capsys: pytest.CaptureFixt
     code, message = COMMANDS[words]
     assert main(words.split()) == code
     assert message in capsys.readouterr().err
+
+
+# -- graphs that are none, or have no meaning here
+DATA = Path(__file__).parent / "data"
+
+
+def test_a_plan_of_what_is_no_graph_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "malformed/if_results_differ.ir"
+    assert main(["plan", str(path), "--spec", "bool, Float(*, requires_grad=1)"]) == 1
+    assert f"{path}:4:17: error: block1 of prim::If gives 0 values, expected 1" in capsys.readouterr().err
+    with pytest.raises(irtool.VerifyError, match="block1 of prim::If"):
+        irtool.compile(irtool.parse(path.read_text())).vjp([True, X], [X], [1])
+
+
+@pytest.mark.parametrize("more", [[], ["--interpret"], ["--backward"]])
+def test_loops_of_2018_02_are_refused_by_name(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "corpus/2018-02_TestJit.test_script_while_write_outer_then_read_3ffd6ffa7.txt"
+    assert main(["run", str(path), "-i", "a=1.0", "-i", "b=2.0", *more]) == 1
+    assert f"{path}:6:44: error: a Loop whose block takes its condition" in capsys.readouterr().err
+
+
+def test_what_only_plans_can_do_is_refused_elsewhere(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (model / "pair.ir").write_text(str(irtool.PassManager("differentiate").run(irtool.parse((model / "graph.ir").read_text()))))
+    for words, message in (("run pair.ir -i x=2xf32=1 -i n=3 --stats", "--stats is for one graph: add --graph f or --graph df"),
+                           ("run graph.ir -i x=2xf32=1 -i n=3 --interpret --threads 2", "--threads is for plans, not for the interpreter")):
+        assert main(words.split()) == 2
+        assert message in capsys.readouterr().err

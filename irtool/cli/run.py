@@ -37,9 +37,7 @@ def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
         return execute_graph(graph, arguments, console)
     from irtool.interop.binding import bind
 
-    wrong = [flag for flag in EXECUTED if getattr(arguments, flag.lstrip("-").replace("-", "_")) not in (None, False)]
-    wrong += ["--repeat"] * (arguments.repeat > 1)
-    wrong += ["--backend cupy"] * (arguments.backend == "cupy")
+    wrong = executed(arguments, ("interpret",))
     if wrong:
         raise UsageError(f"{wrong[0]} is for plans, not for the interpreter, which runs a graph that is watched")
     archive, literals = given.read_values(arguments, console)
@@ -76,10 +74,9 @@ def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
 
     if arguments.log_dispatch:
         raise UsageError(f"--log-dispatch is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
-    if arguments.backend != "numpy":
-        raise UsageError(f"--backend is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
-    if arguments.save_intermediates:
-        raise UsageError(f"--save-intermediates is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
+    wrong = [*executed(arguments, ("interpret", "backward")), *["--save-intermediates"] * bool(arguments.save_intermediates)]
+    if wrong:
+        raise UsageError(f"{wrong[0]} is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
     values, cotangents = given.read_with_cotangents(pair.f, arguments, console, pair.real_outputs)
     watched = Watched(arguments, console)
     with watched:
@@ -160,9 +157,14 @@ def checks(text: str) -> tuple[str, ...]:
     return words
 
 
+def executed(arguments: Arguments, others: Sequence[str]) -> list[str]:
+    """The flags, but for `others`, that say something and that only plans can do."""
+    options = [option for option in RUN_OPTIONS if option.dest not in others and getattr(arguments, option.dest) != option.default]
+    wrong = [f"{option.flags[-1]} {arguments.backend}" if option.dest == "backend" else option.flags[-1] for option in options]
+    return [*["--cotangents"] * bool("backward" not in others and arguments.cotangents), *wrong]
+
+
 WATCH = "Watching the run (on standard error)"
-EXECUTED = ("--backward", "--cotangents", "--create-graph", "--requires-grad", "--no-optimize", "--stats", "--time")
-"""What only plans can do."""
 
 COMMAND = Command(
     run, usage="GRAPH.ir [INPUTS.npz]",

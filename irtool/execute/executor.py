@@ -12,7 +12,8 @@ made under it, no plan is made twice.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock, local
 from typing import Any
 
@@ -29,6 +30,7 @@ from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
 from irtool.execute.profiling import Profile
 from irtool.execute.recorded import Recorded
 from irtool.execute.together import is_simple, together_of
+from irtool.interpret import ODD
 from irtool.ir.arguments import (
     ONE_PER_OUTPUT,
     check_choice,
@@ -41,10 +43,11 @@ from irtool.ir.arguments import (
     positions,
     signature,
 )
-from irtool.ir.errors import RunError
+from irtool.ir.errors import Error, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
+from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
 from irtool.ops.tensor import Tensor
 from irtool.values import accept, delivered
@@ -286,7 +289,7 @@ class Executor:
         if not self.options.optimize:
             return self.fallback_plan()
         if self.profile is not None:
-            with self._lock:
+            with self._lock, self.explained():
                 plan = self.profile.find(values, flags)
             return plan or self.profile.next().get_plan(values, flags)
         spec = self.spec_maker.make(values, flags)
@@ -294,14 +297,27 @@ class Executor:
             plan = self.plans.get(spec)
             self.counters.count("execution_plan_cache_miss" if plan is None else "execution_plan_cache_hit")
             if plan is None:
-                plan = self.plans[spec] = make_plan(self, spec, values, flags)
+                with self.explained():
+                    plan = self.plans[spec] = make_plan(self, spec, values, flags)
             return plan
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Where a plan cannot be made of what is no graph, say why it is none: nobody had verified it."""
+        try:
+            yield
+        except ODD as error:
+            why = explanation(self.graph)
+            if isinstance(error, Error) or why is None:
+                raise
+            raise why from error
 
     def fallback_plan(self) -> ExecutionPlan:
         """The plan that fits every input, made if need be."""
         with self._lock:
             if self.fallback is None:
-                self.fallback = fallback_plan(self)
+                with self.explained():
+                    self.fallback = fallback_plan(self)
             return self.fallback
 
     def forget(self) -> None:

@@ -12,7 +12,7 @@ from irtool.ir import types
 from irtool.ir.attribute import Opaque
 from irtool.ir.custom import BACKWARD, CUSTOM_VJP, custom_parts
 from irtool.ir.effects import IF_KINDS, SPECIAL_PRIMS, is_known_prim
-from irtool.ir.errors import Error, VerifyError, nearest
+from irtool.ir.errors import Error, UnsupportedError, VerifyError, nearest
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import Schema, declared_kinds, is_tensor_like, schema_of, schemas
@@ -35,6 +35,18 @@ def verify(subject: Module | Graph) -> None:
     found = [diagnostic for graph in graphs for diagnostic in violations(graph)]
     if found:
         raise VerifyError(diagnostics=found)
+
+
+def explanation(graph: Graph) -> Error | None:
+    """Why a graph cannot be run, where what went wrong does not say so: it breaks invariants, or has loops of 2018-02. None: neither."""
+    found = violations(graph)
+    if found:
+        return VerifyError(diagnostics=found)
+    for node in graph.walk():
+        if node.kind == "Loop" and node.blocks and len(node.blocks[0].inputs) == len(node.inputs):
+            message = "a Loop whose block takes its condition, as texts of 2018-02 have it, is not supported: it can be printed, not run"
+            return UnsupportedError(diagnostics=[_diagnostic(graph.source, node, message, "")])
+    return None
 
 
 def violations(graph: Graph) -> list[Diagnostic]:
