@@ -344,7 +344,7 @@ def test_python_operators_run_what_is_registered() -> None:
     irtool.register_python_op("Scale", lambda *values: 1 / 0)
     with pytest.raises(irtool.RunError, match="g.ir:2:3: error: .*ZeroDivisionError"):
         run(text, x)
-    with pytest.raises(RunError):
+    with pytest.raises(irtool.RunError):
         irtool.register_python_op("Scale", 3)   # type: ignore[arg-type]
 
 
