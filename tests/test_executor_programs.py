@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,3 +148,21 @@ def test_a_tensor_that_is_transposed_in_place_leaves_its_views_as_they_are(way: 
             assert np.array_equal(found, expected)
         given = [np.ones((1, 2, 3)), np.full(3, 10.0), np.full((3, 2), 100.0)]
         assert np.array_equal(run.vjp([a], given, [0])[0], slope * (101 + np.array([[10], [0]])))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_number_that_a_trace_writes_as_a_tensor_promotes_nothing_in_gradients(way: str) -> None:
+    graph = irtool.parse("""graph(%x : Tensor, %w : Tensor):
+  %2 : NoneType = prim::Constant()
+  %3 : Tensor = aten::mm(%x, %w)
+  %4 : Tensor = aten::sum(%3, %2)
+  %5 : Double() = prim::Constant[value={-0.5}]()
+  %6 : Tensor = aten::mul(%4, %5)
+  return (%6)
+""").graph()
+    ones = np.ones((2, 2), np.float32)
+    run = Executor(graph, WAYS[way])
+    for vjp in (run.vjp, run.vjp, partial(irtool.vjp, interpret=True)):
+        given = [graph] if isinstance(vjp, partial) else []
+        for found in vjp(*given, [ones, ones], [np.ones((), np.float32)], [0, 1]):
+            assert found.dtype == np.float32 and np.array_equal(found, -ones)

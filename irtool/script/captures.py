@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
+from irtool.ir.constants import is_constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
-from irtool.ir.rewrite import replace_node
+from irtool.ir.rewrite import clone_node, replace_node
 from irtool.ir.types import OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
 from irtool.script.items import Item
 from irtool.script.reach import CHOICE_KINDS
@@ -42,6 +43,8 @@ class Captures:
         """Value of f -> the value of df that stands for it."""
         self.inner_captures: dict[Value, Value] = {}
         """The same for values computed in branches of f."""
+        self.constants: dict[Value, Value] = {}
+        """Constant of f -> its copy in df."""
         self.exports: dict[Value, Value] = {}
         """Result of an `If` of f that was added for df -> the value of a branch that it gives."""
         self.gradients: dict[Value, Item] = {}
@@ -85,6 +88,8 @@ class Captures:
         """The value of df for one of f: itself where it is one of df already, else a capture."""
         if value.node.graph is self.df:
             return value
+        if is_constant(value):
+            return self.lifted(value)
         found = self.captures.get(value) or self.inner_captures.get(value)
         block = value.node.owner_block
         if found is None and block is not self.f.block:
@@ -93,6 +98,16 @@ class Captures:
             self.note(found, value)
         if found is None:
             found = self.captures[value] = self.source(self.type_like(value.type))
+            self.note(found, value)
+        return found
+
+    def lifted(self, value: Value) -> Value:
+        """A constant is one of df too: a captured tensor without dimensions would no longer be a number that promotes nothing."""
+        found = self.constants.get(value)
+        if found is None:
+            copy = clone_node(value.node, {}, None, self.df)
+            self.df.block.prepend(copy)
+            found = self.constants[value] = copy.outputs[0]
             self.note(found, value)
         return found
 
