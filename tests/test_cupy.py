@@ -95,6 +95,12 @@ def test_facts_are_the_same(title: str, name: str, args: Any, named: dict[str, A
     assert difference(found, wanted) is None
 
 
+def test_where_a_tensor_lies() -> None:
+    for x, found in ((np.ones(2), ("cpu", True, False)), (moved(np.ones(2)), ("cuda:0", False, True))):
+        with using(backend("cupy" if found[2] else "numpy")):
+            assert tuple(call_op(f"prim::{name}", [x]) for name in ("device", "is_cpu", "is_cuda")) == found
+
+
 def test_a_special_function_that_cupy_has_not() -> None:
     x = np.array([-2.0, 0.0, 1.5], np.float32)
     with using(backend("cupy")):

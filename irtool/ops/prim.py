@@ -25,11 +25,12 @@ table.define("prim::layout(Tensor a) -> Layout", lambda xp, a: 0, doc="Strided."
 table.define("prim::itemsize(Tensor a) -> int", lambda xp, a: a.itemsize, doc="Bytes of an element.")
 table.define("prim::nbytes(Tensor a) -> int", lambda xp, a: a.nbytes, doc="Bytes of all elements.")
 table.define("prim::name(Tensor a) -> str?", lambda xp, a: None, doc="Tensors have no names.")
-table.define("prim::is_cpu(Tensor a) -> bool", lambda xp, a: True, doc="Is it on the CPU?")
+table.define("prim::is_cpu(Tensor a) -> bool", lambda xp, a: xp.__name__ == "numpy", doc="Is it on the CPU?")
+table.define("prim::is_cuda(Tensor a) -> bool", lambda xp, a: xp.__name__ != "numpy", doc="Is it on a GPU?")
 table.define("prim::requires_grad(Tensor a) -> bool", lambda xp, a: False,
              doc="Does it take part in differentiation? Arrays do not.")
 table.define([f"prim::is_{name}(Tensor a) -> bool" for name in
-              ("cuda", "ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized", "sparse", "sparse_csr", "vulkan", "xla",
+              ("ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized", "sparse", "sparse_csr", "vulkan", "xla",
                "xpu")],
              lambda xp, a: False, doc="Is it of this kind? Arrays never are.")
 table.define("aten::is_floating_point(Tensor self) -> bool", lambda xp, self: self.dtype.kind == "f", doc="Is the dtype a float?")
