@@ -211,7 +211,8 @@ def test_factories():
 
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float16", "float32", "float64", "complex64", "complex128"])
 def test_fourier_transforms(dtype):
-    for shape, norm in itertools.product(((7,), (8,), (), (2, 3, 4), (0,), (1,)), (None, "ortho", "forward", "nothing")):
+    norms = (None, "ortho", "forward", "nothing")
+    for shape, norm in [*itertools.product(((7,), (2, 3, 4), ()), norms), *itertools.product(((8,), (0,), (1,)), norms[:2])]:
         x = numbers(9, shape, dtype)
         for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
             for n, dim in itertools.product((None, 1, 5, 9, 0), (-1, 0)):

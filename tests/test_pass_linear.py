@@ -38,7 +38,6 @@ def fan_out(n: int) -> str:
 def seconds_per_node(text: str, n: int, entry: Pass | None) -> float:
     """Of one run, garbage collection paused."""
     module = irtool.parse(text)
-    gc.collect()
     gc.disable()
     try:
         start = process_time()
