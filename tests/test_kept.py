@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,3 +146,19 @@ def test_groups_are_kept_too(folder: Path) -> None:
     expected = warmed(text_of(), values)
     run = irtool.compile(irtool.parse(text_of()))
     assert run(*values)[0].tobytes() == expected[0].tobytes() and shelved(run)
+
+
+@pytest.mark.parametrize("inputs", [[True], [False], [None]])
+def test_graphs_that_take_flags_are_kept_for_each_flag(folder: Path, inputs: list[Any]) -> None:
+    lines = "".join([f"  %a{i + 1} : Tensor = aten::relu(%a{i})\n" for i in range(120)])
+    kind = "bool" if inputs[0] is not None else "Tensor?"
+    graph = f"graph(%x : Tensor, %flag : {kind}):\n  %a0 : Tensor = aten::erf(%x)\n{lines}"
+    graph += "  %y : Tensor = prim::If(%flag)\n    block0():\n      %n : Tensor = aten::neg(%a120)\n      -> (%n)\n    block1():\n" \
+             "      -> (%a120)\n  return (%y)\n" if kind == "bool" else "  return (%a120)\n"
+    x = np.linspace(-1, 1, 12).astype(np.float32).reshape(3, 4)
+    wanted = irtool.interpret.run(irtool.parse(graph).graph(), [x, *inputs])[0].tobytes()
+    for _ in range(3):
+        executor = irtool.compile(irtool.parse(graph))
+        for _ in range(3):
+            assert executor(x, *inputs)[0].tobytes() == wanted
+    assert shelved(executor)

@@ -1,4 +1,4 @@
-"""When groups become loops in C by themselves: slow functions at once, exact ones after a while; and what has the same bits in both."""
+"""When groups become loops in C by themselves: slow functions at once, exact ones when they run again; and what has the same bits."""
 from __future__ import annotations
 
 from typing import Any
@@ -60,21 +60,20 @@ def test_slow_functions_of_few_numbers_are_not() -> None:
 
 
 @needs_compiler
-def test_a_group_with_numpys_bits_becomes_a_loop_in_c_when_it_has_run_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion, "WORTH_COMPILING_LATER", 3 * 6 * 100_000)
+def test_a_group_with_numpys_bits_becomes_a_loop_in_c_when_it_runs_again() -> None:
     values = [normal(100_000), normal(100_000)[::-1].copy()]
     plan = Plan(irtool.parse(EXACT).graph())
     first, second = plan(values)[0].tobytes(), plan(values)[0].tobytes()
     ((_, group),) = plan.groups         # with what logical_not gives, which its type does not say
     (way,) = group.ways.values()
-    assert way is not None and not way.is_native
+    assert way is not None and not way.loops
     assert {plan(values)[0].tobytes() for _ in range(4)} == {first} == {second}
-    assert way.is_native
+    assert way.loops
 
 
 @needs_compiler
 def test_a_group_with_other_bits_in_c_never_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion, "WORTH_COMPILING_LATER", 1)
+    monkeypatch.setattr(fusion, "WORTH_COMPILING_SOON", 1)
     plan = Plan(irtool.parse(EXACT.replace("aten::mul(%x, %y)", "aten::tanh(%x)")).graph())
     values = [normal(100_000), normal(100_000)]
     for _ in range(4):
@@ -85,9 +84,9 @@ def test_a_group_with_other_bits_in_c_never_does(monkeypatch: pytest.MonkeyPatch
 
 @needs_compiler
 def test_numbers_too_large_for_what_they_are_cast_to_stay_numpys_business() -> None:
-    x = normal(1000)
+    x = normal(1000, 1000)
     way = Way(Program([x.dtype], [Step(np.square, (0,), x.dtype), Step(CAST, (1,), np.dtype(np.int32))], [2]), [x], None, 1)
-    assert not way.left
+    assert not way.soon
 
 
 @needs_compiler

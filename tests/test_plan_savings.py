@@ -68,14 +68,14 @@ def test_short_rows_have_numpys_bits(function: np.ufunc, dtype: str, left: tuple
     random = np.random.default_rng(0)
     a, b = [random.standard_normal(shape).astype(dtype) for shape in (left, right)]
     a.flat[0], b.flat[-1], a.flat[1] = np.inf, -0.0, 1e-42
-    rows = Rows(function, 2 * np.broadcast(a, b).size)
-    for turn in range(4):
+    rows = Rows(function)
+    for turn in range(3):
         with np.errstate(all="ignore"):
             wanted = function(a + turn, b)
             out = np.empty_like(wanted)
             assert rows(a + turn, b, out=out) is out
         assert out.tobytes() == wanted.tobytes(), turn
-        assert (rows.quick is None) is (turn < 2)
+        assert rows.quick is not None
 
 
 @pytest.mark.skipif(native.compiler() is None, reason="needs a C compiler")

@@ -33,6 +33,7 @@ from irtool.execute.codegen_siblings import join_siblings
 from irtool.execute.codegen_source import Changed, Source
 from irtool.execute.codegen_stacks import stack_lists
 from irtool.execute.crew import Failed
+from irtool.execute.folds import use_folds
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
 from irtool.execute.memory import MemoryPlan, MemoryReport, written_inputs
@@ -181,6 +182,7 @@ class Variant:
             run_beside(program, self.fusion[1])
             if thorough:
                 use_rows(program, self.fusion[0])
+                use_folds(program, self.fusion[0])
             return program, MemoryPlan(program, self.written)
         except NotLowered:
             raise

@@ -35,8 +35,8 @@ SHORTEST = 2**13
 """Elements of a block where memory is scarce: what goes from step to step should take an eighth of the result at most."""
 WORTH_COMPILING = 2**23
 """Elements times steps from which a native loop is made by itself: a run of several milliseconds, for a compilation of about 100."""
-WORTH_COMPILING_LATER = 2**27
-"""Elements times steps that NumPy computes before a native loop takes over whose results have the same bits: half as long as compiling."""
+WORTH_COMPILING_SOON = 2**19
+"""The same for a group whose results have the same bits in C: NumPy runs it once, the native loop from then on."""
 SLOW = {"erf": 64, "erfc": 64, "power": 16}
 """Functions that NumPy and SciPy compute number by number, and how many other steps each of them takes the time of."""
 WORTH_COMPILING_SLOW = 2**19
@@ -211,8 +211,8 @@ class Way:
         self.is_native = is_native is not False
         if is_native is None and self.size * len(self.inside) < WORTH_COMPILING:
             self.is_native = is_slow([(step.name, self.size) for _, step in self.inside])
-        later = is_native is None and not self.is_native and native.compiler() is not None and all(map(self.is_exact, self.inside))
-        self.left = WORTH_COMPILING_LATER if later else 0       # elements times steps until the native loop takes over, where it does
+        self.soon = is_native is None and not self.is_native and self.size * len(self.inside) >= WORTH_COMPILING_SOON \
+            and native.compiler() is not None and all(map(self.is_exact, self.inside))
         eighth = self.size * max([dtype.itemsize for dtype in self.dtypes], default=0) // 8
         self.block = min(BLOCK, max(SHORTEST, eighth // max(sum([dtype.itemsize for dtype in self.body.scratch]), 1)))     # elements
         alone = (threads <= 1 or self.size < WORTH_THREADS) and not self.is_native
@@ -288,12 +288,11 @@ class Way:
     def _run(self, operands: list[Array], outputs: list[Array], scratch: Array | None) -> None:
         arrays = [np.broadcast_to(x, self.full).transpose(self.order) for x in operands]
         extents, strides = coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
-        if self.left > 0:
-            self.left -= self.size * len(self.inside)
-            self.is_native = self.left <= 0
-        if self.is_native and self._run_native(operands, arrays, outputs, extents, strides):
-            return
-        self.is_native = False
+        if self.is_native:
+            if self._run_native(operands, arrays, outputs, extents, strides):
+                return
+            self.soon = False
+        self.is_native = self.soon
         apart = not any(np.may_share_memory(out, x) for out in outputs for x in operands)
         if self.size <= self.block and len(extents) == 1:
             self.function(apart)(*arrays, *outputs, *self.scratch(self.shape, scratch, apart))

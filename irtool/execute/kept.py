@@ -7,9 +7,11 @@ kept of a function that holds what cannot be written down as data, nor of graphs
 """
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import marshal
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,6 +26,7 @@ from irtool.execute.buffers import Recycler, Shared, Workspace
 from irtool.execute.codegen_layout import Meta, allocated, meta_of
 from irtool.execute.codegen_results import copy, room, spread, zeros
 from irtool.execute.crew import Crew
+from irtool.execute.folds import Folds
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.places import Buffer
 from irtool.execute.rows import Rows
@@ -128,22 +131,22 @@ class Layout:
 
 
 def arrays_key(values: Sequence[Any]) -> Any:
-    """What a function is made for, to look it up in this process; None where one of the values is no array."""
+    """What a function is made for, to look it up in this process; None where one of the values is neither array nor bool nor None."""
     found: list[Any] = []
     for each in values:
         if type(each) is np.ndarray:
             found.append((each.dtype, each.shape, each.strides))
-        elif each is None:
-            found.append(None)
+        elif each is None or type(each) is bool:
+            found.append(each)
         else:
             return None
     return tuple(found)
 
 
 def facts_of(values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """What a function is made for; None where one of the values is no array."""
-    if all(type(each) is np.ndarray for each in values):
-        return tuple([(each.dtype.str, each.shape, each.strides) for each in values])
+    """What a function is made for; None where one of the values is neither array nor bool nor None."""
+    if all(type(each) is np.ndarray or each is None or type(each) is bool for each in values):
+        return tuple([(each.dtype.str, each.shape, each.strides) if type(each) is np.ndarray else each for each in values])
     return None
 
 
@@ -201,8 +204,12 @@ def written(value: Any) -> tuple[Any, ...]:
     name = getattr(value, "__name__", "")
     if isinstance(name, str) and name and getattr(np, name, None) is value:
         return "numpy", name
+    if isinstance(value, np.ufunc) and getattr(sys.modules.get("scipy.special"), name, None) is value:
+        return "scipy", name
     if type(value) is np.ndarray and value.dtype.kind in "biufc":
         return "array", value.tobytes(), *facts_of_meta(meta_of(value))
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return "number", value.tobytes(), value.dtype.str
     if isinstance(value, np.dtype) and value.kind in "biufc":
         return "dtype", value.str
     if isinstance(getattr(value, "__self__", None), Recycler):
@@ -215,7 +222,9 @@ def written(value: Any) -> tuple[Any, ...]:
     if any(value is each for each in OWN):
         return "own", OWN.index(value)
     if type(value) is Rows:
-        return "rows", value.function.__name__, value.left if value.quick is None else -1
+        return "rows", value.function.__name__
+    if type(value) is Folds:
+        return "folds", value.name, value.shape, value.keeps
     if type(value) is Bound:
         group = value.group
         return "group", str(group.graph), group.native, group.threads, *facts_of_meta(value.meta)
@@ -260,10 +269,14 @@ def again(data: tuple[Any, ...]) -> Any:
     kind, *rest = data
     if kind == "numpy":
         return getattr(np, rest[0])
+    if kind == "scipy":
+        return getattr(importlib.import_module("scipy.special"), rest[0])
     if kind == "array":
         array = allocated(meta_again(*rest[1:]))
         array[...] = np.frombuffer(rest[0], array.dtype).reshape(array.shape)
         return array
+    if kind == "number":
+        return np.frombuffer(rest[0], rest[1])[0]
     if kind == "dtype":
         return np.dtype(rest[0])
     if kind == "take":
@@ -274,7 +287,9 @@ def again(data: tuple[Any, ...]) -> Any:
     if kind == "own":
         return OWN[rest[0]]
     if kind == "rows":
-        return Rows(getattr(np, rest[0]), rest[1])
+        return Rows(getattr(np, rest[0]))
+    if kind == "folds":
+        return Folds(*rest)
     if kind == "group":
         from irtool.text.parser import parse
 

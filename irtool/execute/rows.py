@@ -1,4 +1,4 @@
-"""Elementwise functions along short rows: by NumPy at first, by a loop in C when that has cost as much as compiling one.
+"""Elementwise functions along short rows: by a loop in C.
 
 Where operands are broadcast (`x[:, :, None] * y[:, None]`), NumPy runs a loop per row, and takes longer between short rows than in them.
 The loop in C (`irtool.execute.native`) fits every shape, and is on disk from then on. Both give the same bits: only functions that are
@@ -6,7 +6,6 @@ rounded the same everywhere are done this way.
 """
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -24,29 +23,26 @@ LARGE = 1 << 15
 """Bytes of a result from which it pays."""
 LONG = 1024
 """Elements of a row that NumPy is good at."""
-WORTH_COMPILING = 1 << 27
-"""Elements that NumPy computes before: about a tenth of a second."""
 
 
 class Rows:
     """One such function for operands that always lie the same way."""
 
-    __slots__ = ("function", "left", "quick")
+    __slots__ = ("function", "quick", "is_tried")
     __name__ = "rows"       # in the source of plans
 
-    def __init__(self, function: np.ufunc, left: int = WORTH_COMPILING) -> None:
+    def __init__(self, function: np.ufunc) -> None:
         self.function = function
-        self.left = left        # elements, until a loop is made; negative: at once
         self.quick: Any = None
+        self.is_tried = False
 
     def __call__(self, *operands: Any, out: Any) -> Any:
         """The result, in `out`, which may be an operand of its shape and strides."""
         if self.quick is not None:
             self.quick.call(*operands, out)
             return out
-        self.left -= out.size
-        if self.left < 0:
-            self.left = sys.maxsize
+        if not self.is_tried:
+            self.is_tried = True
             steps = elementwise.Program([each.dtype for each in operands], [elementwise.Step(self.function, (0, 1), out.dtype)], [2])
             way = Way(steps, list(operands), True, 1)
             way(list(operands), [out])
@@ -60,7 +56,7 @@ def use_rows(program: Program, wanted: bool | None) -> None:
     calls = [each for each in every(program.body) if isinstance(each, Call) and each.function in EXACT and has_short_rows(each)]
     if calls and wanted is not False and native.compiler() is not None and native.reads_objects():
         for call in calls:
-            call.function = Rows(call.function, -1 if wanted else WORTH_COMPILING)      # type: ignore[arg-type]
+            call.function = Rows(call.function)      # type: ignore[arg-type]
 
 
 def has_short_rows(call: Call) -> bool:
