@@ -1,7 +1,7 @@
 """What goes into a run and comes out: Python values made fit for the interpreter, copied where a graph writes, handed back."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Value
 from irtool.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, Type
-from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, namespace_of, number_dtype, on_host
+from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
 from irtool.ops.structure import Object, attribute_name
 
 DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",
@@ -114,11 +114,13 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
 
 
 def copied(values: Sequence[Any], written: Sequence[bool] | None = None) -> list[Any]:
-    """The same values in new arrays, lists and dicts, with the same strides; what was one object twice is one object twice again.
+    """The same values in new arrays, lists and dicts, with the same strides; what was one object twice is one object twice again, and
+    arrays that shared memory share it again.
 
-    written: of which values that matters; other arrays are themselves, unless they are one of those.
+    written: of which values that matters; other arrays are themselves, unless they are, or overlap, one of those.
     """
     known: dict[int, Any] = {}
+    copy_overlapping(values, written, known)
     if written is None:
         return [_copied(value, known) for value in values]
     for value, is_written in zip(values, written, strict=True):
@@ -144,6 +146,53 @@ def _copied(value: Any, known: dict[int, Any]) -> Any:
             found = items if isinstance(value, list) else tuple(items)
         known[id(value)] = found
     return found
+
+
+def copy_overlapping(values: Sequence[Any], written: Sequence[bool] | None, known: dict[int, Any]) -> None:
+    """Copy arrays that overlap, as one piece of memory: a write through one of them shows in the others. Copies are noted by id."""
+    owners: dict[int, dict[int, Any]] = {}
+    touched: set[int] = set()
+    for place, value in enumerate(values):
+        for each in arrays_in(value):
+            owners.setdefault(id(memory_of(each)), {})[id(each)] = each
+            if written is None or written[place]:
+                touched.add(id(each))
+    for arrays in owners.values():
+        if len(arrays) > 1 and not touched.isdisjoint(arrays):
+            for piece in overlapping(arrays.values()):
+                if len(piece) > 1 and any(id(each) in touched for each, _, _ in piece):
+                    low = piece[0][1]
+                    room = np.zeros(max(high for _, _, high in piece) - low, np.uint8)
+                    for each, start, _ in piece:
+                        known[id(each)] = copy = np.ndarray(each.shape, each.dtype, room, start - low, each.strides)
+                        copy[...] = each
+
+
+def arrays_in(value: Any) -> Iterator[Any]:
+    """The NumPy arrays that a value is, or holds."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, list | tuple | dict | Object):
+        inner = value.attributes.values() if isinstance(value, Object) else value.values() if isinstance(value, dict) else value
+        for each in inner:
+            yield from arrays_in(each)
+
+
+def overlapping(arrays: Iterable[Any]) -> list[list[tuple[Any, int, int]]]:
+    """Arrays with their bounds, as addresses, those that overlap together; strides are not negative, as `accept` has seen to."""
+    bounds = []
+    for each in arrays:
+        start = each.__array_interface__["data"][0]
+        if each.size:
+            bounds.append((each, start, start + each.itemsize + sum((n - 1) * s for n, s in zip(each.shape, each.strides, strict=True))))
+    pieces: list[list[tuple[Any, int, int]]] = []
+    end = 0
+    for bound in sorted(bounds, key=lambda bound: bound[1:]):
+        if not pieces or bound[1] >= end:
+            pieces.append([])
+        pieces[-1].append(bound)
+        end = max(end, bound[2])
+    return pieces
 
 
 def copy_array(value: Any) -> Any:

@@ -126,7 +126,7 @@ class TestCustomPasses:
         assert np.array_equal(run(*inputs)[0], irtool.run(run.graph, inputs, interpret=True)[0])
 
     def test_what_cannot_be_called_is_refused(self) -> None:
-        with pytest.raises(PassError, match="a custom pass is a function of a graph, not int"):
+        with pytest.raises(RunError, match="register_custom_pass: expected a function, got int"):
             register_custom_pass(5)  # type: ignore[arg-type]
 
 
@@ -236,3 +236,34 @@ def test_threads_share_what_runs_other_shapes(monkeypatch: pytest.MonkeyPatch) -
     for thread in threads:
         thread.join()
     assert len(found) == 8 and len(set(map(id, found))) == 1
+
+
+# -- memory of the caller's
+@pytest.mark.parametrize("options", [None, *WAYS, Options(native=True), Options(profiling=True)])
+@pytest.mark.parametrize("parts", [
+    lambda a: (a, a), lambda a: (a, a[0]), lambda a: (a[0], a), lambda a: (a[:2], a[1:]), lambda a: (a[:, ::2], a[:, 1:3]),
+    lambda a: (a[:, 0], a[:, 1]), lambda a: (a.T, a[1][:, None]),
+], ids=["same", "row", "whole", "overlap", "columns", "beside", "transposed"])
+def test_inputs_that_share_memory_share_it_while_a_graph_writes(options: Options | None, parts: Callable[[Any], tuple[Any, Any]]) -> None:
+    """As torch: a write through one of them shows in the other. The caller's array stays as it is."""
+    graph = irtool.parse("""graph(%x : Tensor, %y : Tensor):
+  %2 : int = prim::Constant[value=3]()
+  %3 : int = prim::Constant[value=1]()
+  %4 : Tensor = aten::add_(%x, %2, %3)
+  %5 : Tensor = aten::mul(%y, %2)
+  %6 : Tensor = aten::mul_(%y, %2)
+  return (%x, %y, %5)
+""").graph()
+    whole = np.arange(12.0).reshape(3, 4)
+    theirs = whole.copy()
+    x, y = parts(theirs)
+    x += 3
+    product = y * 3
+    y *= 3
+    run = None if options is None else Executor(graph, options)
+    for _ in range(3):
+        given = whole.copy()
+        found = irtool.run(graph, list(parts(given)), interpret=True) if run is None else run(*parts(given))
+        for mine, expected in zip(found, (x, y, product), strict=True):
+            assert np.array_equal(mine, expected)
+        assert np.array_equal(given, whole)

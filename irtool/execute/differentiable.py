@@ -61,19 +61,19 @@ class Saved:
     """A value kept for df: a tensor with where it came from and how often its memory had been written into; or a list; or anything.
 
     An output of the step itself is kept without the step, which would keep itself alive, and gets it back when it is unpacked. What the
-    caller does to an array between forwards and backwards is seen only where it is kept under a name, which takes a checksum.
+    caller does to an array between forwards and backwards is seen only where a checksum is taken (`checks`).
     """
 
     __slots__ = ("data", "edge", "version", "count", "is_output", "name", "checksum")
 
-    def __init__(self, value: Any, is_output: bool = False, name: str = "") -> None:
+    def __init__(self, value: Any, is_output: bool, name: str, checks: bool) -> None:
         self.is_output = is_output
         self.name = name
         self.edge: Any = None
         self.version: Version | None = None
         self.count = 0
         if isinstance(value, list | tuple):
-            items = [Saved(each, is_output, name) for each in value]        # a list itself may change until df runs
+            items = [Saved(each, is_output, name, checks) for each in value]        # a list itself may change until df runs
             self.data: Any = items if isinstance(value, list) else tuple(items)
         elif isinstance(value, Variable):
             self.data = value.data
@@ -82,7 +82,7 @@ class Saved:
             self.count = 0 if value.version is None else value.version.count
         else:
             self.data = value
-        self.checksum = checksum(self.data) if name else None
+        self.checksum = checksum(self.data) if checks else None
 
     def unpack(self, create_graph: bool, outputs: Any = None) -> Any:
         """The value, as a Variable where it is a tensor with a gradient. Raises RunError for a tensor written into since."""
@@ -91,16 +91,19 @@ class Saved:
             items = [each.unpack(create_graph, one) for each, one in zip(self.data, given, strict=True)]
             return items if isinstance(self.data, list) else tuple(items)
         if self.version is not None and self.version.count != self.count:
-            raise RunError("one of the variables needed for gradient computation has been modified by an inplace operation: it is at "
-                           f"version {self.version.count}; expected version {self.count} instead")
+            raise self._modified(f"is at version {self.version.count}; expected version {self.count} instead")
         if self.checksum is not None and self.checksum != checksum(self.data):
-            which = "a tensor" if self.name.isdecimal() else f"%{self.name}"        # numbers are those of a group
-            raise RunError("one of the variables needed for gradient computation has been modified by an inplace operation: "
-                           f"{which}, {self.data.dtype} of shape {list(self.data.shape)}, is not what it was when the graph ran")
+            raise self._modified("is not what it was when the graph ran")
         edge = outputs if self.is_output else self.edge
         if not create_graph or edge is None:
             return self.data
         return Variable(self.data, edge[0], edge[1], self.version)
+
+    def _modified(self, what: str) -> RunError:
+        """It has been written into since; torch's words."""
+        which = "a tensor" if self.name.isdecimal() else f"%{self.name}"        # numbers are those of a group
+        return RunError("one of the variables needed for gradient computation has been modified by an inplace operation: "
+                        f"{which}, {self.data.dtype} of shape {list(self.data.shape)}, {what}")
 
 
 def checksum(value: Any) -> int | None:
@@ -128,8 +131,8 @@ class GraphBackward(Function):
         super().__init__([edge_of(each) for each in given], len(self.pieces))
         self.owner = owner
         checks = owner.backward.options.check_saved
-        self.saved = [Saved(operands[index], False, pair.f.inputs[index].name if checks else "") for index in pair.captured_inputs]
-        self.saved += [Saved(on_tape(outputs[index], None, None, versions), True, pair.f.outputs[index].name if checks else "")
+        self.saved = [Saved(operands[index], False, pair.f.inputs[index].name, checks) for index in pair.captured_inputs]
+        self.saved += [Saved(on_tape(outputs[index], None, None, versions), True, pair.f.outputs[index].name, checks)
                        for index in pair.captured_outputs]
 
     def arguments(self, gradients: list[Any], create_graph: bool) -> list[Any]:

@@ -12,6 +12,7 @@ from functools import cache
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
 from irtool.execute.lists import without_lists
 from irtool.execute.schedule import sums_early
+from irtool.ir.arguments import check_function
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.errors import Error, PassError, VerifyError
 from irtool.ir.graph import PARAM, Graph
@@ -76,10 +77,9 @@ def register_custom_pass(function: Custom) -> Custom:
     """Have `function(graph) -> changed` called on every graph that is about to be compiled and needs no further gradients.
 
     It may rewrite the graph as it likes, as long as results stay. Gives the function, so that it can be used as a decorator. Raises
-    PassError for what cannot be called.
+    RunError for what cannot be called.
     """
-    if not callable(function):
-        raise PassError(f"a custom pass is a function of a graph, not {type(function).__name__}")
+    check_function("register_custom_pass", function)
     _custom_passes.append(function)
     return function
 

@@ -206,7 +206,7 @@ def alone(node: Node, dialect: Dialect) -> tuple[Graph, list[int]]:
         else:
             if value not in mapping:
                 inputs.append(position)
-                mapping[value] = graph.block.add_input(graph.fresh_id(), value.type)
+                mapping[value] = graph.block.add_input(value.name, value.type)
     made = clone_node(node, mapping, graph.block, graph)
     graph.block.set_outputs(made.outputs)
     return graph, inputs
