@@ -1,11 +1,13 @@
 """Graphs and their gradients."""
 from __future__ import annotations
 
+from irtool.interpret import located
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs
-from irtool.ir.types import TensorType
+from irtool.ir.schema import schema_of
+from irtool.ir.types import TensorType, TupleType
 from irtool.script.reverse import differentiate_graph, holds_tensors
 
 FORMS = ("", "2018", "modern")
@@ -57,6 +59,7 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
         if not any(flags):
             hint = "; differentiate{requires-grad=all} differentiates all the same" if by_types else ""
             module.warnings.append(f"no input of graph '{name}' requires a gradient{hint}")
+        _check(graph)
         is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
         graph.metadata = {key: value for key, value in graph.metadata.items() if key != DEFINED}
         found = differentiate_graph(graph, flags, is_modern, by_types, least=save == "least")
@@ -66,6 +69,19 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
         _insert_after(module, graph, found.df)
         changed = True
     return changed
+
+
+def _check(graph: Graph) -> None:
+    """Raises PassError, at its line, for what the text leaves out, and for a result that is declared a tuple and is none."""
+    for node in (*graph.walk(), graph.block.return_node):
+        omitted = next((value for value in node.inputs if value.node.kind == "prim::Omitted"), None)
+        if omitted is not None:
+            message = f"%{omitted.name} is left out of the text, which says '...': there is nothing to differentiate"
+            raise located(PassError(message), node)
+        if node.kind.startswith("aten::") and len(node.outputs) == 1 and isinstance(node.output.type, TupleType):
+            schema = schema_of(node)
+            if schema is not None and not isinstance(schema.returns[0].type, TupleType):
+                raise located(PassError(f"{node.kind} gives a {schema.returns[0].type}, the text says {node.output.type}"), node)
 
 
 def _names(graph: Graph, name: str) -> tuple[str, str]:
