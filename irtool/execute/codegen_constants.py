@@ -1,7 +1,7 @@
 """What a plan need not compute: arrays that are the same in every run, and what nobody reads.
 
 The seed of a gradient is `ones_like(loss)`: its elements do not depend on the loss, so it is made once, with the views of it; the loss
-itself may then have no reader left. Nothing of this is done in graphs that write.
+itself may then have no reader left. In graphs that write, nothing is taken for a constant.
 """
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ HARMLESS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarra
 
 def drop_needless(program: Program) -> None:
     """Take constant and unread calls out of the program."""
-    if program.writes or any(isinstance(each, Visit) and each.keeps for each in every(program.body)):
-        return
-    make_constants(program)
+    if not program.writes and not any(isinstance(each, Visit) and each.keeps for each in every(program.body)):
+        make_constants(program)
     later: set[Variable] = set()
     for item in program.body.results:
         reads_of(item, later)

@@ -2,7 +2,7 @@
 
 An operator whose schema promises new memory copies what it would otherwise hand on (`x.sum_to_size(x.size())`). In a plan of a graph
 that writes into nothing, such a copy can be told from its original only outside: when both leave the plan, or when the original is
-the caller's. All others are left out.
+the caller's. All others are left out. So is a copy that is written into, where nobody reads the original any more.
 """
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ def needless_copies(program: Program) -> Copies:
     own |= {out for each in instructions if isinstance(each, Visit) for out in each.outs if out.roots == {out}}
     taken = set(lives.kept)                                     # memory that leaves, under one name
     instead: dict[Variable, frozenset[Variable]] = {}           # a copy left out -> whose memory it has then
+    moved: set[Variable] = set()                                # copies left out whose originals nobody reads any more
     found, missed = set(), set()        # a node may stand in several places: in the first round of a loop, and in the others
     for call in copies:
         source, out = call.args[0], call.out
         roots = frozenset().union(*[instead.get(root, frozenset((root,))) for root in source.roots])
         at = lives.at[id(call)]
-        if any(position > at and not others.isdisjoint(roots | {out}) for position, others in written):
+        if source.roots <= own and all(lives.last[root] == at and (root not in instead or root in moved) for root in source.roots):
+            moved.add(out)
+        elif any(position > at and not others.isdisjoint(roots | {out}) for position, others in written):
             missed.add((call.node, call.step))
             continue
         if out in lives.kept:

@@ -15,6 +15,7 @@ import numpy as np
 from irtool.execute.buffers import RECYCLED
 from irtool.execute.codegen_blocks import FUSION_GROUP, MAX_CALLS, Blocks, NotLowered
 from irtool.execute.codegen_copies import COPIES
+from irtool.execute.codegen_known_lists import names_of
 from irtool.execute.codegen_layout import Meta, dummy, meta_of
 from irtool.execute.codegen_lists import APPEND, GET, RoundList, round_list
 from irtool.execute.codegen_numbers import bounds_of, computed, selected
@@ -37,17 +38,18 @@ from irtool.execute.codegen_visits import visitor
 from irtool.execute.fusion import Bound, BoundToMany, Fused, is_slow
 from irtool.execute.trace.kernels import NAMESPACE, trace
 from irtool.execute.trace.recorder import StandIn, Step, Untraceable, is_traced
-from irtool.execute.trace.writes import trace_write
+from irtool.execute.trace.writes import trace_copy, trace_write
 from irtool.ir.alias import Aliases
 from irtool.ir.effects import facts_of, is_random, node_may_write
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.types import TensorType
+from irtool.ir.types import ListType, TensorType
 from irtool.ops.call import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.structure import STRUCTURE, handler_of
 
 WORTH_FUSING = 1 << 18
 """Bytes of a result from which blocks that stay in the cache are faster than whole arrays."""
+WRITES_ALL = frozenset(("aten::copy_", "aten::fill_", "aten::zero_"))
 IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 TRACEABLE_PRIMS = frozenset("""
 prim::ConstantChunk prim::FusedChunk prim::FusedConcat prim::ListUnpack prim::TupleUnpack prim::TupleIndex prim::TupleSlice
@@ -134,6 +136,7 @@ class Lowering(Blocks):
         self.without = without      # copies that are left out: by node and number of the call
         self.graph = graph
         self.observed = observed or {}
+        self.names: dict[Value, list[Value]] = {}      # of lists that are known at any time: all names of one
         outside, self.inside_changes = list_changes(graph)
         self.aliases = Aliases(graph) if outside else None
         self.writes = any(node_may_write(node) for node in graph.walk())
@@ -155,7 +158,7 @@ class Lowering(Blocks):
             return
         if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and len(node.outputs) == 1:
             make = list if node.kind == "prim::ListConstruct" else tuple
-            if make is tuple or not self.changes(node.outputs[0]):
+            if make is tuple or not self.changes(node.outputs[0]) or self.is_known_list(node):
                 self.env[node.outputs[0]] = Group([self.env[value] for value in node.inputs], make)
                 return
             held = round_list(node)
@@ -164,6 +167,9 @@ class Lowering(Blocks):
         elif node.kind in (APPEND, GET) and node.inputs[0] in self.lists and self.round_list(node, self.lists[node.inputs[0]], into):
             return
         items = [self.env[value] for value in node.inputs]
+        if node.kind == APPEND and node.inputs[0] in self.names and isinstance(items[0], Group):
+            self.env.update(dict.fromkeys(self.names[node.inputs[0]], Group([*items[0].items, items[1]], list)))
+            return
         if len(node.outputs) == 1 and any(isinstance(item, Variable) and item.bounds is not None for item in items) \
                 and self.number(node, items, into):
             return
@@ -211,9 +217,18 @@ class Lowering(Blocks):
         into.instructions.append(Call(operator.add, (item, Known(count)), {}, number, "number", node))
         return number
 
+    def is_known_list(self, node: Node) -> bool:
+        """Is it known at any time what is in the list that a node makes?"""
+        names = names_of(node, self.graph)
+        self.names.update(dict.fromkeys(names, names))
+        return bool(names)
+
     def changes(self, value: Value) -> bool:
         """May the list that a value is, or one in it, be changed?"""
-        return self.inside_changes or self.aliases is not None and self.aliases.is_written(value)
+        if self.inside_changes or self.aliases is None:
+            return self.inside_changes
+        holds_tensors = isinstance(value.type, ListType) and isinstance(value.type.element, TensorType)
+        return self.aliases.is_written_itself(value) if holds_tensors else self.aliases.is_written(value)
 
     def constant(self, node: Node) -> bool:
         """A constant of the text. False for one that fails, or that is made anew for each run."""
@@ -338,6 +353,7 @@ class Lowering(Blocks):
         seen = self.observed.get(node)
         outs: list[Variable] = []
         visit = Visit(function, items, outs, node, sole, keeps)
+        visit.fresh = fresh and sole
         for place in range(len(node.outputs)):
             meta = seen[place] if seen is not None and len(seen) == len(node.outputs) else None
             out = self.variable(meta)
@@ -419,8 +435,8 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
     def call(given: list[Any]) -> Any:
         if handler is not None:
             return handler(node, given)
-        if node.kind == "aten::copy_":
-            return (trace_write(given[0], given[1]),)
+        if node.kind in WRITES_ALL:
+            return (trace_copy(given[0], given[1] if len(given) > 1 else 0, node.kind != "aten::copy_"),)
         plan = plan_for(node)
         found, args = (plan.overload, plan.arguments(given)) if plan is not None else from_values(node, given)
         if found.mode == "inplace":

@@ -75,7 +75,7 @@ class Visit:
     the operand that is named there, if nothing else reads that.
     """
 
-    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills", "over")
+    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills", "over", "fresh")
 
     def __init__(self, function: Callable[..., Any], args: list[Item], outs: list[Variable], node: Node, sole: bool,
                  keeps: bool) -> None:
@@ -88,6 +88,7 @@ class Visit:
         self.facts: list[Meta | None] = []      # of its results, to be checked in each run
         self.fills = False
         self.over: dict[Variable, Variable] = {}
+        self.fresh = False      # are its results memory that nobody else has?
 
 
 class Branch:

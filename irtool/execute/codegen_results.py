@@ -13,6 +13,7 @@ from irtool.execute.buffers import RECYCLED
 from irtool.execute.codegen_layout import Meta, allocated
 from irtool.execute.codegen_program import Call, Program, Variable
 from irtool.execute.memory import every
+from irtool.execute.trace.writes import spread
 
 REDUCTIONS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarray.min))
 JOINS = frozenset((np.concatenate, np.stack))
@@ -32,11 +33,6 @@ def zeros(out: Any) -> None:
 def room(meta: Meta, out: Any = None) -> Any:
     """Memory for an array whose elements are written later."""
     return allocated(meta) if out is None else out
-
-
-def spread(x: Any, out: Any) -> None:
-    """Write x as large as `out`."""
-    np.copyto(out, x)
 
 
 def into_buffers(program: Program) -> None:

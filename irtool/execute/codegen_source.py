@@ -39,7 +39,7 @@ from irtool.execute.codegen_results import room
 from irtool.execute.codegen_visits import itself
 from irtool.execute.crew import Crew
 from irtool.execute.memory import WRITES_OUT, MemoryPlan
-from irtool.execute.places import Buffer, Piece, View
+from irtool.execute.places import OWN, Buffer, Piece, View
 from irtool.ir.graph import Node
 
 SMALL = 1 << 12
@@ -79,7 +79,7 @@ class Source:
         self.known: dict[int, str] = {}         # id of a constant or function -> its name
         self.held: list[Any] = []               # what those ids belong to
         self.local: dict[Variable, str] = {}
-        self.begun: set[int] = set()            # buffers that have been made
+        self.begun: set[int] = {OWN}           # buffers that have been made
         self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
         self.first: list[tuple[str, Node]] = []
         self.given = frozenset(program.inputs)
@@ -446,16 +446,28 @@ class Source:
         """One round, and what is handed to the next."""
         self.weight *= OFTEN
         before = len(self.lines)
-        self.block(loop.body, depth, (), loop.body.results)
         pairs = list(zip(loop.carried, loop.body.results[1:], strict=True))
+        anew = [pair for pair in pairs if self.is_made_anew(*pair)]
+        for carried, _ in anew:
+            self.write(depth, f"{self.name(carried)} = None", loop.node)      # its memory is used again in this round
+        self.block(loop.body, depth, (), loop.body.results)
         left, right = [self.name(each) for each, _ in pairs], [self.item(each) for _, each in pairs]
         self.weight //= OFTEN
         if go:
             left, right = [*left, go], [*right, self.item(loop.body.results[0])]
         if left != right:
             self.write(depth, f"{', '.join(left)} = {', '.join(right)}", loop.node)
+            if anew:
+                self.write(depth, f"del {', '.join(dict.fromkeys([self.item(each) for _, each in anew]))}", loop.node)
         elif len(self.lines) == before:
             self.write(depth, "pass", None)
+
+
+    def is_made_anew(self, carried: Variable, item: Item) -> bool:
+        """Does a round make what goes around without a look at it, in large memory that is given out again?"""
+        buffer = self.memory.place.get(item) if isinstance(item, Variable) else None
+        return (buffer is not None and buffer.leaves and buffer.number != OWN and buffer.meta.nbytes >= RECYCLED
+                and carried not in self.memory.lives.looked_at and item not in self.memory.over)
 
 
 def is_free(name: str) -> bool:

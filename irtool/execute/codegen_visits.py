@@ -33,6 +33,7 @@ def itself(values: list[Any]) -> Any:
 
 def visitor(node: Node) -> tuple[Visitor, bool, bool]:
     """A function from operands to results; whether it gives the sole result as it is; whether the results are new memory."""
+    fresh = False
     if node.kind in LISTS and len(node.outputs) == 1:
         return itself, True, False
     if handler_of(node.kind) is None and node.kind[:1] != "^":
@@ -48,7 +49,7 @@ def visitor(node: Node) -> tuple[Visitor, bool, bool]:
                     return shortcut(plan.overload), True, fresh
                 function = (direct(plan.overload) or plan.overload) if plan.plain else bound(plan)
                 return function, True, fresh
-    return lambda values: call_node(node, values), False, False
+    return lambda values: call_node(node, values), False, fresh
 
 
 def bound(plan: CallPlan) -> Visitor:

@@ -26,10 +26,11 @@ from irtool.execute.codegen_program import (
     roots_of,
 )
 from irtool.execute.fusion import Bound, BoundToMany
-from irtool.execute.places import Buffer, Piece, View, largest_sum, place
+from irtool.execute.places import OWN, Buffer, Piece, View, largest_sum, place
 from irtool.ir.alias import Aliases
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, Node
 from irtool.ir.types import TensorType
+from irtool.script.items import MUTATORS
 
 WRITES_OUT = frozenset(("ufunc", "out"))
 
@@ -71,6 +72,7 @@ class Lives:
         self.made: dict[Variable, int] = {}
         self.last: dict[Variable, int] = {}
         self.kept: set[Variable] = set()        # may be held by someone the plan does not know
+        self.looked_at: set[Variable] = set()   # what goes around a loop and is read in it
         self.at: dict[int, int] = {}            # id of an instruction -> position
         self.now = 0
         for variable in program.inputs:
@@ -150,6 +152,7 @@ class Lives:
         for variable in (instruction.counter, *instruction.carried):
             self.define(variable)
         self.block(instruction.body)
+        self.looked_at |= {variable for variable in instruction.carried if self.last[variable] > start}
         self.now += 1
         for item in instruction.body.results:
             self.read(item)
@@ -176,7 +179,8 @@ class MemoryPlan:
         self.buffers: list[Buffer] = []
         self.scratch: dict[Call | Visit, Buffer] = {}       # what a fused group works in
         self.tasks = program.tasks
-        self.unplanned: list[tuple[int, int, int]] = []     # start, end, bytes
+        self.owned: list[Buffer] = []           # results whose memory operators make
+        self.unplanned: list[tuple[int, int, int]] = []     # what is copied for each run: start, end, bytes
         for variable, is_written in zip(program.inputs, written, strict=False):
             if is_written and variable.meta is not None:
                 self.unplanned.append((-1, self.lives.now, variable.meta.nbytes))       # the caller of the function holds it
@@ -186,6 +190,7 @@ class MemoryPlan:
         self.always = set(map(id, program.body.instructions))       # what runs once in each run
         for instruction in every(program.body):
             self.assign(instruction)
+        self.before = self.of_rounds_before(program)
         self.inside: list[Buffer | View] = []   # the buffers of the arena, and the views of them
         self.pieces: list[Piece] = []           # memory of results that leave, in which others lie
         self.arena = 0
@@ -205,7 +210,7 @@ class MemoryPlan:
                     else:
                         self.new(out, meta, instruction)
                 elif meta is not None and out.roots == {out}:        # else it may be what is there already
-                    self.own(out, meta)
+                    self.own(out, meta, instruction.fresh)
             self.work_in(instruction, True)
             return
         if not isinstance(instruction, Call) or instruction.way in ("into", "number", "keep"):
@@ -217,7 +222,7 @@ class MemoryPlan:
         assert out.meta is not None
         self.results += 1
         if instruction.way not in WRITES_OUT:
-            self.own(out, out.meta)
+            self.own(out, out.meta, True)
             return
         operand = self.dying_operand(instruction, lives.at[id(instruction)]) if instruction.way == "ufunc" else None
         if operand is not None:
@@ -242,9 +247,12 @@ class MemoryPlan:
             buffer = self.scratch[instruction] = Buffer(len(self.buffers), fresh_meta("uint8", (size,)), at, at, False)
             self.buffers.append(buffer)
 
-    def own(self, out: Variable, meta: Meta) -> None:
-        """A result whose memory the operator makes."""
-        self.unplanned.append((self.lives.made[out], self.lives.last[out], meta.nbytes))
+    def own(self, out: Variable, meta: Meta, is_new: bool) -> None:
+        """A result whose memory the operator makes; others may be written over it where nobody else can have that memory."""
+        buffer = Buffer(OWN, meta, self.lives.made[out], self.lives.last[out], True)
+        self.owned.append(buffer)
+        if is_new and meta.nbytes >= RECYCLED:
+            self.place[out] = buffer
 
     def see(self, view: Call) -> None:
         """A view of a buffer. A whole one may be written over in its other shape, too."""
@@ -287,9 +295,20 @@ class MemoryPlan:
         self.in_place += 1
         self.over[out] = operand
 
+    def of_rounds_before(self, program: Program) -> list[tuple[int, int, int]]:
+        """What goes around a loop and is read in it is there still when the next is made: start, end, bytes."""
+        found: dict[Buffer, tuple[int, int, int]] = {}
+        for loop in [each for each in every(program.body) if isinstance(each, Repeat)]:
+            for variable, item in zip(loop.carried, loop.body.results[1:], strict=True):
+                buffer = self.buffer_of(item)
+                if variable in self.lives.looked_at and buffer is not None and buffer.number != OWN and not is_placed(buffer):
+                    found[buffer] = self.lives.at[id(loop)], buffer.start, buffer.meta.nbytes
+        return list(found.values())
+
     def arrange(self) -> MemoryReport:
         """Give the buffers their places, and add up."""
-        outside = [*self.unplanned, *[b.life for b in self.buffers if b.leaves and not is_placed(b)]]
+        unplanned = [*self.unplanned, *[buffer.life for buffer in self.owned]]
+        outside = [*unplanned, *self.before, *[b.life for b in self.buffers if b.leaves and not is_placed(b)]]
         placed = [buffer for buffer in self.buffers if is_placed(buffer)]
         work = set(self.scratch.values())
         live = largest_sum([*outside, *[buffer.life for buffer in placed if buffer not in work]])
@@ -299,7 +318,7 @@ class MemoryPlan:
         buffers = [buffer for buffer in placed if not buffer.leaves and buffer.piece is None]
         self.views = {out: view for out, view in self.views.items() if not view.buffer.leaves and view.buffer.piece is None}
         self.inside = [*buffers, *self.views.values()]
-        return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(self.unplanned), self.unknown, self.results,
+        return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(unplanned), self.unknown, self.results,
                             len(self.buffers), self.in_place)
 
 
@@ -335,6 +354,11 @@ def written_inputs(graph: Graph) -> list[bool]:
     return Aliases(graph).touched_inputs()
 
 
+def changes_list(node: Node) -> bool:
+    """Does a node write into a list, and into no tensor?"""
+    return node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType)
+
+
 def every(lowered: Lowered) -> Iterable[Instruction]:
     """All instructions, in the order of their positions."""
     for instruction in lowered.instructions:
@@ -346,4 +370,4 @@ def every(lowered: Lowered) -> Iterable[Instruction]:
             yield from every(instruction.body)
 
 
-__all__ = ["Lives", "MemoryPlan", "MemoryReport", "every", "written_inputs"]
+__all__ = ["Lives", "MemoryPlan", "MemoryReport", "changes_list", "every", "written_inputs"]

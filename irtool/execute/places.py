@@ -21,6 +21,8 @@ TRIED = 100
 GOOD = 1.03
 """Times the bytes alive at one time: a placement that is as good is not improved."""
 FOREVER = 1 << 60
+OWN = -1
+"""Number of a buffer that is no piece of ours: the memory of a result that an operator made."""
 WASTE = 2
 """How many times as large as a result the piece may be that it keeps alive while it is held."""
 

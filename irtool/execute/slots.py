@@ -17,7 +17,7 @@ from irtool.execute.codegen_program import Branch, Call, Group, Item, Known, Low
 from irtool.execute.codegen_source import Changed, last_reads, seen
 from irtool.execute.crew import Crew, Failed
 from irtool.execute.memory import WRITES_OUT, MemoryPlan
-from irtool.execute.places import View
+from irtool.execute.places import OWN, View
 from irtool.interpret import located
 from irtool.ir.graph import Node
 
@@ -32,11 +32,12 @@ class SlotProgram:
     def __init__(self, program: Program, memory: MemoryPlan, observe: bool = False) -> None:
         self.program = program
         self.memory = memory
+        self.written = set(memory.over.values())    # operands in whose slots results are
         self.observe = observe
         self.observed: dict[Node, list[Meta | None]] = {}
         self.numbers: dict[Variable, int] = {}
         self.first: Slots = []                      # constants, and None
-        self.begun: set[int] = set()
+        self.begun: set[int] = {OWN}                # buffers that have been made
         self.copies: list[tuple[int, Any]] = []     # constants that someone may write into or keep
         self.start = self.fresh()                   # what gives an action to another thread
         self.tasks = {started: self.fresh() for started in program.tasks}
@@ -138,13 +139,19 @@ class SlotProgram:
                 task = self.tasks.get(instruction) if isinstance(instruction, Call | Visit) else None
                 actions.append(action if task is None else starting(self.start, task, action))
             done = dying.get(id(instruction), ())
-            dead = [self.slot(variable) for variable in done if variable.constant is None and variable not in self.memory.place
-                    and variable not in self.memory.whole and variable not in self.memory.views]
+            dead = [self.slot(variable) for variable in done if variable.constant is None and self.is_freed(variable)]
             if dead:
                 flush()
                 actions.append(forget(dead))
         flush()
         return actions
+
+    def is_freed(self, variable: Variable) -> bool:
+        """Has it memory to be let go of, in a slot of its own?"""
+        buffer = self.memory.buffer_of(variable)
+        if buffer is not None:
+            return buffer.number == OWN and variable not in self.written
+        return variable not in self.memory.views
 
     def row(self, call: Call) -> Row | None:
         """A ufunc of one or two operands into a buffer that is there."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irtool.execute.codegen import HARMLESS
+from irtool.execute.memory import changes_list
 from irtool.execute.plans import ExecutionPlan, outline
 from irtool.interpret import all_nodes
 from irtool.ir.collector import Paused
@@ -115,13 +116,8 @@ def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
 
 def is_impure(node: Node) -> bool:
     """Does it write into tensors, call what is not known, or do what can be seen outside?"""
-    return node.kind[:1] == "^" or node_may_write(node) and not writes_no_tensor(node) \
+    return node.kind[:1] == "^" or node_may_write(node) and not (changes_list(node) or updates_statistics(node)) \
         or facts_of(node.kind).side_effects and node.kind not in HARMLESS
-
-
-def writes_no_tensor(node: Node) -> bool:
-    """Does it write into nothing but a list, or into what it knows of earlier runs, which df does not read?"""
-    return updates_statistics(node) or bool(node.inputs) and not isinstance(node.inputs[0].type, TensorType)
 
 
 def joined(pair: Reverse) -> Graph:

@@ -31,12 +31,45 @@ def trace_assignment(target: StandIn, value: Any) -> None:
     target.recorder.steps.append(Step(np.positive, (value,), {}, target, "into"))
 
 
+def spread(value: Any, out: Any) -> None:
+    """Write a number or an array into all of another, of the same dtype, to which it is broadcast."""
+    if type(value) is np.ndarray and np.may_share_memory(value, out):
+        value = value.copy()        # NumPy would copy it as large as the other
+    np.copyto(out, value)
+
+
+def trace_copy(target: Any, value: Any, is_number: bool) -> Any:
+    """Note what `copy_`, `fill_` and `zero_` do: a value, broadcast, goes over the target, of whose dtype it is. Gives the target.
+
+    is_number: it must be a number, or have no dimensions.
+    """
+    if is_number and is_traced(value) and value.ndim:
+        raise Untraceable("several numbers")
+    if is_traced(value) and value.shape == target.shape and value.root is not target.root:
+        return trace_write(target, value)
+    if not is_traced(target) or target.dtype.kind not in "fiu" or not writes_places_once(target):
+        raise Untraceable("writes")
+    if type(value) is int or type(value) is float and target.dtype.kind == "f":
+        value = np.array(value, target.dtype)
+    elif not is_traced(value) or value.dtype != target.dtype or np.broadcast_shapes(value.shape, target.shape) != target.shape:
+        raise Untraceable("writes with a conversion")
+    elif value.root is target.root:
+        value = value.copy()
+    target.recorder.steps.append(Step(spread, (value,), {}, target, "into"))
+    return target
+
+
+def writes_places_once(target: Any) -> bool:
+    """Does each element of an array lie in a place of its own?"""
+    return not any(step == 0 and extent > 1 for step, extent in zip(target.strides, target.shape, strict=True))
+
+
 def trace_write(target: Any, result: Any) -> Any:
     """Note what an in-place operator does with what the plain one gave: over the target goes the last step, or a copy. Gives the target."""
     if not is_traced(target) or not is_traced(result) or (target.dtype, target.shape) != (result.dtype, result.shape) \
             or result.root is target.root:
         raise Untraceable("writes")
-    if any(step == 0 and extent > 1 for step, extent in zip(target.strides, target.shape, strict=True)):
+    if not writes_places_once(target):
         raise Untraceable("writes one place twice")
     steps = target.recorder.steps
     last = steps[-1] if steps else None
