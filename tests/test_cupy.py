@@ -241,45 +241,59 @@ POINTWISE = sorted(name for family in ("pointwise", "pointwise_binary", "compari
                    for name, op in OPS.items() if op.family == family and op.samples.get(name))
 
 
+FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 0.1, 7.25, 1e30, -1e30, 2.0**31, np.inf, -np.inf, np.nan]
+
+
+def corners(dtype: Any) -> Any:
+    """The numbers of a dtype at which operators differ, if they do."""
+    if dtype.kind == "f":
+        return np.array(FLOATS, dtype)
+    limits = np.iinfo(dtype)
+    return np.array([0, 1, 2, 3, 7, limits.max, limits.max - 1, limits.min, limits.min + 1], dtype)
+
+
+def crossed(args: list[Any], dtype: Any) -> list[Any]:
+    """The arrays of float64 among arguments of another dtype, so that each of its corners meets each."""
+    numbers = corners(dtype)
+    ways = iter((np.repeat(numbers, numbers.size), np.tile(numbers, numbers.size)))
+    return [next(ways, np.resize(numbers[::-1], numbers.size**2)) if isinstance(a, np.ndarray) and a.ndim and a.dtype == np.float64 else a
+            for a in args]
+
+
 @needs_compiler
 def test_kernels_of_pointwise_operators_compute_what_numpy_does() -> None:
-    """The operators that become steps, in the dtypes they are sampled in and in single precision: all of a family in one kernel."""
-    checked = 0
-    for dtype in (np.float64, np.float32):
-        for name in POINTWISE:
-            schema = next(text for text in OPS[name].schemas if text.partition("(")[0] == name)
-            for sample in OPS[name].samples[name]:
-                args = [a.astype(dtype) if isinstance(a, np.ndarray) and a.dtype == np.float64 else a for a in sample.arguments(schema)]
-                symbols = {id(a): Symbol(a.dtype, not a.ndim) for a in args if isinstance(a, np.ndarray)}
-                try:
-                    results = symbolic(overload(name), [symbols.get(id(a), a) for a in args])
-                    steps = flattened(list(symbols.values()), list(results))
-                    source(steps, steps.outputs)
-                except (NotPointwise, Untranslatable):
+    """The operators that become steps, on the samples and where dtypes have their corners: all in one library."""
+    kernels: dict[Any, Any] = {}
+    for name in POINTWISE:
+        schema = next(text for text in OPS[name].schemas if text.partition("(")[0] == name)
+        for sample in OPS[name].samples[name]:
+            kernels |= kernel_of(name, sample.arguments(schema))
+            for dtype in map(np.dtype, ("float64", "float32", "int64", "int32", "int8", "uint8")):
+                if dtype.kind != "f" and OPS[name].family == "activation":      # nearly all of which are of floats alone
                     continue
-                checked += 1
-                PROGRAMS.setdefault(name, []).append((steps, args))
-    assert checked > 150
-    kernels = [(name, *each) for name, found in PROGRAMS.items() for each in found]
-    compiled_together(kernels)
+                kernels |= kernel_of(name, crossed(sample.arguments(schema), dtype))
+    assert len(kernels) > 400
+    fake_cupy.compile_all([kernel for _, kernel, _, _ in kernels.values()])
+    for name, kernel, arrays, args in kernels.values():
+        with np.errstate(all="ignore"):
+            wanted = overload(name)(list(args))
+        assert difference(back(kernel(*arrays)), wanted) is None, f"{name}\n{kernel.operation}"
 
 
-PROGRAMS: dict[str, list[Any]] = {}
-
-
-def compiled_together(kernels: list[Any]) -> None:
-    """Compile the kernels as one, which is quicker, and run them."""
-    made = []
-    for number, (name, steps, args) in enumerate(kernels):
+def kernel_of(name: str, args: list[Any]) -> dict[Any, Any]:
+    """The kernel of a call, if it is one: by its source, with the operator, the arrays it reads, and all arguments."""
+    symbols = {id(a): Symbol(a.dtype, not a.ndim) for a in args if isinstance(a, np.ndarray)}
+    try:
+        with np.errstate(all="ignore"):
+            overload(name)(list(args))
+        steps = flattened(list(symbols.values()), list(symbolic(overload(name), [symbols.get(id(a), a) for a in args])))
         inputs, outputs, body, reads = source(steps, steps.outputs)
-        kernel = fake_cupy.ElementwiseKernel(inputs, outputs, body, f"kernel{number}")
-        arrays = list({id(a): a for a in args if isinstance(a, np.ndarray)}.values())
-        made.append((name, kernel, [fake_cupy.ndarray(arrays[i]) for i in reads], args))
-    fake_cupy.compile_all([kernel for _, kernel, _, _ in made])
-    for name, kernel, arrays, args in made:
-        wanted = overload(name)(list(args))
-        found = kernel(*arrays)
-        assert difference(back(found), wanted) is None, f"{name}\n{kernel.operation}"
+    except (NotPointwise, Untranslatable, Error):
+        return {}
+    arrays = list({id(a): a for a in args if isinstance(a, np.ndarray)}.values())
+    kernel = fake_cupy.ElementwiseKernel(inputs, outputs, body)
+    shapes = tuple([a.shape for a in arrays])
+    return {(inputs, outputs, body, shapes): (name, kernel, [fake_cupy.ndarray(arrays[i]) for i in reads], args)} if reads else {}
 
 
 def test_gradients_are_the_same() -> None:
