@@ -189,36 +189,36 @@ class Variant:
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:     # the graph is none, or stranger than
             raise NotLowered(f"{type(error).__name__}: {error}") from error                     # anything we know: the interpreter says
 
+    def made(self, thorough: bool) -> tuple[Program, MemoryPlan] | None:
+        """The program and its memory, which are those of the variant from now on; None: the interpreter runs it."""
+        if self.is_interpreted:
+            return None
+        try:
+            program, memory = self.lowered(thorough)
+        except NotLowered:
+            self.is_interpreted = True
+            return None
+        self.program, self.memory, self.workspace = program, memory.report, Workspace(memory)
+        return program, memory
+
     def prepare_slots(self, observe: bool) -> None:
-        """Make the slot program."""
+        """Make the slot program. observe: it notes the facts of what visited nodes give."""
         with self.lock, Paused():
-            if self.runner is not None or self.is_interpreted:
-                return
-            try:
-                program, memory = self.lowered(thorough=False)
-            except NotLowered:
-                self.is_interpreted = True
-                return
-            self.slots = SlotProgram(program, memory, observe)
-            self.program, self.memory, self.workspace = program, memory.report, Workspace(memory)
-            self.runner = Runner(self.workspace, self.slots)
+            found = self.made(thorough=False) if self.runner is None else None
+            if found is not None and self.workspace is not None:
+                self.slots = SlotProgram(*found, observe)
+                self.runner = Runner(self.workspace, self.slots)
 
     def compile(self) -> None:
         """Make the function."""
         with self.lock, Paused():
-            if self.function is not None or self.is_interpreted:
+            found = self.made(thorough=True) if self.function is None else None
+            if found is None or self.workspace is None:
                 return
-            try:
-                program, memory = self.lowered(thorough=True)
-            except NotLowered:
-                self.is_interpreted = True
-                return
-            source = Source(program, memory)
+            source = Source(*found)
             filename = f"<irtool plan {next(_serial)}>"
             exec(compile(source.text, filename, "exec"), source.names)     # our own text: numbers and names from tables
-            self.program, self.memory, self.source = program, memory.report, source.text
-            self.workspace = Workspace(memory)
-            self.slots = None
+            self.source, self.slots = source.text, None
             self.runner = Runner(self.workspace, None, source.names["plan"], source.nodes, filename)
             self.function = self.runner.function
 
