@@ -93,6 +93,15 @@ BRANCH = """graph(%x : Tensor, %y : Tensor, %c : bool):
   %s : Tensor = aten::add(%r, %x, %1)
   return (%s)
 """
+WRITE = """graph(%x : Tensor, %y : Tensor):
+  %0 : int = prim::Constant[value=0]()
+  %2 : float = prim::Constant[value=2.]()
+  %m : Tensor = aten::mul(%x, %y)
+  %r : Tensor = aten::select(%m, %0, %0)
+  %w : Tensor = aten::mul_(%r, %2)
+  %s : Tensor = aten::sin(%m)
+  return (%s)
+"""
 
 
 def arrays(*shapes: Sequence[int]) -> list[Any]:
@@ -105,6 +114,7 @@ CASES: dict[str, tuple[str, list[Any], list[tuple[int, ...]]]] = {
     "mlp": (MLP, arrays((4, 5), (5, 6), (6,), (6, 3)), [(4, 3)]),
     "transformer block": (BLOCK, arrays((2, 4, 8), (8, 8), (8, 8), (8, 8), (8,), (8,), (8, 8), (8,)), [(2, 4, 8)]),
     "lstm": (LSTM, arrays((4, 2, 4), (2, 3), (2, 3), (4, 12), (3, 12), (12,)), [(2, 3), (2, 3)]),
+    "write": (WRITE, arrays((3, 4), (3, 4)), [(3, 4)]),
     "branch": (BRANCH, [*arrays((3, 4), (3, 4)), True], [(3, 4)]),
 }
 
@@ -159,9 +169,9 @@ class Case:
         graph = irtool.parse(self.text).graph()
         return lambda: (irtool.vjp(graph, self.inputs, self.cotangents, self.wrt), irtool.run(graph, self.inputs))
 
-    def failing(self) -> Callable[[], Any]:
+    def failing(self, options: Options | None = None) -> Callable[[], Any]:
         """A run that raises in the middle: what it had made by then is in its traceback, not elsewhere."""
-        executor = self.executor()
+        executor = self.executor(options)
 
         def call() -> None:
             for values in ([self.inputs[0], *self.inputs[1:-1], "nothing"], [np.ones((7, 7, 7)), *self.inputs[1:]]):
@@ -183,7 +193,9 @@ WAYS: dict[str, tuple[int, Callable[[Case], Callable[[], Any]]]] = {
     "unoptimised": (40, lambda case: case.recorded(Options(optimize=False))),
     "unoptimised forward": (100, lambda case: case.forward(Options(optimize=False))),
     "irtool.vjp": (100, lambda case: case.public()),
+    "profiling": (100, lambda case: case.recorded(Options(profiling=True))),
     "failing": (100, lambda case: case.failing()),
+    "unoptimised failing": (40, lambda case: case.failing(Options(optimize=False))),
 }
 """How often, and what. (A thousand times, but where that takes seconds.)"""
 

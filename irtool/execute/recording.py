@@ -25,6 +25,7 @@ from irtool.ops.overload import write_into
 from irtool.ops.structure import handler_of
 from irtool.script.gradients import has_gradient
 from irtool.script.reach import holds_tensors
+from irtool.script.versions import takes_a_view
 from irtool.script.writes import stop_writing
 
 Step = Callable[[Sequence[Any], "Versions | None"], list[Any]]
@@ -176,12 +177,6 @@ def written_by(node: Node) -> list[int]:
     names = ("running_mean", "running_var") if qualified(node.kind) in STATISTICS else ()
     return [place for place, argument in enumerate(schema.arguments[:len(node.inputs)])
             if argument.name in names or argument.alias is not None and argument.alias.is_write]
-
-
-def takes_a_view(node: Node) -> bool:
-    """Is it one of those that write nothing, but make their operand a view of itself: `t_`, `squeeze_`, `detach_`?"""
-    schema = schema_of(functional(node))
-    return schema is not None and schema.returns[0].alias is not None
 
 
 def functional(node: Node) -> Node:

@@ -124,25 +124,24 @@ def _check_results(node: Node) -> Iterator[Found]:
 
 def _check_scopes(graph: Graph) -> Iterator[Found]:
     """Every operand is defined above, in the same block or one around it (or in lines that a comment says were left out)."""
-    defined: set[Value] = set()
+    return _check_scope(graph, graph.block, set())
 
-    def block(at: Block) -> Iterator[Found]:
-        entered: list[Value] = list(at.inputs)
-        defined.update(at.inputs)
-        for node in at:
-            for value in node.inputs:
-                if value not in defined and value.node.kind != "prim::Omitted":
-                    yield node, _undefined(graph, node, value)
-            for inner in node.blocks:
-                yield from block(inner)
-            defined.update(node.outputs)
-            entered.extend(node.outputs)
-        for value in at.outputs:
+
+def _check_scope(graph: Graph, block: Block, defined: set[Value]) -> Iterator[Found]:
+    entered: list[Value] = list(block.inputs)
+    defined.update(block.inputs)
+    for node in block:
+        for value in node.inputs:
             if value not in defined and value.node.kind != "prim::Omitted":
-                yield at.return_node, _undefined(graph, at.return_node, value)
-        defined.difference_update(entered)
-
-    yield from block(graph.block)
+                yield node, _undefined(graph, node, value)
+        for inner in node.blocks:
+            yield from _check_scope(graph, inner, defined)
+        defined.update(node.outputs)
+        entered.extend(node.outputs)
+    for value in block.outputs:
+        if value not in defined and value.node.kind != "prim::Omitted":
+            yield block.return_node, _undefined(graph, block.return_node, value)
+    defined.difference_update(entered)
 
 
 def _undefined(graph: Graph, node: Node, value: Value) -> str:
