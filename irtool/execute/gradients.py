@@ -43,6 +43,8 @@ def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[i
     chosen = positions(where, wrt, graph)
     for place in chosen:
         value = values[place] if place < len(values) else None
+        if value.__class__ is np.ndarray and value.dtype.kind == "f":       # as nearly all are
+            continue
         if isinstance(value, int | float | complex | str) or is_array(value) and value.dtype.kind not in "fc":
             declared = graph.inputs[place]
             raise RunError(f"{where}: wrt names input {place} (%{declared.name} : {declared.type}), which has no gradient: "

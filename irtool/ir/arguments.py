@@ -62,6 +62,8 @@ def check_count(where: str, name: str, value: object, least: int = 1) -> None:
 
 def check_seed(where: str, seed: object) -> None:
     """Raises RunError for what random generators are not seeded with. None is no seed."""
+    if seed.__class__ is int and seed >= 0:
+        return
     if seed is not None and (not is_whole(seed) or index(seed) < 0):        # type: ignore[arg-type]
         raise misfit(where, "seed", seed, "an integer that is not negative")
 
@@ -106,13 +108,16 @@ ONE_PER_OUTPUT = "one per output of the graph, tensors in tuples and lists one b
 
 def positions(where: str, wrt: Any, graph: Graph) -> tuple[int, ...]:
     """The inputs that `wrt` names, by position. Raises RunError for what names none, with the graph's inputs."""
+    count = len(graph.inputs)
+    if wrt.__class__ in (list, tuple) and all([each.__class__ is int and 0 <= each < count for each in wrt]):
+        return tuple(wrt)       # as nearly all are
     if isinstance(wrt, str | dict) or not hasattr(wrt, "__iter__"):
         raise RunError(f"{where}: wrt={shown(wrt)}; expected a list of positions of inputs, {listed(graph)}")
     for each in wrt:
         if not is_whole(each):
             raise RunError(f"{where}: wrt names input {shown(each)}; expected positions of inputs, {listed(graph)}")
-        if not 0 <= each < len(graph.inputs):
-            raise RunError(f"{where}: wrt names input {each}, the graph has {len(graph.inputs)}: {listed(graph)}")
+        if not 0 <= each < count:
+            raise RunError(f"{where}: wrt names input {each}, the graph has {count}: {listed(graph)}")
     return tuple([index(each) for each in wrt])
 
 
