@@ -162,3 +162,30 @@ def test_graphs_that_take_flags_are_kept_for_each_flag(folder: Path, inputs: lis
         for _ in range(3):
             assert executor(x, *inputs)[0].tobytes() == wanted
     assert shelved(executor)
+
+
+def test_functions_that_call_nodes_as_the_interpreter_does_are_kept(folder: Path) -> None:
+    lines = "".join([f"  %a{i + 1} : Tensor = aten::relu(%a{i})\n" for i in range(120)])
+    text = f"""graph(%x : Tensor):
+  %none : NoneType = prim::Constant()
+  %zero : float = prim::Constant[value=0.]()
+  %mean : Tensor = aten::mean(%x, %none)
+  %more : Tensor = aten::gt(%mean, %zero)
+  %flag : bool = aten::Bool(%more)
+  %a0 : Tensor = prim::If(%flag)
+    block0():
+      %n : Tensor = aten::neg(%x)
+      -> (%n)
+    block1():
+      -> (%x)
+{lines}  %found : Tensor = aten::nonzero(%a120)
+  return (%found)
+"""
+    values = [np.linspace(-2, 1, 12).astype(np.float32).reshape(3, 4), np.linspace(-1, 2, 12).astype(np.float32).reshape(3, 4)]
+    wanted = [irtool.interpret.run(irtool.parse(text).graph(), [each])[0].tobytes() for each in values]
+    for turn in range(3):
+        executor = irtool.compile(irtool.parse(text))
+        assert executor(values[0])[0].tobytes() == wanted[0]
+        assert bool(shelved(executor)) == (turn > 0)
+        for each in (0, 1, 0, 1):       # the number of elements that are found differs
+            assert executor(values[each])[0].tobytes() == wanted[each]

@@ -12,8 +12,8 @@ import importlib.util
 import marshal
 import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -24,17 +24,22 @@ import numpy as np
 from irtool.execute import disk_cache
 from irtool.execute.buffers import Recycler, Shared, Workspace
 from irtool.execute.codegen_layout import Meta, allocated, meta_of
+from irtool.execute.codegen_program import Visit
 from irtool.execute.codegen_results import copy, room, spread, zeros
+from irtool.execute.codegen_source import seen
+from irtool.execute.codegen_visits import visitor
 from irtool.execute.crew import Crew
 from irtool.execute.folds import Folds
 from irtool.execute.fusion import Bound, Fused
+from irtool.execute.memory import every
 from irtool.execute.places import Buffer
+from irtool.execute.recording import alone
 from irtool.execute.rows import Rows
 from irtool.ops.select import select
 
 if TYPE_CHECKING:
     from irtool.execute.codegen import Variant
-    from irtool.ir.graph import Graph
+    from irtool.ir.graph import Graph, Node
 
 WORTH_KEEPING = 100
 """Nodes from which making a plan takes longer than reading one."""
@@ -42,7 +47,7 @@ MAX_BYTES = 4 * 2**20
 FORM = 3
 
 
-OWN = (Crew, copy, room, select, spread, zeros)
+OWN = (Crew, copy, room, seen, select, spread, zeros)
 """What functions call of ours."""
 
 
@@ -184,9 +189,10 @@ def keep(key: str, variant: Variant) -> bool:
     code = function.__code__
     if function.__closure__ or function.__defaults__:
         return False
+    visits = {id(each.function): each.node for each in every(program.body) if isinstance(each, Visit)}
     try:
-        names = [(name, written(function.__globals__[name])) for name in code.co_names if name in function.__globals__]
-        defaults = [(name, written(each)) for name, each in (function.__kwdefaults__ or {}).items()]
+        names = [(name, written(function.__globals__[name], visits)) for name in code.co_names if name in function.__globals__]
+        defaults = [(name, written(each, visits)) for name, each in (function.__kwdefaults__ or {}).items()]
     except NotData:
         return False
     inside = [(each.offset, *facts_of_meta(each.meta)) for each in workspace.plan.inside]
@@ -199,8 +205,21 @@ def facts_of_meta(meta: Meta) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
     return meta.dtype.str, tuple(meta.shape), tuple(meta.strides)
 
 
-def written(value: Any) -> tuple[Any, ...]:
-    """A value as plain data. Raises NotData."""
+def text_of(node: Node) -> str:
+    """A graph of this node alone. Raises NotData where its text does not say all."""
+    graph = node.graph
+    if graph is None or graph.dialect.attribute_arguments or node.blocks or node.subgraph is not None or node.kind[:1] == "^":
+        raise NotData(node.kind)
+    text = str(alone(node, graph.dialect)[0])
+    if "<Tensor" in text:
+        raise NotData(node.kind)
+    return text
+
+
+def written(value: Any, visits: Mapping[int, Node]) -> tuple[Any, ...]:
+    """A value as plain data; visits: by their ids, functions that call a node as the interpreter does. Raises NotData."""
+    if id(value) in visits:
+        return "visit", text_of(visits[id(value)])
     name = getattr(value, "__name__", "")
     if isinstance(name, str) and name and getattr(np, name, None) is value:
         return "numpy", name
@@ -212,6 +231,8 @@ def written(value: Any) -> tuple[Any, ...]:
         return "number", value.tobytes(), value.dtype.str
     if isinstance(value, np.dtype) and value.kind in "biufc":
         return "dtype", value.str
+    if type(value) is Meta:
+        return "meta", *facts_of_meta(value)
     if isinstance(getattr(value, "__self__", None), Recycler):
         return "take", *facts_of_meta(value.__self__.meta)
     if isinstance(getattr(value, "__self__", None), Shared):
@@ -264,6 +285,14 @@ def buffer_again(offset: int, *facts: Any) -> Buffer:
     return buffer
 
 
+@lru_cache(maxsize=1024)
+def visitor_of(text: str) -> Any:
+    """What calls the node of a graph of one node."""
+    from irtool.text.parser import parse
+
+    return visitor(parse(text).graph().block.return_node.prev)[0]
+
+
 def again(data: tuple[Any, ...]) -> Any:
     """What was written down."""
     kind, *rest = data
@@ -279,6 +308,10 @@ def again(data: tuple[Any, ...]) -> Any:
         return np.frombuffer(rest[0], rest[1])[0]
     if kind == "dtype":
         return np.dtype(rest[0])
+    if kind == "meta":
+        return meta_again(*rest)
+    if kind == "visit":
+        return visitor_of(rest[0])
     if kind == "take":
         return Recycler(meta_again(*rest)).take
     if kind == "shared":
