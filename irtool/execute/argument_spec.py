@@ -91,6 +91,7 @@ class SpecMaker:
         self.is_flat = ENTER not in self.instructions
 
     def _compile(self, type: Type, depth: int) -> None:
+        """Append the instructions for an input of this type."""
         at = len(self.instructions)
         if is_noted(type):
             self.instructions.append(TENSOR)
@@ -134,6 +135,7 @@ class SpecMaker:
             yield from self._visit(value, flag, steps, next(steps))
 
     def _visit(self, value: Any, flag: int, steps: Iterator[int], what: int) -> Iterator[tuple[int, Any, int]]:
+        """What is noted of one value, for which `what` is the instruction, and for a tuple those that follow in `steps`."""
         if what in (TENSOR, PRESENCE):
             yield what, value, flag
         elif what == ENTER:
@@ -257,6 +259,7 @@ def specialize_inputs(graph: Graph, spec: ArgumentSpec, told: Sequence[TensorTyp
 
 def _specialized(type: Type, records: Iterator[tuple[int, TensorType | None]], present: Iterator[bool],
                  depth: int = 0) -> tuple[Type, bool]:
+    """The type of an input as a spec says it, from what was noted of it; and whether it is there."""
     if is_noted(type):
         record, more = next(records)
         inner = type.element if isinstance(type, OptionalType) else type

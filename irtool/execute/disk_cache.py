@@ -64,6 +64,7 @@ def read(key: str, suffix: str) -> bytes | None:
 
 
 def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
+    """An entry whose checksum is right, and its bytes without it. A damaged one is removed, one that is read lives longer."""
     base = folder()
     if base is None:
         return None

@@ -103,6 +103,7 @@ class Fused:
             return None
 
     def _remember(self, key: Any, operands: Sequence[Any]) -> Way | None:
+        """Make the way for operands met for the first time."""
         if len(self.ways) >= MAX_WAYS:
             self.ways.clear()
         try:
@@ -228,6 +229,7 @@ class Way:
         return step.name not in LIBRARY and not cut
 
     def _reason(self, wanted: bool | None) -> str:
+        """How it runs, and why, in words; wanted: what the caller said of native loops."""
         work = f"{self.size} elements, {len(self.inside)} steps"
         if not self.is_native:
             return f"NumPy in blocks: {work}" + (", native loops are off" if wanted is False else ", too little for a native loop")
@@ -237,18 +239,16 @@ class Way:
 
     def __call__(self, operands: list[Array], outs: Sequence[Array] = (), scratch: Array | None = None) -> Sequence[Any]:
         """Run. outs: where the results go, if they are of the full shape and computed in the loop. scratch: bytes to work in."""
-        if outs and self.results == self.written and all(out.shape == self.full for out in outs):
-            registers = dict(enumerate(operands))
-            for register, step in self.before:
-                registers[register] = _plain(step, registers)
-            self._run([registers[register] for register in self.inputs], [out.transpose(self.order) for out in outs], scratch)
-            return outs
         registers = dict(enumerate(operands))
         for register, step in self.before:
             registers[register] = _plain(step, registers)
+        read = [registers[register] for register in self.inputs]
+        if outs and self.results == self.written and all(out.shape == self.full for out in outs):
+            self._run(read, [out.transpose(self.order) for out in outs], scratch)
+            return outs
         if self.inside:
             outputs = [np.empty(self.shape, dtype) for dtype in self.dtypes]
-            self._run([registers[register] for register in self.inputs], outputs, scratch)
+            self._run(read, outputs, scratch)
             for register, output in zip(self.written, outputs, strict=True):
                 registers[register] = output if self.back is None else output.transpose(self.back)
         count = len(operands)
@@ -286,6 +286,7 @@ class Way:
                         for i, (x, s) in enumerate(zip((*arrays, *outputs), strides, strict=True))])
 
     def _run(self, operands: list[Array], outputs: list[Array], scratch: Array | None) -> None:
+        """The steps of the loop, into outputs of the full shape whose axes are in `self.order`: native, at once, or block by block."""
         arrays = [np.broadcast_to(x, self.full).transpose(self.order) for x in operands]
         extents, strides = coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
         if self.is_native:
@@ -314,6 +315,7 @@ class Way:
         return found
 
     def _blocks(self, views: list[Array], places: list[Any], room: Array | None, apart: bool) -> None:
+        """Run some blocks; views: operands and outputs, room: bytes to work in."""
         function = self.function(apart)
         shape: tuple[int, ...] | None = None
         scratch: list[Array] = []
@@ -340,6 +342,7 @@ class Way:
 
     def _run_native(self, operands: list[Array], arrays: list[Array], outputs: list[Array], extents: tuple[int, ...],
                     strides: list[tuple[int, ...]]) -> bool:
+        """The same by the loop in C. False where there is none."""
         everything = (*arrays, *outputs)
         key = (self._kinds(arrays, outputs, strides), len(extents))
         if key not in self.loops:

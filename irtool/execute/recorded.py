@@ -71,16 +71,19 @@ class Recorded:
         self._step("hook_after", index).post_hooks.append(hook)
 
     def _result(self, where: str, index: int) -> Any:
+        """An output on the tape. Raises an Error for an index that is none."""
         if not is_whole(index) or not -len(self.results) <= index < len(self.results):
             raise misfit(where, "index", index, f"the position of an output, of which there are {len(self.results)}")
         return self.results[index]
 
     def _leaf(self, position: int) -> Any:
+        """An input on the tape. Raises an Error for a position that is none."""
         if not is_whole(position) or not -len(self.leaves) <= position < len(self.leaves):
             raise misfit("hook_input", "position", position, f"a position in wrt, which is {list(self.wrt)}")
         return self.leaves[position]
 
     def _step(self, where: str, index: int) -> Function:
+        """What gave an output. Raises RunError where nothing did that has a gradient; torch's words."""
         function = only(self._result(where, index)).function
         if function is None:
             raise RunError("cannot register a hook on a tensor that doesn't require gradient")
@@ -108,6 +111,7 @@ class Recorded:
         return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed, self.threads)
 
     def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> dict[Leaf, Any]:
+        """The gradients by leaf, as Variables; with create_graph, on the tape in turn."""
         check_list("backward", "cotangents", cotangents, ONE_PER_OUTPUT)
         plain = [detached(value) for value in self.results]
         given = distributed(plain, list(cotangents))
@@ -118,6 +122,7 @@ class Recorded:
             return backward(roots, leaves_of(self.leaves), summed, create_graph, self.threads)
 
     def _fitted(self, leaf: Any, given: Any, found: dict[Leaf, Any]) -> Any:
+        """The gradient of an input as it is given back: in the dtype of `given`, a list for a list; None where none can reach."""
         if isinstance(leaf, Variable):
             function = leaf.function
             if not isinstance(function, Leaf) or function not in found:

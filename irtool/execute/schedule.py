@@ -20,6 +20,7 @@ def sums_early(graph: Graph) -> bool:
 
 
 def _in_block(block: Block) -> bool:
+    """As `sums_early`, for a block and those in it: linear, as places are compared by two numbers."""
     changed = False
     turn: dict[Node, tuple[int, int]] = {}      # the order that is made: a place of the old order, and how many moved there before
     last: dict[int, Node] = {}                  # by place of the old order: what stands there last
