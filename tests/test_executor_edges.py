@@ -267,3 +267,21 @@ def test_inputs_that_share_memory_share_it_while_a_graph_writes(options: Options
         for mine, expected in zip(found, (x, y, product), strict=True):
             assert np.array_equal(mine, expected)
         assert np.array_equal(given, whole)
+
+
+def test_a_plan_is_made_for_a_spec_whose_sizes_do_not_run() -> None:
+    """Sizes are not in a spec: `irtool plan --spec` makes them up."""
+    run = executor("""graph(%x : Tensor):
+  %2 : int = prim::Constant[value=2]()
+  %3 : NoneType = prim::Constant()
+  %4 : int[] = prim::ListConstruct(%2, %2)
+  %5 : Tensor = aten::view(%x, %4)
+  %6 : Tensor = aten::tanh(%5)
+  %7 : Tensor = aten::sum(%6, %3)
+  return (%7)
+""")
+    assert "DifferentiableGraph" in str(run.plan_for(np.ones(1), wrt=[0]).graph)
+    with pytest.raises(RunError, match=r"shape '\[2, 2\]' is invalid for input of size 1"):
+        run.vjp([np.ones(1)], [np.ones(())], [0])
+    x = np.arange(4.0)
+    close(run.vjp([x], [np.ones(())], [0])[0], 1 - np.tanh(x) ** 2)

@@ -12,6 +12,7 @@ from irtool.execute import kept
 from irtool.execute.executor import Executor
 from irtool.execute.phases import clear_custom_passes, register_custom_pass
 from irtool.ir.errors import RunError
+from irtool.ir.graph import Graph
 
 
 def text_of(n: int = 150, extra: str = "") -> str:
@@ -88,6 +89,31 @@ def test_a_damaged_entry_is_made_anew(folder: Path, damage: str) -> None:
     path.write_bytes({"cut": bytes(data[:-7]), "empty": b"", "flipped": bytes(data)}[damage])
     run = irtool.compile(irtool.parse(text_of()))
     assert run(*values)[0].tobytes() == expected[0].tobytes() and not shelved(run)
+
+
+def test_what_custom_passes_made_is_not_kept(folder: Path) -> None:
+    """Not even when they are gone, and the plan that they rewrote runs on."""
+    values = arrays(3)
+
+    def other(graph: Graph) -> bool:
+        for node in graph.walk():
+            if node.kind == "aten::maximum":
+                node.kind = "aten::minimum"
+        return True
+
+    register_custom_pass(other)
+    try:
+        run = irtool.compile(irtool.parse(text_of()))
+        rewritten = run(*values)[0].tobytes()
+    finally:
+        clear_custom_passes()
+    for size in (4, 3):
+        for _ in range(4):
+            found = run(*arrays(size))
+    assert found[0].tobytes() == rewritten
+    again = irtool.compile(irtool.parse(text_of()))
+    expected = irtool.run(irtool.parse(text_of()).graph(), values, interpret=True)[0].tobytes()
+    assert again(*values)[0].tobytes() == expected != rewritten and not shelved(again)
 
 
 def test_what_else_a_plan_depends_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

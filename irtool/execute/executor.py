@@ -245,7 +245,7 @@ class Executor:
             variant = compiled.variants.get(key)
             if variant is not None and variant.function is not None and variant.workspace is not None and len(self.quick) < MAX_QUICK:
                 self.quick[key] = Kept(variant.function, variant.workspace, plan.shown)
-                if self.shelf is not None:
+                if self.shelf is not None and not plan.is_custom:
                     self.shelf.offer(values, variant)
             return results
         with seeded(seed):

@@ -18,7 +18,7 @@ from irtool.execute.device_plan import DevicePlan
 from irtool.execute.differentiable import Differentiable, Versions, does_more, on_tape
 from irtool.execute.dtypes import may_mix, mixed_dtypes, observed_dtypes
 from irtool.execute.gradients import is_construct
-from irtool.execute.phases import Phases, Told
+from irtool.execute.phases import Phases, Told, custom_passes
 from irtool.execute.recording import Recording, Step, alone, functional
 from irtool.interpret import all_nodes, walk
 from irtool.interpret import run as interpret
@@ -27,7 +27,7 @@ from irtool.ir.collector import Paused
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import facts_of, node_may_write
-from irtool.ir.errors import UnsupportedError
+from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.types import TensorType
@@ -83,8 +83,8 @@ class Options:
 class ExecutionPlan:
     """A graph made for one spec, and what runs it. May be shared by threads."""
 
-    __slots__ = ("graph", "spec", "writes", "is_random", "differentiables", "options", "together", "guarded", "_code", "_outline",
-                 "_owner", "_steps", "_lock")
+    __slots__ = ("graph", "spec", "writes", "is_random", "is_custom", "differentiables", "options", "together", "guarded", "_code",
+                 "_outline", "_owner", "_steps", "_lock")
 
     def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
                  differentiables: dict[Node, Differentiable] | None = None) -> None:
@@ -92,6 +92,7 @@ class ExecutionPlan:
         self.spec = spec            # None: the plan that fits everything
         self.differentiables = differentiables or {}
         self.options = owner.options
+        self.is_custom = bool(custom_passes())      # users' passes have rewritten it
         self.writes = writes(graph)
         self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
         self.together: Any = None   # f and df as one (`irtool.execute.together`); False: cannot be
@@ -281,11 +282,8 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     inner.block.set_outputs([mapping[value] for value in results])
     BY_NAME["dce"].function(inner)
     wanted = [flag and holds_tensors(value.type) for flag, value in zip(flags, graph.inputs, strict=True)]
-    dtypes: dict[Value, str] = {}
-    if may_mix(inner, values):
-        dtypes = mixed_dtypes(inner) if any(map(does_more, all_nodes(inner))) else observed_dtypes(inner, values)
     try:
-        pair = differentiate_graph(inner, wanted, True, dtypes=dtypes)
+        pair = differentiate_graph(inner, wanted, True, dtypes=known_dtypes(inner, values))
     except UnsupportedError:
         return None
     step = differentiable(owner, pair, phases)
@@ -302,6 +300,18 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     BY_NAME["dce"].function(graph)
     phases.tell("differentiate", graph)
     return ExecutionPlan(owner, graph, spec, {node: step})
+
+
+def known_dtypes(graph: Graph, values: Sequence[Any]) -> dict[Value, str]:
+    """The dtypes of values where several may meet: those of a run; as types say, where a run would be seen outside, or fails."""
+    if not may_mix(graph, values):
+        return {}
+    if not any(map(does_more, all_nodes(graph))):
+        try:
+            return observed_dtypes(graph, values)
+        except Error:       # not with these inputs; when they are run, they hear of it
+            pass
+    return mixed_dtypes(graph)
 
 
 def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> dict[Node, Differentiable]:
