@@ -297,6 +297,16 @@ def parsed(text: str) -> irtool.Graph:
     return irtool.parse(text).graph()
 
 
+@pytest.mark.parametrize("native", [False, True])
+def test_numbers_that_are_equal_need_not_be_the_same(native: bool) -> None:
+    """0.0 and -0.0, and a nan is found again."""
+    graph = irtool.parse("graph(%x : Float(*), %n : float):\n  %a : Float(*) = aten::mul(%x, %n)\n  return (%a)\n").graph()
+    fused, x = Fused(graph, native=native), np.ones(8, np.float32)
+    for number in (0.0, -0.0, float("nan"), float("nan")):
+        assert_same_bits(fused([x, number]), run(graph, [x, number]))
+    assert len(fused.ways) == 3
+
+
 def test_small_arrays_that_lie_otherwise_and_results_that_are_equal() -> None:
     """What blocks may get wrong: another layout in one block, one step that gives two results, no step of the largest shape."""
     twice = parsed("graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::exp(%1)\n  %3 : Tensor = aten::exp(%1)\n"

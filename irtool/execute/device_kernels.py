@@ -31,7 +31,7 @@ from irtool.interpret import walk
 from irtool.ir.graph import Graph
 from irtool.ops.arrays import is_array, using
 from irtool.ops.call import call_node
-from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, program
+from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
 
 OPTIONS = ("--fmad=false",)
 """For the compiler: products and sums are rounded one by one."""
@@ -91,7 +91,7 @@ class KernelGroup:
 
     def way(self, operands: Sequence[Any]) -> list[Part] | None:
         """The kernels for such operands; None: operator by operator."""
-        key = tuple([(x.dtype.char, x.shape) if is_array(x) else (type(x), x) for x in operands])
+        key = tuple([(x.dtype.char, x.shape) if is_array(x) else number_key(x) for x in operands])
         try:
             if key not in self.ways:
                 self.remember(key, operands)

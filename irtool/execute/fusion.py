@@ -25,7 +25,7 @@ from irtool.execute.crew import share
 from irtool.execute.native_source import LIBRARY, Untranslatable, source
 from irtool.interpret import run
 from irtool.ir.graph import Graph
-from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, program
+from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
 from irtool.ops.select import select
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -94,7 +94,7 @@ class Fused:
 
     def way(self, operands: Sequence[Any]) -> Way | None:
         """How these operands are dealt with; None: node by node."""
-        key = tuple([(x.dtype.char, x.shape, x.strides) if isinstance(x, np.ndarray) else (type(x), x) for x in operands])
+        key = tuple([(x.dtype.char, x.shape, x.strides) if isinstance(x, np.ndarray) else number_key(x) for x in operands])
         try:
             return self.ways[key]
         except KeyError:

@@ -185,6 +185,11 @@ class Program:
         return self.dtypes[register] if register < count else self.steps[register - count].dtype
 
 
+def number_key(number: Any) -> Any:
+    """Under what a number that steps are made for is looked up: 0.0 is not -0.0, and nan is nan."""
+    return type(number), repr(number) if isinstance(number, float | complex) else number
+
+
 def program(graph: Graph, operands: Sequence[Any]) -> Program:
     """The steps of a graph whose nodes are all pointwise, for these operands: (dtype, is it 0-d?) of an array, or a number that is known.
 
@@ -248,4 +253,4 @@ def flattened(inputs: list[Symbol], results: list[Symbol]) -> Program:
     return Program([symbol.dtype for symbol in inputs], steps, [registers[id(symbol)] for symbol in results])
 
 
-__all__ = ["CAST", "WHERE", "NotPointwise", "Program", "Step", "Symbol", "flattened", "program", "results_of", "symbolic"]
+__all__ = ["CAST", "WHERE", "NotPointwise", "Program", "Step", "Symbol", "flattened", "number_key", "program", "results_of", "symbolic"]
