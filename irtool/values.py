@@ -81,7 +81,7 @@ def _may_be(value: Any, type: Type) -> bool:
     if isinstance(type, TensorType):
         return not isinstance(value, str | dict)
     key = str(type.key)
-    return key not in ("int", "float", "bool") or not (value is None or isinstance(value, list | tuple | dict))
+    return key not in ("int", "float", "bool") or not (value is None or isinstance(value, str | list | tuple | dict))
 
 
 PLAIN = frozenset(map(np.dtype, "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()))

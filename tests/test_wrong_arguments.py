@@ -1,6 +1,7 @@
 """Arguments of the Python interface that do not fit are refused where they are given."""
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "compile: a flag": (lambda: lib.compile(NUMBERED, optimize="no"), "compile: optimize='no'; expected True or False"),
     "compile: a bool": (lambda: lib.compile(NUMBERED, threads=True), "threads=True; expected at least 1"),
     "compile: an array": (lambda: lib.compile(NUMBERED, native=X), "native=ndarray of shape (2,); expected True, False or None"),
+    "run: a word": (lambda: lib.run(NUMBERED, [X, "1"]), "input %n: expected int, got '1'"),
     "run: a seed": (lambda: lib.run(NUMBERED, [X, 1], seed="x"), "run: seed='x'; expected an integer that is not negative"),
     "run: an observer": (lambda: lib.run(NUMBERED, [X, 1], observer=3), "run: observer=3; expected"),
     "vjp: wrt no list": (lambda: lib.vjp(NUMBERED, [X, 1], [X], 0), "vjp: wrt=0; expected a list of positions of inputs, 0 (%x"),
@@ -177,6 +179,7 @@ COMMANDS = {
     "run graph.ir -i x=2xf32=1 -i n=3 --requires-grad n": (1, "input %n is no floating-point tensor"),
     "vmap graph.ir --in-dims 0,0,0": (2, "error: --in-dims: 3 dimensions, the graph has 2 inputs (%x : Float(2), %n : int)"),
     "vmap graph.ir --in-dims a": (2, "error: --in-dims: expected a dimension or None, not 'a'"),
+    "plan graph.ir -i x=2xf32=1 -i n=3 --defined 0": (2, "it needs --backward-plan"),
     "trace :f": (2, "expected FILE.py:FUNCTION, not ':f'"),
 }
 
@@ -186,6 +189,11 @@ def test_wrong_command_lines(words: str, model: Path, capsys: pytest.CaptureFixt
     code, message = COMMANDS[words]
     assert main(words.split()) == code
     assert message in capsys.readouterr().err
+
+
+def test_a_wrong_command_line_is_json_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--diagnostics-format=json", "nosuch.ir"]) == 2
+    assert json.loads(capsys.readouterr().err)["message"] == "nosuch.ir: no such file or directory"
 
 
 # -- graphs that are none, or have no meaning here

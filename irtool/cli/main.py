@@ -112,7 +112,7 @@ def dispatch(words: list[str], console: Console) -> int:
             return 3
         if not isinstance(error, UsageError | PipelineError):
             return 1
-        if isinstance(error, UsageError) and not error.diagnostics:
+        if isinstance(error, UsageError) and not error.diagnostics and not console.json:
             console.err(f"try: irtool {name + ' ' if name in COMMANDS else ''}--help")
         return 2
     except Exception as error:

@@ -29,6 +29,8 @@ def run(arguments: Arguments, console: Console) -> int:
     target = given.chosen(module, arguments.graph, None)
     if not isinstance(target, Graph):
         raise UsageError("a plan is made of one graph: add --graph NAME")
+    if arguments.defined is not None and not arguments.backward_plan:
+        raise UsageError("--defined says which gradients df is given: it needs --backward-plan")
     phases: list[tuple[str, str]] = []
     options = options_of(arguments, lambda name, graph: phases.append((name, str(graph))) if arguments.phases else None)
     executor = new_executor(target, options)
