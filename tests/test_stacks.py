@@ -10,6 +10,7 @@ import pytest
 import irtool
 from irtool.execute import codegen_beside
 from irtool.execute.codegen import Plan
+from irtool.execute.native import compiler
 from irtool.interpret import run
 from irtool.script import compile_source
 from tests.peaks import plans_of
@@ -112,6 +113,20 @@ def test_going_back_through_a_loop_finds_no_memory_in_its_rounds() -> None:
     wanted = irtool.compile(graph, optimize=False).vjp(given, [np.ones((2, 3))], [3, 4, 5])
     for a, b in zip(executor.vjp(given, [np.ones((2, 3))], [3, 4, 5]), wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
+def test_loops_in_c_keep_rows_in_planned_memory() -> None:
+    graph = compile_source(CELLS, "lstm", "cells.py").graph()
+    given = arrays(0, (6, 2, 3), (2, 3), (2, 3), (3, 12), (3, 12), (12,))
+    ones = [np.ones((2, 3))]
+    executor, wanted = irtool.compile(graph, native=True), irtool.compile(graph, optimize=False).vjp(given, ones, [1, 3, 4, 5])
+    for _ in range(3):
+        for a, b in zip(executor.vjp(given, ones, [1, 3, 4, 5]), wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10)
+    plan = plans_of(executor)[-1]
+    assert "for " not in plan.source and plan.memory is not None
+    assert 6 * 6 * 6 * 8 < plan.memory.live <= plan.memory.peak < 7 * 6 * 6 * 8 + 4000, "six arrays of six rounds, and not seven"
 
 
 @pytest.mark.parametrize("name", ["swap", "begins_with_one_array", "handed_out", "scalars", "made_again"])

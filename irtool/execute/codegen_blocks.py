@@ -208,6 +208,15 @@ class Blocks(ABC):
         visit.over = {outs[place]: start for place, start in enumerate(found.start) if place in made.over and isinstance(start, Variable)}
         into.instructions.append(visit)
 
+    def leave_out(self, loop: Repeat) -> None:
+        """What need not be appended to lists, since it can be made again."""
+        held = {value: each for value, each in self.lists.items() if each.loop is loop.node}
+        kept = [each.item for each in held.values() if isinstance(each.item, Variable)]
+        for value, each in held.items():
+            if not self.overwrites and each.is_made_again(loop, kept):
+                loop.body.instructions = [call for call in loop.body.instructions if not (
+                    isinstance(call, Call) and call.way == "keep" and call.args[0] is self.env[value])]
+
     def repeated(self, node: Node, items: list[Item], first: int) -> Repeat:
         """A loop as it stands; its counter begins at `first`. What is carried has known facts where each round gives what it was given."""
         block = node.blocks[0]
@@ -240,7 +249,9 @@ class Blocks(ABC):
             metas = settled
         for variable, result in zip(carried, body.results[1:], strict=True):
             variable.roots = variable.roots | roots_of(result)
-        return Repeat(limit, condition, start, counter, carried, body, node)
+        loop = Repeat(limit, condition, start, counter, carried, body, node)
+        self.leave_out(loop)
+        return loop
 
 
 __all__ = ["FUSION_GROUP", "MAX_CALLS", "Blocks", "NotLowered"]

@@ -6,11 +6,12 @@ the facts of the array that was appended.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from irtool.execute.codegen_numbers import bounds_of
-from irtool.execute.codegen_program import Call, Instruction, Item, Known, Variable
+from irtool.execute.codegen_program import Call, Instruction, Item, Known, Repeat, Variable
+from irtool.execute.codegen_siblings import EXACT
 from irtool.ir.constants import constant
 from irtool.ir.effects import LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
@@ -21,9 +22,13 @@ APPEND, GET = "aten::append", "aten::__getitem__"
 
 class RoundList:
     """A list and the loop that fills it. item: what a round appends, as the loop was lowered last; count: how many; is_looked_up: does
-    nobody want more of it than an item? view: the call that looks at an item, if it can look again, from the number of the round."""
+    nobody want more of it than an item?
 
-    __slots__ = ("loop", "is_looked_up", "item", "count", "view", "counter")
+    Where there is another way to an item, nothing is appended. view: the call that looks at it, from the number of the round; made:
+    the call of the round before that makes it of what other lists hold, and what the first round is given instead.
+    """
+
+    __slots__ = ("loop", "is_looked_up", "item", "count", "view", "counter", "made")
 
     def __init__(self, loop: Node, is_looked_up: bool) -> None:
         self.loop = loop
@@ -32,6 +37,7 @@ class RoundList:
         self.count = 0
         self.view: Call | None = None
         self.counter: Item | None = None
+        self.made: tuple[Call, Variable] | None = None
 
     def appended(self, item: Item, limit: Item) -> bool:
         """A round appends this; limit: the number of rounds. Says whether enough is known to tell later what is in the list."""
@@ -55,6 +61,22 @@ class RoundList:
         if sum(each is counter for each in index) == 1 and sum(isinstance(each, Variable) for each in index) == 1:
             self.view = call
         return self.view is not None
+
+    def is_made_again(self, loop: Repeat, kept: Collection[Item | None]) -> bool:
+        """Need nothing be appended, since an item is what goes around, and made by one call of what the round before keeps?
+
+        The output of an LSTM is: `o * tanh(c)`.
+        """
+        self.made = None
+        if not self.is_looked_up or self.view is not None or self.item not in loop.carried:
+            return False
+        place = loop.carried.index(self.item)
+        start, result = loop.start[place], loop.body.results[1 + place]
+        call = next((each for each in loop.body.instructions if isinstance(each, Call) and each.out is result), None)
+        if call is not None and call.way == "ufunc" and call.function in EXACT and not call.named and call.out.meta == self.item.meta \
+                and isinstance(start, Variable) and all(each in kept and each not in loop.carried for each in call.args):
+            self.made = call, start
+        return self.made is not None
 
     def index_again(self, number: Any) -> Any:
         """The index of the view, for a round's number."""

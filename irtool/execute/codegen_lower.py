@@ -20,6 +20,7 @@ from irtool.execute.codegen_layout import Meta, dummy, meta_of
 from irtool.execute.codegen_lists import APPEND, GET, RoundList, round_list
 from irtool.execute.codegen_numbers import bounds_of, computed, selected
 from irtool.execute.codegen_program import (
+    Branch,
     Call,
     Group,
     Instruction,
@@ -193,17 +194,48 @@ class Lowering(Blocks):
         if not isinstance(found, Variable):
             self.env[node.output] = found
             return True
-        index: Any = item
-        if held.view is not None:
-            index = held.index_again(self.from_front(item, held.count, node, into))
-            whole, roots = held.view.args[0], held.view.out.roots
-        elif isinstance(whole, Variable) and whole.meta is not None:        # a row for each round
-            index, roots = self.from_front(item, held.count, node, into), whole.roots
-        else:
-            roots = found.roots | roots_of(whole)
-        out = self.env[node.output] = self.variable(found.meta, roots)
-        into.instructions.append(Call(operator.getitem, (whole, index), {}, out, "view", node))
+        index = self.from_front(item, held.count, node, into)
+        self.env[node.output] = self.item_at(node.inputs[0], held, index, node, into) if held.made is None \
+            else self.made_again(held, index, node, into)
         return True
+
+    def item_at(self, value: Value, held: RoundList, index: Any, node: Node, into: Lowered) -> Variable:
+        """An item of a list, or a row of what the list became."""
+        assert isinstance(held.item, Variable)
+        whole = self.env[value]
+        if held.view is not None:
+            whole, roots, index = held.view.args[0], held.view.out.roots, held.index_again(index)
+        elif isinstance(whole, Variable) and whole.meta is not None:
+            roots = whole.roots
+        else:
+            roots = held.item.roots | roots_of(whole)
+        out = self.variable(held.item.meta, roots)
+        into.instructions.append(Call(operator.getitem, (whole, index), {}, out, "view", node))
+        return out
+
+    def made_again(self, held: RoundList, index: Any, node: Node, into: Lowered) -> Variable:
+        """What the round before one made; for the first round, what the loop began with."""
+        assert held.made is not None
+        maker, start = held.made
+        if index == 0:
+            return start
+        low, high = (index, index) if type(index) is int else index.bounds
+        block, before = Lowered() if low == 0 else into, index - 1 if type(index) is int else self.variable()
+        if before.__class__ is Variable:
+            before.bounds = max(low - 1, 0), high - 1
+            block.instructions.append(Call(operator.sub, (index, Known(1)), {}, before, "number", node))
+        lists = {each.item: (value, each) for value, each in self.lists.items() if each.loop is held.loop}
+        rows = tuple([self.item_at(*lists[each], before, node, block) for each in maker.args])
+        made = self.variable(maker.out.meta)
+        block.instructions.append(Call(maker.function, rows, {}, made, "ufunc", node))
+        if block is into:
+            return made
+        first = Lowered()
+        block.results, first.results = [made], [start]
+        out = self.variable(made.meta)
+        out.roots |= made.roots | start.roots
+        into.instructions.append(Branch([index], [block, first], [out], node, False))
+        return out
 
     def from_front(self, item: Item, count: int, node: Node, into: Lowered) -> Any:
         """The index of one of so many items, counted from the first."""

@@ -1,8 +1,7 @@
 """Lists that a counted loop fills with arrays of one kind, and of which only items are read, become one array with a row for each round.
 
 What a loop keeps for the loop that goes back is such a list. As an array it takes no more than its elements, lies in the arena of the
-plan, and needs no memory to be found in each round. What a round was handed is not kept at all but computed again, if the round before
-made it by one call of items that are kept (the output of an LSTM, `o * tanh(c)`).
+plan, and needs no memory to be found in each round.
 """
 from __future__ import annotations
 
@@ -14,13 +13,10 @@ import numpy as np
 
 from irtool.execute.codegen_layout import fresh_meta
 from irtool.execute.codegen_loops import always, new
-from irtool.execute.codegen_program import Branch, Call, Instruction, Known, Lowered, Program, Repeat, Variable, Visit, roots_of
+from irtool.execute.codegen_program import Branch, Call, Known, Lowered, Program, Repeat, Variable, Visit, roots_of
 from irtool.execute.codegen_results import room
-from irtool.execute.codegen_siblings import EXACT, Uses
+from irtool.execute.codegen_siblings import Uses
 from irtool.execute.memory import every
-
-Rows = dict[tuple[Repeat, Variable], Variable]
-"""A loop, and what its rounds append -> the array that has it as its rows."""
 
 
 def stack_lists(program: Program) -> None:
@@ -30,9 +26,8 @@ def stack_lists(program: Program) -> None:
     uses = Uses(program)
     leaving = frozenset().union(*map(roots_of, program.body.results))       # with an item, all rows would be held
     found = [each for block in uses.blocks for each in filled_lists(block, uses) if each.made.outs[0] not in leaving]
-    rows: Rows = {}
-    for each in sorted(found, key=lambda each: each.item in each.loop.carried):     # last, what may be made of others
-        Stacking(program, uses, each, rows).run()
+    for each in found:
+        stack(program, each)
 
 
 def writes(program: Program) -> bool:
@@ -74,126 +69,40 @@ def filled_lists(block: Lowered, uses: Uses) -> list[Filled]:
     return found
 
 
-class Stacking:
-    """Rewrites one list. rows: the arrays that others have become; this one is added."""
-
-    def __init__(self, program: Program, uses: Uses, found: Filled, rows: Rows) -> None:
-        self.program = program
-        self.blocks = uses.blocks
-        self.list = found
-        self.rows = rows
-
-    def run(self) -> None:
-        """By what its items are."""
-        maker = self.made_of_rows()
-        if maker is not None and all(counts_up(get.args[1]) for get in self.list.gets):
-            self.make_again(maker)
-        elif self.meta == fresh_meta(self.meta.dtype, self.meta.shape):
-            self.stack()
-
-    @property
-    def meta(self) -> Any:
-        """The facts of an item."""
-        return self.list.item.meta
-
-    def forget(self) -> None:
-        """There is no list any more."""
-        self.list.block.instructions.remove(self.list.made)
-        self.list.loop.body.instructions.remove(self.list.append)
-
-    # -- as an array
-    def stack(self) -> None:
-        """One array, and a row of it in each round."""
-        found = self.list
-        meta = fresh_meta(self.meta.dtype, (found.loop.limit.value, *self.meta.shape))      # type: ignore[union-attr]
-        array = self.rows[found.loop, found.item] = new(self.program, meta)
-        row = new(self.program, self.meta, array)
-        instructions = found.loop.body.instructions
-        place = instructions.index(found.append)
-        instructions[place + 1:place + 1] = [self.row(array, found.loop.counter, row), Call(np.positive, (found.item,), {}, row, "into",
-                                                                                           found.append.node)]
-        made = found.block.instructions
-        made.insert(made.index(found.made), Call(room, (meta,), {}, array, "out", found.made.node))
-        self.forget()
-        for get in found.gets:
-            get.args = self.row(array, get.args[1], get.out).args
-        self.seen_through({get.out: array.roots for get in found.gets})
-
-    def row(self, array: Variable, index: Any, out: Variable) -> Call:
-        """The view of one row."""
-        index = index.value if isinstance(index, Known) else index
-        is_number = array.meta is not None and len(array.meta.shape) == 1
-        return Call(operator.getitem, (array, (index, ...) if is_number else index), {}, out, "view", self.list.append.node)
-
-    # -- computed again
-    def made_of_rows(self) -> Call | None:
-        """The call that makes the next value of what a round is handed, if it computes that of what is kept."""
-        loop, item = self.list.loop, self.list.item
-        if item not in loop.carried or not isinstance(loop.start[loop.carried.index(item)], Variable):
-            return None
-        result = loop.body.results[1 + loop.carried.index(item)]
-        call = next((each for each in loop.body.instructions if isinstance(each, Call) and each.out is result), None)
-        if call is None or call.way != "ufunc" or call.function not in EXACT or call.named or call.out.meta != self.meta:
-            return None
-        return call if all((loop, each) in self.rows for each in call.args) else None
-
-    def make_again(self, maker: Call) -> None:
-        """What the round before made; in the first round, what the loop began with."""
-        start = self.list.loop.start[self.list.loop.carried.index(self.list.item)]
-        instead: dict[Variable, frozenset[Variable]] = {}
-        for get in self.list.gets:
-            index, block = get.args[1], next(each for each in self.blocks if get in each.instructions)
-            at = block.instructions.index(get)
-            made, no_work = Lowered(), Lowered()
-            again = new(self.program, self.meta)
-            made.instructions, made.results = self.before(maker, index, again), [again]
-            no_work.results = [start]
-            get.out.roots = frozenset((get.out,))
-            if isinstance(index, Known) and index.value > 0:
-                made.instructions[-1].out = get.out     # type: ignore[union-attr]
-                block.instructions[at:at + 1] = made.instructions
-            else:
-                get.out.roots |= again.roots | roots_of(start)
-                condition = Known(bool(index.value)) if isinstance(index, Known) else index
-                block.instructions[at] = Branch([condition], [made, no_work], [get.out], maker.node, False)
-            instead[get.out] = get.out.roots
-        self.forget()
-        self.seen_through(instead)
-
-    def before(self, maker: Call, index: Any, out: Variable) -> list[Instruction]:
-        """What the round before one made."""
-        found: list[Instruction] = []
-        number: Any = Known(index.value - 1) if isinstance(index, Known) else new(self.program)
-        if isinstance(number, Variable):
-            found.append(Call(operator.sub, (index, Known(1)), {}, number, "number", maker.node))
-        operands = []
-        for each in maker.args:
-            array = self.rows[self.list.loop, each]
-            row = new(self.program, each.meta, array)
-            found.append(self.row(array, number, row))
-            operands.append(row)
-        return [*found, Call(maker.function, tuple(operands), {}, out, "ufunc", maker.node)]
-
-    # -- whose memory
-    def seen_through(self, roots: dict[Variable, frozenset[Variable]]) -> None:
-        """Whose memory everything looks into that looked into the list: items, and views of them, into what is told of each."""
-        whole = self.list.made.outs[0]
-        for each in every(self.program.body):
-            if isinstance(each, Call) and each.way == "view" and each.args[0] in roots:
-                roots[each.out] = roots[each.args[0]]
-        for variable, own in roots.items():
-            variable.roots = own
-        everything = frozenset().union(*roots.values())
-        for variable in variables(self.program.body):
-            if whole in variable.roots:
-                variable.roots = variable.roots - {whole} | everything
+def stack(program: Program, found: Filled) -> None:
+    """An array instead of a list, and a row of it in each round."""
+    limit, item = found.loop.limit, found.item
+    if item.meta is None or item.meta != fresh_meta(item.meta.dtype, item.meta.shape) or not isinstance(limit, Known):
+        return
+    meta = fresh_meta(item.meta.dtype, (limit.value, *item.meta.shape))
+    array = new(program, meta)
+    row = new(program, item.meta, array)
+    instructions = found.loop.body.instructions
+    place = instructions.index(found.append)
+    instructions[place:place + 1] = [Call(operator.getitem, row_of(array, found.loop.counter), {}, row, "view", found.append.node),
+                                     Call(np.positive, (item,), {}, row, "into", found.append.node)]
+    made = found.block.instructions
+    made[made.index(found.made)] = Call(room, (meta,), {}, array, "out", found.made.node)
+    for get in found.gets:
+        get.args = row_of(array, get.args[1])
+    seen_through(program, found, array)
 
 
-def counts_up(index: Any) -> bool:
-    """Is a list's index, which is known to be one, counted from the first item?"""
-    if isinstance(index, Known):
-        return bool(index.value >= 0)
-    return index.bounds is not None and index.bounds[0] >= 0
+def row_of(array: Variable, index: Any) -> tuple[Any, ...]:
+    """The operands of a view of one row: an array, and no number, where a row has no dimensions."""
+    return array, (index, ...) if array.meta is not None and len(array.meta.shape) == 1 else index
+
+
+def seen_through(program: Program, found: Filled, array: Variable) -> None:
+    """What looked into the list looks into the array: items and views of them into nothing else."""
+    items, whole = {get.out for get in found.gets}, found.made.outs[0]
+    for each in every(program.body):
+        if isinstance(each, Call) and each.way == "view" and (each.out in items or each.args[0] in items):
+            items.add(each.out)
+            each.out.roots = array.roots
+    for variable in variables(program.body):
+        if whole in variable.roots:
+            variable.roots = variable.roots - {whole} | array.roots
 
 
 def variables(lowered: Lowered) -> Iterator[Variable]:

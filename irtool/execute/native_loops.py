@@ -18,7 +18,7 @@ from irtool.execute.codegen_layout import Meta
 from irtool.execute.codegen_program import Item, Known, Repeat, Variable
 from irtool.execute.fusion import WORTH_COMPILING, coalesced
 from irtool.execute.native_products import declarations, definition
-from irtool.execute.native_rounds import Elementwise, NotNative, Place, Product, Rounds, Stage, Store, Sum
+from irtool.execute.native_rounds import Either, Elementwise, NotNative, Place, Product, Rounds, Stage, Store, Sum
 from irtool.execute.native_source import DATA, Untranslatable, c_type, direct, expression, library_declarations
 from irtool.execute.places import Buffer, largest_sum, place
 from irtool.ops.elementwise import flattened
@@ -193,8 +193,11 @@ class Source:
 
     def stage(self, stage: Stage, pad: str) -> list[str]:
         """One stage."""
-        lines = self.elementwise(stage) if isinstance(stage, Elementwise) else self.product(stage) if isinstance(stage, Product) \
-            else self.sum(stage)
+        if isinstance(stage, Either):
+            lines = [f"if ({stage.condition}) {{", *self.stage(stage.first, "    "), "} else {", *self.stage(stage.second, "    "), "}"]
+        else:
+            lines = self.elementwise(stage) if isinstance(stage, Elementwise) else self.product(stage) if isinstance(stage, Product) \
+                else self.sum(stage)
         return [pad + line for line in lines]
 
     def product(self, stage: Product) -> list[str]:

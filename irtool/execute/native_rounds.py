@@ -14,8 +14,8 @@ import numpy as np
 
 from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy
 from irtool.execute.codegen_numbers import derived
-from irtool.execute.codegen_program import Call, Known, Repeat, Variable
-from irtool.execute.codegen_source import reads_of
+from irtool.execute.codegen_program import Branch, Call, Known, Repeat, Variable
+from irtool.execute.codegen_source import all_reads, reads_of
 from irtool.execute.native_products import LARGEST
 from irtool.execute.native_source import C_TYPES
 from irtool.ops.elementwise import NotPointwise, Symbol
@@ -121,7 +121,22 @@ class Sum:
         return [self.source]
 
 
-Stage = Elementwise | Product | Sum
+class Either:
+    """One of two stages over the elements of a shape, by a number that is not 0, in C."""
+
+    __slots__ = ("condition", "first", "second")
+
+    def __init__(self, condition: str, first: Elementwise, second: Elementwise) -> None:
+        self.condition = condition
+        self.first = first
+        self.second = second
+
+    def places(self) -> list[Place]:
+        """What is read."""
+        return [*self.first.places(), *self.second.places()]
+
+
+Stage = Elementwise | Product | Sum | Either
 
 
 class Carried:
@@ -161,10 +176,13 @@ class Rounds:
         self.next_of: dict[Variable, Carried] = {}      # what a round makes for the next
         self.readers: Counter[Variable] = Counter()
         self.begin()
-        for call in loop.body.instructions:
-            if not isinstance(call, Call):
-                raise NotNative(f"{call.node.kind} in it is run in Python")
-            self.call(call)
+        for each in loop.body.instructions:
+            if isinstance(each, Call):
+                self.call(each)
+            elif isinstance(each, Branch):
+                self.branch(each)
+            else:
+                raise NotNative(f"{each.node.kind} in it is run in Python")
         self.end(inputs)
 
     def begin(self) -> None:
@@ -180,6 +198,11 @@ class Rounds:
                     reads_of(value, read)
                     found += read
                 self.readers.update(found)
+            elif isinstance(each, Branch):
+                made.update(each.outs)
+                read = set()
+                all_reads(each, read)
+                self.readers.update([*read] * 2)        # perhaps more than once
         self.readers.update([each for each in loop.body.results if isinstance(each, Variable)])
         for number, (variable, start, result) in enumerate(zip(loop.carried, loop.start, loop.body.results[1:], strict=True)):
             if variable.meta is None or not isinstance(start, Variable) or not isinstance(result, Variable):
@@ -433,6 +456,41 @@ class Rounds:
         self.products.pop(target, None)
         self.values[target] = at, symbol
 
+    def branch(self, branch: Branch) -> None:
+        """One step over elements of what is there, if a number is not 0; else an array that is there."""
+        numbers, (first, second), out = branch.condition, branch.blocks, branch.outs[0]
+        *others, last = first.instructions or [branch]
+        meta, refusal = out.meta, NotNative(f"{branch.node.kind} in it is run in Python")
+        if branch.tests_none or len(branch.outs) != 1 or second.instructions or meta is None or numbers[0] not in self.numbers:
+            raise refusal
+        if not isinstance(last, Call) or last.way != "ufunc" or first.results != [last.out] or not isinstance(second.results[0], Variable):
+            raise refusal
+        for each in others:
+            if not isinstance(each, Call) or each.way not in ("number", "view"):
+                raise refusal
+            self.call(each)
+            if each.way == "number" and each.out.bounds is not None and each.out.bounds[0] >= 0:      # an item of a list is looked up
+                number = self.numbers[each.out]                                                       # in any case
+                self.numbers[each.out] = f"({number} < 0 ? 0 : {number})"
+        at = len(self.stages)
+        stages = Elementwise(meta.shape), Elementwise(meta.shape)
+        places = [self.place(each) for each in (*last.args, second.results[0]) if isinstance(each, Variable)]
+        if len(places) != len(last.args) + 1:
+            raise refusal
+        for place in places:
+            place.store.last = max(place.store.last, at)
+        try:
+            found = applied(last.function, [stages[0].load(place) for place in places[:-1]]), stages[1].load(places[-1])
+        except NotPointwise:
+            raise refusal from None
+        store = self.new_store(out, at)
+        for stage, symbol in zip(stages, found, strict=True):
+            if not isinstance(symbol, Symbol) or symbol.dtype != meta.dtype:
+                raise refusal
+            stage.written.append((symbol, whole(store)))
+        self.stages.append(Either(self.number(numbers[0]), *stages))
+        self.places[out] = whole(store)
+
     def join(self, call: Call) -> None:
         """Arrays side by side: each is stored where it belongs."""
         parts, axis = call.args[0], call.args[1] if len(call.args) > 1 else call.named.get("axis", 0)
@@ -565,4 +623,4 @@ def applied(function: Any, values: list[Any]) -> Any:
     raise NotPointwise
 
 
-__all__ = ["Carried", "Elementwise", "NotNative", "Place", "Product", "Rounds", "Stage", "Store", "Sum", "whole"]
+__all__ = ["Carried", "Either", "Elementwise", "NotNative", "Place", "Product", "Rounds", "Stage", "Store", "Sum", "whole"]
