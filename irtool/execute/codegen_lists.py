@@ -74,7 +74,8 @@ class RoundList:
         start, result = loop.start[place], loop.body.results[1 + place]
         call = next((each for each in loop.body.instructions if isinstance(each, Call) and each.out is result), None)
         if call is not None and call.way == "ufunc" and call.function in EXACT and not call.named and call.out.meta == self.item.meta \
-                and isinstance(start, Variable) and all(each in kept and each not in loop.carried for each in call.args):
+                and isinstance(start, Variable) and all(isinstance(each, Variable) and each in kept and each not in loop.carried
+                                                        for each in call.args):
             self.made = call, start
         return self.made is not None
 
