@@ -166,3 +166,25 @@ def test_a_number_that_a_trace_writes_as_a_tensor_promotes_nothing_in_gradients(
         given = [graph] if isinstance(vjp, partial) else []
         for found in vjp(*given, [ones, ones], [np.ones((), np.float32)], [0, 1]):
             assert found.dtype == np.float32 and np.array_equal(found, -ones)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("call", ["aten::adaptive_avg_pool2d(%x, %s)", "aten::max_pool2d(%x, %s, %s, %z, %o, %f)",
+                                  "aten::avg_pool2d(%x, %s, %s, %z, %f, %f, %n)"])
+def test_a_batch_of_nothing(call: str, way: str) -> None:
+    graph = irtool.parse(f"""graph(%x : Tensor):
+  %n : NoneType = prim::Constant()
+  %f : bool = prim::Constant[value=0]()
+  %s : int[] = prim::Constant[value=[3, 3]]()
+  %z : int[] = prim::Constant[value=[0, 0]]()
+  %o : int[] = prim::Constant[value=[1, 1]]()
+  %1 : Tensor = {call}
+  %2 : Tensor = aten::mul(%1, %1)
+  return (%2)
+""").graph()
+    x = np.zeros((0, 2, 9, 9))
+    run = Executor(graph, WAYS[way])
+    for _ in range(2):
+        (found,) = run(x)
+        assert found.shape == (0, 2, 3, 3)
+        assert run.vjp([x], [found], [0])[0].shape == x.shape

@@ -44,7 +44,8 @@ def room_of(size: int) -> tuple[Any, int]:
 def cut(size: int, placed: Sequence[Placed]) -> list[Any]:
     """New memory of a size, as the arrays that lie in it."""
     room, shift = room_of(size)
-    return [np.ndarray(each.meta.shape, each.meta.dtype, room, shift + each.offset, each.meta.strides) for each in placed]
+    return [np.empty(each.meta.shape, each.meta.dtype) if 0 in each.meta.shape      # whose strides need not fit into the room
+            else np.ndarray(each.meta.shape, each.meta.dtype, room, shift + each.offset, each.meta.strides) for each in placed]
 
 
 class Workspace:

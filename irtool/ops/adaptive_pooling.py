@@ -75,7 +75,8 @@ def _maximum(xp, x, sizes):
     flat = xp.arange(math.prod(extents)).reshape(extents)
     for place in xp.ndindex(*sizes):
         window = tuple(slice(*own[p]) for own, p in zip(bounds, place, strict=True))
-        part = x[(..., *window)].reshape(*x.shape[:-rank], -1)
+        part = x[(..., *window)]
+        part = part.reshape(*x.shape[:-rank], math.prod(part.shape[-rank:]))
         best = _last_nan_or_largest(xp, part)
         values[(..., *place)] = xp.take_along_axis(part, best[..., None], -1)[..., 0]
         indices[(..., *place)] = flat[window].reshape(-1)[best]

@@ -130,10 +130,10 @@ def _max_pool(rank, with_indices):
 
 def spread_to_indices(xp, grad, like, indices, rank):
     """Gradient of a maximum over windows: every element goes to the place its index names."""
-    plane = math.prod(like.shape[-rank:])
+    plane, count = math.prod(like.shape[-rank:]), math.prod(indices.shape[-rank:])
     lead = math.prod(like.shape[:-rank])
     result = xp.zeros((lead, plane), grad.dtype)
-    add_at(result, (xp.arange(lead)[:, None], indices.reshape(lead, -1)), grad.reshape(lead, -1))
+    add_at(result, (xp.arange(lead)[:, None], indices.reshape(lead, count)), grad.reshape(lead, count))
     return result.reshape(like.shape)
 
 
@@ -250,7 +250,7 @@ def unpooled(xp, self, indices, output_size, rank):
                        f"shape: {list(indices.shape)}")
     lead, plane = self.shape[:-rank], math.prod(output_size)
     result = xp.zeros((math.prod(lead), plane), self.dtype)
-    flat = indices.reshape(result.shape[0], -1)
+    flat = indices.reshape(result.shape[0], math.prod(self.shape[-rank:]))
     if flat.size and (int(flat.min()) < 0 or int(flat.max()) >= plane):
         wrong = int(flat.min()) if int(flat.min()) < 0 else int(flat.max())
         raise RunError(f"Found an invalid max index: {wrong} (output volumes are of size "
