@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen import Plan
+from irtool.execute.codegen.plan import Plan
 from irtool.execute.executor import Executor
 
 SETTLED = 5

@@ -17,10 +17,10 @@ from side_by_side import difference
 import irtool
 from irtool import Error
 from irtool.cli.main import main
-from irtool.execute.device_executor import DeviceExecutor
-from irtool.execute.device_kernels import KernelGroup, literal, source
-from irtool.execute.device_plan import DevicePlan
-from irtool.execute.native_source import ARITHMETIC, Untranslatable
+from irtool.execute.device.executor import DeviceExecutor
+from irtool.execute.device.kernels import KernelGroup, literal, source
+from irtool.execute.device.plan import DevicePlan
+from irtool.execute.native.source import ARITHMETIC, Untranslatable
 from irtool.execute.plans import Options
 from irtool.ops import OPS, device
 from irtool.ops.arrays import backend, code_of, seeded, using

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irtool
-from irtool.execute import disk_cache, fusion, native
+from irtool.execute import disk_cache, fusion
 from irtool.execute.fusion import Fused
+from irtool.execute.native import building
 from irtool.interpret import run
 from irtool.ir.schema import schemas
 from irtool.ops import OPS
@@ -16,7 +17,7 @@ from irtool.ops.call import call_op, overload
 from irtool.ops.elementwise import NotPointwise, Symbol, program, symbolic
 from irtool.passes import BY_NAME
 
-HAS_COMPILER = native.compiler() is not None
+HAS_COMPILER = building.compiler() is not None
 needs_compiler = pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")
 
 CHAIN = """graph(%a : Float(*, *), %b : Float(*, *), %w : Float(*)):
@@ -272,13 +273,13 @@ def test_a_damaged_kernel_is_made_anew(tmp_path, monkeypatch):
     damaged = kept.read_bytes()[:1000]
     kept.unlink()       # the file itself is mapped
     kept.write_bytes(damaged)
-    monkeypatch.setattr(native, "_loops", {})
+    monkeypatch.setattr(building, "_loops", {})
     assert_same_bits(Fused(graph, native=True)([a]), wanted)
     assert disk_cache.load(kept.stem, "so") is not None
 
 
 def test_without_a_compiler_numpy_does_it(monkeypatch):
-    monkeypatch.setattr(native, "compiler", lambda: None)
+    monkeypatch.setattr(building, "compiler", lambda: None)
     graph = irtool.parse(CHAIN).graph()
     inputs = arrays((5, 6))
     fused = Fused(graph, native=True)

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import disk_cache, native
+from irtool.execute import disk_cache
 from irtool.execute.fusion import Fused
+from irtool.execute.native import building
 
-CC = native.compiler()
+CC = building.compiler()
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="compilers here are shell scripts")
 needs_compiler = pytest.mark.skipif(CC is None, reason="needs a C compiler")
 TEXT = """graph(%a : Float(*), %b : Float(*)):
@@ -33,12 +34,12 @@ B = np.array([0.0, 3.0, np.inf, 1.0, 3e-39, -0.0, 1.0], np.float32)
 def nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """No compiler was looked for, and nothing was compiled."""
     monkeypatch.setenv("IRTOOL_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(native, "_loops", {})
-    monkeypatch.setattr(native, "_given_up", [])
-    for each in (native.command, native._compiler_version):
+    monkeypatch.setattr(building, "_loops", {})
+    monkeypatch.setattr(building, "_given_up", [])
+    for each in (building.command, building._compiler_version):
         each.cache_clear()
     yield
-    for each in (native.command, native._compiler_version):
+    for each in (building.command, building._compiler_version):
         each.cache_clear()
 
 
@@ -54,7 +55,7 @@ def assert_right(ran_native: bool | None = None) -> None:
         found = fused([A, B])
     assert [each.tobytes() for each in found] == [each.tobytes() for each in wanted]
     if ran_native is not None:
-        assert any(native._loops.values()) == ran_native
+        assert any(building._loops.values()) == ran_native
 
 
 def script(place: Path, text: str) -> str:
@@ -80,10 +81,10 @@ def test_a_compiler_that_does_not_compile(name: str, tmp_path: Path, monkeypatch
 def test_one_that_hangs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = tmp_path / "calls"
     monkeypatch.setenv("CC", script(tmp_path / "cc", f'[ "$1" = --version ] || {{ echo >> {calls}; exec sleep 100; }}'))
-    monkeypatch.setattr(native, "SECONDS", 0.5)
+    monkeypatch.setattr(building, "SECONDS", 0.5)
     assert_right(False)
-    assert native.compiler() is None
-    monkeypatch.setattr(native, "_loops", {})
+    assert building.compiler() is None
+    monkeypatch.setattr(building, "_loops", {})
     assert_right(False)
     assert calls.read_text() == "\n"
 
@@ -98,7 +99,7 @@ def test_one_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("named", ["/nowhere/cc", "'no end", "/dev/null", "no-such-compiler -O2"])
 def test_none_where_cc_names_none(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", named)
-    assert native.compiler() is None
+    assert building.compiler() is None
     assert_right(False)
 
 
@@ -115,7 +116,7 @@ def test_flags_in_cc_do_not_change_the_arithmetic(flags: str, monkeypatch: pytes
     monkeypatch.setenv("CC", f"{CC} {flags}")
     monkeypatch.setenv("CFLAGS", "-ffast-math")
     monkeypatch.setenv("LDFLAGS", "--no-such-flag")
-    assert native.command() == (CC, *flags.split())
+    assert building.command() == (CC, *flags.split())
     assert_right(True)
     assert np.float32(1e-40) / np.float32(2) > 0
 
@@ -166,8 +167,8 @@ def test_a_folder_that_can_only_be_read(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(os, "utime", refused)
-    monkeypatch.setattr(native, "_compile", refused)
-    monkeypatch.setattr(native, "_loops", {})
+    monkeypatch.setattr(building, "_compile", refused)
+    monkeypatch.setattr(building, "_loops", {})
     assert_right(True)
     assert sorted((tmp_path / "cache").iterdir()) == before
 
@@ -175,8 +176,8 @@ def test_a_folder_that_can_only_be_read(tmp_path: Path, monkeypatch: pytest.Monk
 @needs_compiler
 def test_a_kernel_of_another_machine_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_right(True)
-    monkeypatch.setattr(native, "_processor", lambda: "another")
-    monkeypatch.setattr(native, "_loops", {})
+    monkeypatch.setattr(building, "_processor", lambda: "another")
+    monkeypatch.setattr(building, "_loops", {})
     assert_right(True)
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
@@ -188,7 +189,7 @@ def test_an_entry_that_is_sound_but_no_kernel(tmp_path: Path, monkeypatch: pytes
     (kept,) = (tmp_path / "cache").iterdir()
     monkeypatch.setenv("IRTOOL_CACHE_DIR", str(tmp_path / "other"))
     wrong = disk_cache.store(kept.stem, "so", b"no library")
-    monkeypatch.setattr(native, "_loops", {})
+    monkeypatch.setattr(building, "_loops", {})
     assert_right(True)
     assert wrong is not None and wrong.stat().st_size > 1000
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.codegen import Plan
+from irtool.execute.codegen.plan import Plan
 from irtool.execute.executor import Executor
-from irtool.execute.native import compiler
+from irtool.execute.native.building import compiler
 from irtool.execute.plans import Options
 from tests.loop_texts import ALL_ROUNDS, CELLS, FILLED, arrays, loop
 

@@ -8,9 +8,9 @@ import pytest
 
 import irtool
 from irtool.execute import fusion
-from irtool.execute.codegen import Plan
+from irtool.execute.codegen.plan import Plan
 from irtool.execute.fusion import Way
-from irtool.execute.native import compiler
+from irtool.execute.native.building import compiler
 from irtool.ops.elementwise import CAST, Program, Step
 
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler")

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import native, native_loops
-from irtool.execute.codegen import Plan
+from irtool.execute.codegen.plan import Plan
+from irtool.execute.native import building
+from irtool.execute.native import loops as native_loops
 from tests.loop_texts import CELLS, KEEPS, ROW, arrays, loop
 from tests.plan_samples import graph_of
 
-needs_compiler = pytest.mark.skipif(native.compiler() is None, reason="there is no C compiler")
+needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
 
 def ways(plan: Plan) -> list[str]:
     return [way for _, way in plan.loops]
@@ -149,9 +150,9 @@ def test_without_products_it_has_the_bits_of_the_interpreter(name: str, dtype: A
 
 def test_whole_numbers_and_bools_go_around() -> None:
     x = np.arange(12).reshape(3, 4)
-    if native.compiler() is not None:
+    if building.compiler() is not None:
         runs(EXACT["sum"], [x, x[0] * 7])
-    runs(EXACT["sum"], [x.astype(np.int16), x[0].astype(np.int16)], "loop in Python" + ": int16 in it" * (native.compiler() is not None))
+    runs(EXACT["sum"], [x.astype(np.int16), x[0].astype(np.int16)], "loop in Python" + ": int16 in it" * (building.compiler() is not None))
 
 
 OTHER = {
@@ -201,7 +202,7 @@ def test_without_a_compiler_or_where_they_are_off(monkeypatch: pytest.MonkeyPatc
     plan = Plan(graph_of(text))
     plan(given)
     assert ways(plan) == ["loop in Python: too little for a native loop"]
-    monkeypatch.setattr(native, "compiler", lambda: None)
+    monkeypatch.setattr(building, "compiler", lambda: None)
     plan = Plan(graph_of(text), native=True)
     for x, y in zip(plan(given), expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12)
@@ -220,8 +221,8 @@ def test_work_decides_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> 
 @needs_compiler
 def test_array_objects_need_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     text, shapes = CELLS["elman"]
-    monkeypatch.setattr(native, "reads_objects", lambda: False)
-    monkeypatch.setattr(native, "_loops", {})
+    monkeypatch.setattr(building, "reads_objects", lambda: False)
+    monkeypatch.setattr(building, "_loops", {})
     runs(text, arrays(np.float64, *shapes(5, 2, 3, 4)), tolerance=1e-12)
 
 
@@ -256,8 +257,8 @@ def test_lists_are_filled_and_read_by_loops_in_c(dtype: Any, monkeypatch: pytest
     graph = graph_of(KEEPS)
     for x, y in zip(Plan(graph, native=True)(strange), irtool.interpret.run(graph, strange), strict=True):
         np.testing.assert_array_equal(x, y)
-    monkeypatch.setattr(native, "reads_objects", lambda: False)
-    monkeypatch.setattr(native, "_loops", {})
+    monkeypatch.setattr(building, "reads_objects", lambda: False)
+    monkeypatch.setattr(building, "_loops", {})
     plan = Plan(graph, native=True)
     for _ in range(3):
         np.testing.assert_array_equal(plan(given)[0], irtool.interpret.run(graph, given)[0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.device_executor import new_executor
+from irtool.execute.device.executor import new_executor
 from irtool.execute.executor import Executor
 from irtool.execute.plans import Options
 from irtool.ir.errors import RunError, UnsupportedError

@@ -8,7 +8,7 @@ import pytest
 
 import irtool
 from irtool.execute.lists import without_lists
-from irtool.execute.native import compiler
+from irtool.execute.native.building import compiler
 
 APPENDED = """graph(%x : Tensor, %h.1 : Tensor, %w : Tensor):
   %true : bool = prim::Constant[value=1]()

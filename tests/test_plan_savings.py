@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irtool.execute import native
-from irtool.execute.codegen import Plan
-from irtool.execute.rows import EXACT, Rows
+from irtool.execute.codegen.plan import Plan
+from irtool.execute.codegen.rows import EXACT, Rows
+from irtool.execute.native import building
 from tests.plan_samples import check, graph_of
 
 SEED = """graph(%x : Tensor, %n : int[], %none : NoneType):
@@ -60,7 +60,7 @@ def test_views_of_the_arena_are_made_with_it() -> None:
 
 
 # -- short rows
-@pytest.mark.skipif(native.compiler() is None, reason="needs a C compiler")
+@pytest.mark.skipif(building.compiler() is None, reason="needs a C compiler")
 @pytest.mark.parametrize("function", sorted(EXACT, key=str))
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("left, right", [((5, 7, 1), (5, 1, 9)), ((5, 1, 9), (5, 7, 1)), ((7, 9), (9,)), ((9,), (7, 9)), ((6, 1), (1, 3))])
@@ -78,7 +78,7 @@ def test_short_rows_have_numpys_bits(function: np.ufunc, dtype: str, left: tuple
         assert rows.quick is not None
 
 
-@pytest.mark.skipif(native.compiler() is None, reason="needs a C compiler")
+@pytest.mark.skipif(building.compiler() is None, reason="needs a C compiler")
 def test_plans_do_outer_products_that_way() -> None:
     text = """graph(%x : Tensor, %y : Tensor):
   %1 : int = prim::Constant[value=1]()

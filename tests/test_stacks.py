@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import codegen_beside
-from irtool.execute.codegen import Plan
-from irtool.execute.native import compiler
+from irtool.execute.codegen import beside as codegen_beside
+from irtool.execute.codegen.plan import Plan
+from irtool.execute.native.building import compiler
 from irtool.interpret import run
 from irtool.script import compile_source
 from tests.peaks import plans_of

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import codegen_beside, codegen_costs, crew, fusion, kept, tape, tape_ahead
-from irtool.execute.codegen import Plan
+from irtool.execute import crew, fusion, kept, tape, tape_ahead
+from irtool.execute.codegen import beside as codegen_beside
+from irtool.execute.codegen import costs
+from irtool.execute.codegen.plan import Plan
 from irtool.execute.crew import Crew, Failed, pool, share
 from irtool.execute.executor import Executor
 from irtool.execute.plans import Options
@@ -30,7 +32,7 @@ from tests.random_programs import program
 def all_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codegen_beside, "WORTH_BESIDE", 0.0)
     monkeypatch.setattr(codegen_beside, "HAND_OVER", 0.0)
-    monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 1)
+    monkeypatch.setattr(costs, "blas_threads", lambda: 1)
     monkeypatch.setattr(fusion, "WORTH_THREADS", 1)
 
 
@@ -83,7 +85,7 @@ def test_gradients_of_random_programs(seed: int, all_heavy: None) -> None:
 @pytest.mark.parametrize("threads", [2, 4])
 @pytest.mark.parametrize("text, count", [(layers(3), 3), (layers(1, 5), 5), (layers(2, 3), 6)], ids=["deep", "wide", "both"])
 def test_layers_and_their_gradients(text: str, count: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 1)
+    monkeypatch.setattr(costs, "blas_threads", lambda: 1)
     values = weights(count + 1, 300)
     one, several = irtool.compile(graph_of(text)), irtool.compile(graph_of(text), threads=threads)
     for _ in range(3):
@@ -124,7 +126,7 @@ CONVOLUTIONS = """graph(%x : Tensor, %w : Tensor, %v : Tensor, %b : Tensor):
 
 def test_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their results' facts are those of the first run, when the plan is made of groups, too."""
-    monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 1)
+    monkeypatch.setattr(costs, "blas_threads", lambda: 1)
     values = [array("float32", shape, np.random.default_rng(0)) for shape in ((8, 16, 32, 32), (32, 16, 3, 3), (32, 16, 3, 3), (32,))]
     one, several = irtool.compile(graph_of(CONVOLUTIONS)), irtool.compile(graph_of(CONVOLUTIONS), threads=2)
     given, wrt = [np.ones((), np.float32)], [0, 1, 2, 3]
@@ -169,7 +171,7 @@ LOOP = """graph(%x : Tensor, %w : Tensor, %v : Tensor, %n : int):
 
 
 def test_within_a_round_and_within_a_branch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 1)
+    monkeypatch.setattr(costs, "blas_threads", lambda: 1)
     values = weights(3, 200)
     plan = check(graph_of(LOOP), lambda: [*[each.copy() for each in values], 3], threads=2)
     assert [line.split("=")[0] for line in plan.source.splitlines() if " = start(dot" in line] == [f"            t{i} " for i in range(3)]
@@ -188,7 +190,7 @@ def test_nothing_is_left_to_the_collector(all_heavy: None) -> None:
 # -- when there is nothing to gain
 @pytest.mark.parametrize("text, count", [(layers(4), 4), (layers(1), 1)])
 def test_a_chain_has_the_source_it_has_with_one_thread(text: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 1)
+    monkeypatch.setattr(costs, "blas_threads", lambda: 1)
     values = weights(count + 1, 200)
     one, several = Plan(graph_of(text)), Plan(graph_of(text), threads=4)
     one.compile(values)
@@ -198,7 +200,7 @@ def test_a_chain_has_the_source_it_has_with_one_thread(text: str, count: int, mo
 
 
 def test_products_are_left_to_a_blas_that_has_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codegen_costs, "blas_threads", lambda: 2)
+    monkeypatch.setattr(costs, "blas_threads", lambda: 2)
     monkeypatch.setattr(codegen_beside, "blas_threads", lambda: 2)
     plan = Plan(graph_of(layers(1, 3)), threads=2)
     plan.compile(weights(4, 300))
@@ -207,13 +209,13 @@ def test_products_are_left_to_a_blas_that_has_threads(monkeypatch: pytest.Monkey
 
 
 def test_how_many_threads_blas_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert codegen_costs.blas_threads() >= 1
-    monkeypatch.setattr(codegen_costs, "_blas", lambda: lambda: 3)
-    assert codegen_costs.blas_threads() == 3
-    monkeypatch.setattr(codegen_costs, "_blas", lambda: None)
+    assert costs.blas_threads() >= 1
+    monkeypatch.setattr(costs, "_blas", lambda: lambda: 3)
+    assert costs.blas_threads() == 3
+    monkeypatch.setattr(costs, "_blas", lambda: None)
     monkeypatch.setenv("MKL_NUM_THREADS", "many")
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    assert codegen_costs.blas_threads() == 5
+    assert costs.blas_threads() == 5
 
 
 # -- errors

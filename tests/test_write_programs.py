@@ -11,8 +11,9 @@ from plan_samples import difference, outcome
 from write_programs import write_program
 
 import irtool
-from irtool.execute import codegen_lower, fusing
-from irtool.execute.codegen import compile_plan
+from irtool.execute import fusing
+from irtool.execute.codegen import lower
+from irtool.execute.codegen.plan import compile_plan
 from irtool.execute.executor import Executor
 from irtool.execute.plans import Options
 from irtool.interpret import run as interpret
@@ -129,7 +130,7 @@ def test_a_tensor_keeps_its_dtype_and_shape(source: str, way: str) -> None:
 def test_fused_is_interpreted_bit_for_bit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups form between writes; with branches, loops and lists, and however small the tensors are."""
     monkeypatch.setattr(fusing, "WORTH_FUSING", 0)
-    monkeypatch.setattr(codegen_lower, "WORTH_FUSING", 0)
+    monkeypatch.setattr(lower, "WORTH_FUSING", 0)
     graph = compile_source(write_program(seed, 16, control=True)).graph()
     x, y = np.random.default_rng(seed).standard_normal((2, 3, 3))
     wanted = outcome(lambda: interpret(graph, [x, y]))
@@ -140,7 +141,7 @@ def test_fused_is_interpreted_bit_for_bit(seed: int, monkeypatch: pytest.MonkeyP
 
 def test_groups_stand_between_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusing, "WORTH_FUSING", 0)
-    monkeypatch.setattr(codegen_lower, "WORTH_FUSING", 0)
+    monkeypatch.setattr(lower, "WORTH_FUSING", 0)
     graph = compile_source("def f(x, y):\n    a = torch.tanh(x * y)\n    b = a[0]\n    c = torch.relu(a + y)\n    b.zero_()\n"
                            "    d = torch.relu(a - y)\n    return a, c, d\n").graph()
     plan = compile_plan(graph, native=False)

@@ -106,7 +106,7 @@ class Execution:
     """One graph, run as the flags say."""
 
     def __init__(self, graph: Graph, arguments: Arguments, console: Console) -> None:
-        from irtool.execute.device_executor import new_executor
+        from irtool.execute.device.executor import new_executor
 
         self.graph = graph
         self.arguments = arguments

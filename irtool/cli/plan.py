@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from irtool.cli.console import Console
-    from irtool.execute.codegen import Plan
+    from irtool.execute.codegen.plan import Plan
     from irtool.execute.differentiable import GraphBackward
     from irtool.execute.executor import Executor
     from irtool.execute.plans import ExecutionPlan
@@ -22,7 +22,7 @@ SHOWN = "What is shown"
 
 def run(arguments: Arguments, console: Console) -> int:
     """Make the plan, then show what was asked for."""
-    from irtool.execute.device_executor import new_executor
+    from irtool.execute.device.executor import new_executor
     from irtool.ir.graph import Graph
 
     module = given.read_module(arguments, console)
@@ -118,7 +118,7 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
     """df of each node with a gradient, and what becomes of it for the gradients that are there."""
     import numpy as np
 
-    from irtool.execute.codegen import Plan
+    from irtool.execute.codegen.plan import Plan
 
     recorded = executor.record(values, wrt, seed=arguments.seed)
     steps = backward_steps(recorded.results, plan)

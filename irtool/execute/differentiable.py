@@ -289,7 +289,7 @@ class Small:
     """One of these graphs, run with the operands as they are or on the tape."""
 
     def __init__(self, text: str, backend: str) -> None:
-        from irtool.execute.device_executor import new_executor
+        from irtool.execute.device.executor import new_executor
         from irtool.execute.plans import Options
         from irtool.text.parser import parse
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
-from irtool.execute.codegen import Plan
+from irtool.execute.codegen.plan import Plan
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.gradients import wanted
 from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
@@ -354,6 +354,6 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
         check_flag("compile", name, flag)
     if native is not None and native is not True and native is not False:
         raise misfit("compile", "native", native, "True, False or None")
-    from irtool.execute.device_executor import new_executor
+    from irtool.execute.device.executor import new_executor
 
     return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved, profiling=profiling))

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute import native
-from irtool.execute.codegen_program import Call, Program, Variable
-from irtool.execute.memory import every
-from irtool.execute.native_source import DATA, c_type
+from irtool.execute.codegen.memory import every
+from irtool.execute.codegen.program import Call, Program, Variable
+from irtool.execute.native import building
+from irtool.execute.native.source import DATA, c_type
 
 SUM = """static REAL fold(const REAL *a, long long n)
 {
@@ -118,7 +118,7 @@ class Folds:
         """Make the loop in C, if that can be."""
         fold, result = FORMS[self.name]
         text = (fold + KERNEL).replace("RESULT", result).replace("REAL", c_type(x.dtype)).replace("[DATA]", f"[{DATA}]")
-        compiled = native.built(text, lambda: text)
+        compiled = building.built(text, lambda: text)
         if compiled is not None and compiled.direct is not None:
             compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
             compiled.direct.restype = ctypes.c_int
@@ -129,7 +129,7 @@ class Folds:
 def use_folds(program: Program, wanted: bool | None) -> None:
     """Find such calls. wanted: as `native` of `irtool.compile`."""
     calls = [each for each in every(program.body) if isinstance(each, Call) and folds_short_rows(each)]
-    if calls and wanted is not False and native.compiler() is not None and native.reads_objects():
+    if calls and wanted is not False and building.compiler() is not None and building.reads_objects():
         for call in calls:
             assert call.out.meta is not None
             name = FOLDED[call.function]

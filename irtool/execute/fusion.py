@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute import native
-from irtool.execute.buffers import ALIGNMENT
-from irtool.execute.codegen_layout import Meta, allocated, contiguous_strides
+from irtool.execute.codegen.buffers import ALIGNMENT
 from irtool.execute.crew import share
-from irtool.execute.native_source import LIBRARY, Untranslatable, source
+from irtool.execute.layout import Meta, allocated, contiguous_strides
+from irtool.execute.native import building
+from irtool.execute.native.source import LIBRARY, Untranslatable, source
 from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
@@ -83,7 +83,7 @@ class Fused:
 
     def is_native_for(self, operands: Sequence[Any]) -> bool:
         """Can a native loop run the group on such operands: (dtype, is it 0-d?) of an array, or a number?"""
-        if self.native is False or native.compiler() is None:
+        if self.native is False or building.compiler() is None:
             return False
         try:
             steps = program(self.graph, operands)
@@ -213,12 +213,12 @@ class Way:
         if is_native is None and self.size * len(self.inside) < WORTH_COMPILING:
             self.is_native = is_slow([(step.name, self.size) for _, step in self.inside])
         self.soon = is_native is None and not self.is_native and self.size * len(self.inside) >= WORTH_COMPILING_SOON \
-            and native.compiler() is not None and all(map(self.is_exact, self.inside))
+            and building.compiler() is not None and all(map(self.is_exact, self.inside))
         eighth = self.size * max([dtype.itemsize for dtype in self.dtypes], default=0) // 8
         self.block = min(BLOCK, max(SHORTEST, eighth // max(sum([dtype.itemsize for dtype in self.body.scratch]), 1)))     # elements
         alone = (threads <= 1 or self.size < WORTH_THREADS) and not self.is_native
         self.scratch_bytes = [sum(map(self.block_bytes, body.scratch)) if alone else 0 for body in self.bodies]
-        self.loops: dict[Any, native.Loop | None] = {}
+        self.loops: dict[Any, building.Loop | None] = {}
         self.functions: list[Callable[..., None] | None] = [None, None]
         self.reason = self._reason(is_native)
 
@@ -233,7 +233,7 @@ class Way:
         work = f"{self.size} elements, {len(self.inside)} steps"
         if not self.is_native:
             return f"NumPy in blocks: {work}" + (", native loops are off" if wanted is False else ", too little for a native loop")
-        if native.compiler() is None:
+        if building.compiler() is None:
             return f"NumPy in blocks: {work}, there is no C compiler"
         return f"native loop: {work}"
 
@@ -281,7 +281,7 @@ class Way:
 
     @staticmethod
     def _kinds(arrays: Sequence[Array], outputs: Sequence[Array], strides: list[tuple[int, ...]]) -> str:
-        """Per array how it lies in the innermost loop (see `irtool.execute.native_source.source`)."""
+        """Per array how it lies in the innermost loop (see `irtool.execute.native.source.source`)."""
         return "".join(["s" if s[-1] == 0 and i < len(arrays) else "v" if s[-1] == x.itemsize else "g"
                         for i, (x, s) in enumerate(zip((*arrays, *outputs), strides, strict=True))])
 
@@ -346,7 +346,7 @@ class Way:
         everything = (*arrays, *outputs)
         key = (self._kinds(arrays, outputs, strides), len(extents))
         if key not in self.loops:
-            self.loops[key] = native.loop(self.body.program, *key)
+            self.loops[key] = building.loop(self.body.program, *key)
         found = self.loops[key]
         if found is None:
             return False

@@ -22,23 +22,23 @@ from weakref import ref
 import numpy as np
 
 from irtool.execute import disk_cache
-from irtool.execute.buffers import Recycler, Shared, Workspace
-from irtool.execute.codegen_layout import Meta, allocated, meta_of
-from irtool.execute.codegen_program import Visit
-from irtool.execute.codegen_results import copy, room, spread, zeros
-from irtool.execute.codegen_source import seen
-from irtool.execute.codegen_visits import visitor
+from irtool.execute.codegen.buffers import Recycler, Shared, Workspace
+from irtool.execute.codegen.memory import every
+from irtool.execute.codegen.places import Buffer
+from irtool.execute.codegen.program import Visit
+from irtool.execute.codegen.results import copy, room, spread, zeros
+from irtool.execute.codegen.rows import Rows
+from irtool.execute.codegen.source import seen
+from irtool.execute.codegen.visits import visitor
 from irtool.execute.crew import Crew
 from irtool.execute.folds import Folds
 from irtool.execute.fusion import Bound, Fused
-from irtool.execute.memory import every
-from irtool.execute.places import Buffer
+from irtool.execute.layout import Meta, allocated, meta_of
 from irtool.execute.recording import alone
-from irtool.execute.rows import Rows
 from irtool.ops.select import select
 
 if TYPE_CHECKING:
-    from irtool.execute.codegen import Variant
+    from irtool.execute.codegen.plan import Variant
     from irtool.ir.graph import Graph, Node
 
 WORTH_KEEPING = 100

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irtool.execute.argument_spec import ArgumentSpec
-from irtool.execute.codegen import Plan, compile_plan
-from irtool.execute.device_plan import DevicePlan
+from irtool.execute.codegen.plan import Plan, compile_plan
+from irtool.execute.device.plan import DevicePlan
 from irtool.execute.differentiable import Differentiable, Versions, does_more, on_tape
 from irtool.execute.dtypes import may_mix, mixed_dtypes, observed_dtypes
 from irtool.execute.gradients import is_construct

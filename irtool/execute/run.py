@@ -72,8 +72,8 @@ class Runs:
 
     def made(self, graph: Graph, backend: str, passes: tuple[Any, ...]) -> Executor:
         """A new executor."""
-        from irtool.execute.codegen import HARMLESS
-        from irtool.execute.device_executor import new_executor
+        from irtool.execute.codegen.plan import HARMLESS
+        from irtool.execute.device.executor import new_executor
         from irtool.execute.plans import Options
 
         self.has_effects = any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in all_nodes(graph))

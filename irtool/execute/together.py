@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irtool.execute.codegen import HARMLESS
-from irtool.execute.memory import changes_list
+from irtool.execute.codegen.memory import changes_list
+from irtool.execute.codegen.plan import HARMLESS
 from irtool.execute.plans import ExecutionPlan, outline
 from irtool.interpret import all_nodes
 from irtool.ir.collector import Paused

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, dummy, fresh_meta, meta_of
+from irtool.execute.layout import Meta, dummy, fresh_meta, meta_of
 from irtool.execute.trace.probing import probe
 from irtool.execute.trace.recorder import Recorder, StandIn, Untraceable, is_traced
 from irtool.execute.trace.ufuncs import dtype_and_shape, layout_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta
+from irtool.execute.layout import Meta
 from irtool.execute.trace.recorder import Recorder, Step, Untraceable, is_traced
 from irtool.execute.trace.traced import Traced
 from irtool.ir.errors import Error

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import allocated, meta_of
+from irtool.execute.layout import allocated, meta_of
 from irtool.execute.trace.recorder import Recorder, StandIn, Untraceable, is_traced
 
 PROBED = frozenset((

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from irtool.execute.codegen_layout import Meta, dummy, fresh_meta, layout_like, meta_of, reshaped
+from irtool.execute.layout import Meta, dummy, fresh_meta, layout_like, meta_of, reshaped
 from irtool.execute.trace.functions import FUNCTIONS, reduction
 from irtool.execute.trace.probing import PROBED, PROBED_METHODS, probe
 from irtool.execute.trace.recorder import StandIn, Untraceable, is_traced

@@ -10,7 +10,7 @@
 The number behind `#` is the line of the IR. `b` are buffers, `h` what holds several of them, `c` constants, `v` all other values. Names
 and literals come from tables and numbers only: no text of the graph ever gets into the source.
 
-With several threads (`codegen_beside`), tasks `t` are started and waited for:
+With several threads (`irtool.execute.codegen.beside`), tasks `t` are started and waited for:
 
     with Crew(2) as start:
         t0 = start(dot, v0, v1, b0)     # 3
@@ -31,15 +31,15 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.buffers import RECYCLED, Recycler
-from irtool.execute.codegen_layout import Meta
-from irtool.execute.codegen_numbers import SYMBOLS
-from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
-from irtool.execute.codegen_results import room
-from irtool.execute.codegen_visits import itself
+from irtool.execute.codegen.buffers import RECYCLED, Recycler
+from irtool.execute.codegen.memory import WRITES_OUT, MemoryPlan
+from irtool.execute.codegen.numbers import SYMBOLS
+from irtool.execute.codegen.places import OWN, Buffer, Piece, View
+from irtool.execute.codegen.program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
+from irtool.execute.codegen.results import room
+from irtool.execute.codegen.visits import itself
 from irtool.execute.crew import Crew
-from irtool.execute.memory import WRITES_OUT, MemoryPlan
-from irtool.execute.places import OWN, Buffer, Piece, View
+from irtool.execute.layout import Meta
 from irtool.ir.graph import Node
 
 SMALL = 1 << 12

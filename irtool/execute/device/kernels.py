@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.native_source import (
+from irtool.execute.native.source import (
     ARITHMETIC,
     BUILTIN,
     C_TYPES,

@@ -1,8 +1,8 @@
 """Elementwise functions along short rows: by a loop in C.
 
 Where operands are broadcast (`x[:, :, None] * y[:, None]`), NumPy runs a loop per row, and takes longer between short rows than in them.
-The loop in C (`irtool.execute.native`) fits every shape, and is on disk from then on. Both give the same bits: only functions that are
-rounded the same everywhere are done this way.
+The loop in C (`irtool.execute.native.building`) fits every shape, and is on disk from then on. Both give the same bits: only functions
+that are rounded the same everywhere are done this way.
 """
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute import native
-from irtool.execute.codegen_layout import Meta, dummy, meta_of
-from irtool.execute.codegen_program import Call, Program, Variable
+from irtool.execute.codegen.memory import every
+from irtool.execute.codegen.program import Call, Program, Variable
 from irtool.execute.fusion import Way, coalesced
-from irtool.execute.memory import every
+from irtool.execute.layout import Meta, dummy, meta_of
+from irtool.execute.native import building
 from irtool.ops import elementwise
 
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide))
@@ -54,7 +54,7 @@ class Rows:
 def use_rows(program: Program, wanted: bool | None) -> None:
     """Find such calls. wanted: as `native` of `irtool.compile`."""
     calls = [each for each in every(program.body) if isinstance(each, Call) and each.function in EXACT and has_short_rows(each)]
-    if calls and wanted is not False and native.compiler() is not None and native.reads_objects():
+    if calls and wanted is not False and building.compiler() is not None and building.reads_objects():
         for call in calls:
             call.function = Rows(call.function)      # type: ignore[arg-type]
 

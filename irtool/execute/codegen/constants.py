@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import dummy
-from irtool.execute.codegen_program import Call, Program, Variable, Visit
-from irtool.execute.codegen_source import all_reads, reads_of
-from irtool.execute.memory import Lives, every
+from irtool.execute.codegen.memory import Lives, every
+from irtool.execute.codegen.program import Call, Program, Variable, Visit
+from irtool.execute.codegen.source import all_reads, reads_of
+from irtool.execute.layout import dummy
 
 LARGE = 1 << 16
 """Bytes of an array beyond which it is made anew in each run."""

@@ -17,28 +17,28 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.buffers import Workspace
-from irtool.execute.codegen_beside import run_beside, told
-from irtool.execute.codegen_blocks import NotLowered
-from irtool.execute.codegen_carried import keep_in_place, spread_inputs
-from irtool.execute.codegen_constants import drop_needless
-from irtool.execute.codegen_copies import needless_copies
-from irtool.execute.codegen_layout import Meta, fresh_meta, meta_of
-from irtool.execute.codegen_loops import hoist_products
-from irtool.execute.codegen_lower import Lowering, Observed, lower
-from irtool.execute.codegen_numbers import ROOM
-from irtool.execute.codegen_program import Known, Program
-from irtool.execute.codegen_results import into_buffers
-from irtool.execute.codegen_siblings import join_siblings
-from irtool.execute.codegen_source import Changed, Source
-from irtool.execute.codegen_stacks import stack_lists
+from irtool.execute.codegen.beside import run_beside, told
+from irtool.execute.codegen.blocks import NotLowered
+from irtool.execute.codegen.buffers import Workspace
+from irtool.execute.codegen.carried import keep_in_place, spread_inputs
+from irtool.execute.codegen.constants import drop_needless
+from irtool.execute.codegen.copies import needless_copies
+from irtool.execute.codegen.loops import hoist_products
+from irtool.execute.codegen.lower import Lowering, Observed, lower
+from irtool.execute.codegen.memory import MemoryPlan, MemoryReport, written_inputs
+from irtool.execute.codegen.numbers import ROOM
+from irtool.execute.codegen.program import Known, Program
+from irtool.execute.codegen.results import into_buffers
+from irtool.execute.codegen.rows import use_rows
+from irtool.execute.codegen.siblings import join_siblings
+from irtool.execute.codegen.slots import SlotProgram
+from irtool.execute.codegen.source import Changed, Source
+from irtool.execute.codegen.stacks import stack_lists
 from irtool.execute.crew import Failed
 from irtool.execute.folds import use_folds
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
-from irtool.execute.memory import MemoryPlan, MemoryReport, written_inputs
-from irtool.execute.rows import use_rows
-from irtool.execute.slots import SlotProgram
+from irtool.execute.layout import Meta, fresh_meta, meta_of
 from irtool.interpret import all_nodes, located, run
 from irtool.ir.collector import Paused
 from irtool.ir.effects import facts_of, node_may_write

@@ -1,6 +1,7 @@
 """Pointwise programs in C: a statement per step, in loops over elements.
 
-Sums, products, quotients, roots and comparisons are C's, and so IEEE's; `irtool.execute.native` compiles the text so that they stay it.
+Sums, products, quotients, roots and comparisons are C's, and so IEEE's; `irtool.execute.native.building` compiles the text so that they
+stay it.
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Blocks of a graph as blocks of a plan: branches, loops, and which of them turn out to be neither.
 
-A branch whose condition is known is its one block. A loop that is counted may become one function in C (`irtool.execute.native_loops`);
+A branch whose condition is known is its one block. A loop that is counted may become one function in C (`irtool.execute.native.loops`);
 where it begins with tensors that are not there, its first round stands apart.
 """
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, fresh_meta
-from irtool.execute.codegen_lists import APPEND, RoundList, begins_undefined
-from irtool.execute.codegen_numbers import bounds_of
-from irtool.execute.codegen_program import (
+from irtool.execute.codegen.lists import APPEND, RoundList, begins_undefined
+from irtool.execute.codegen.numbers import bounds_of
+from irtool.execute.codegen.program import (
     Branch,
     Call,
     Group,
@@ -30,9 +29,10 @@ from irtool.execute.codegen_program import (
     meta_of_item,
     roots_of,
 )
-from irtool.execute.codegen_results import room
-from irtool.execute.native_loops import native_loop
-from irtool.execute.native_rounds import NotNative
+from irtool.execute.codegen.results import room
+from irtool.execute.layout import Meta, fresh_meta
+from irtool.execute.native.loops import native_loop
+from irtool.execute.native.rounds import NotNative
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
 

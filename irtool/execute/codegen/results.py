@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.buffers import RECYCLED
-from irtool.execute.codegen_layout import Meta, allocated
-from irtool.execute.codegen_program import Call, Program, Variable
-from irtool.execute.memory import every
+from irtool.execute.codegen.buffers import RECYCLED
+from irtool.execute.codegen.memory import every
+from irtool.execute.codegen.program import Call, Program, Variable
+from irtool.execute.layout import Meta, allocated
 from irtool.execute.trace.writes import spread
 
 REDUCTIONS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarray.min))

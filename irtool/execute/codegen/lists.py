@@ -9,9 +9,9 @@ import operator
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from irtool.execute.codegen_numbers import bounds_of
-from irtool.execute.codegen_program import Call, Instruction, Item, Known, Repeat, Variable
-from irtool.execute.codegen_siblings import EXACT
+from irtool.execute.codegen.numbers import bounds_of
+from irtool.execute.codegen.program import Call, Instruction, Item, Known, Repeat, Variable
+from irtool.execute.codegen.siblings import EXACT
 from irtool.ir.constants import constant
 from irtool.ir.effects import LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value

@@ -1,7 +1,8 @@
 """Loops as one function in C: a counted loop whose rounds are steps over elements and small products of matrices.
 
 What is known of a plan's loop (dtypes, shapes, strides) is written into the source; the number of rounds is an argument. Steps over
-elements are those of `irtool.execute.native`, with the same arithmetic; products are made here, and added up in an order of their own.
+elements are those of `irtool.execute.native.building`, with the same arithmetic; products are made here, and added up in an order of their
+own.
 """
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute import native
-from irtool.execute.codegen_layout import Meta
-from irtool.execute.codegen_program import Item, Known, Repeat, Variable
+from irtool.execute.codegen.places import Buffer, largest_sum, place
+from irtool.execute.codegen.program import Item, Known, Repeat, Variable
 from irtool.execute.fusion import WORTH_COMPILING, coalesced
-from irtool.execute.native_products import declarations, definition
-from irtool.execute.native_rounds import Either, Elementwise, NotNative, Place, Product, Rounds, Stage, Store, Sum
-from irtool.execute.native_source import DATA, Untranslatable, c_type, direct, expression, library_declarations
-from irtool.execute.places import Buffer, largest_sum, place
+from irtool.execute.layout import Meta
+from irtool.execute.native import building
+from irtool.execute.native.products import declarations, definition
+from irtool.execute.native.rounds import Either, Elementwise, NotNative, Place, Product, Rounds, Stage, Store, Sum
+from irtool.execute.native.source import DATA, Untranslatable, c_type, direct, expression, library_declarations
 from irtool.ops.elementwise import flattened
 
 CALL = 1000
@@ -36,7 +37,7 @@ class NativeLoop:
     __slots__ = ("kernel", "direct", "outs", "kept", "steps")
     __name__ = "loop"       # in the source of plans
 
-    def __init__(self, compiled: native.Loop, outs: Sequence[Meta], kept: Sequence[Meta], count: int, steps: int) -> None:
+    def __init__(self, compiled: building.Loop, outs: Sequence[Meta], kept: Sequence[Meta], count: int, steps: int) -> None:
         self.kernel = compiled
         self.steps = steps      # of one element, as `work_of` counts
         self.outs = [partial(np.empty, meta.shape, meta.dtype) for meta in outs]
@@ -94,15 +95,15 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
     steps = work_of(loop, rounds)
     if wanted is None and steps < WORTH_COMPILING:
         raise NotNative("too little for a native loop")
-    if native.compiler() is None:
+    if building.compiler() is None:
         raise NotNative("there is no C compiler")
-    if rounds.lists and not native.reads_objects():
+    if rounds.lists and not building.reads_objects():
         raise NotNative("lists are not read in C here")
     try:
         text, work = Source(rounds).written()
     except Untranslatable as error:
         raise NotNative(str(error)) from None
-    compiled = native.built(text, lambda: Source(rounds, False).written()[0])
+    compiled = building.built(text, lambda: Source(rounds, False).written()[0])
     if compiled is None:
         raise NotNative("the C compiler refuses it")
     metas = [each.meta for each in rounds.carried]

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import fresh_meta
-from irtool.execute.codegen_loops import always, new
-from irtool.execute.codegen_program import Branch, Call, Known, Lowered, Program, Repeat, Variable, Visit, roots_of
-from irtool.execute.codegen_results import room
-from irtool.execute.codegen_siblings import Uses
-from irtool.execute.memory import every
+from irtool.execute.codegen.loops import always, new
+from irtool.execute.codegen.memory import every
+from irtool.execute.codegen.program import Branch, Call, Known, Lowered, Program, Repeat, Variable, Visit, roots_of
+from irtool.execute.codegen.results import room
+from irtool.execute.codegen.siblings import Uses
+from irtool.execute.layout import fresh_meta
 
 
 def stack_lists(program: Program) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irtool.execute.codegen_layout import Meta
-from irtool.execute.codegen_numbers import Bounds
+from irtool.execute.codegen.numbers import Bounds
 from irtool.execute.fusion import Fused
+from irtool.execute.layout import Meta
 from irtool.ir.graph import Graph, Node
 
 
@@ -121,7 +121,7 @@ class Repeat:
 
 
 class Wait:
-    """Until another thread is through with a Call or a Visit, which it was given where that stands (`codegen_beside`)."""
+    """Until another thread is through with a Call or a Visit, which it was given where that stands (`irtool.execute.codegen.beside`)."""
 
     __slots__ = ("started", "cost", "beside")
 

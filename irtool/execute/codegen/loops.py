@@ -9,10 +9,10 @@ import operator
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, contiguous_strides, fresh_meta
-from irtool.execute.codegen_program import Branch, Call, Item, Known, Lowered, Program, Repeat, Variable, Visit, leaves
-from irtool.execute.codegen_siblings import Uses
-from irtool.execute.codegen_source import all_reads
+from irtool.execute.codegen.program import Branch, Call, Item, Known, Lowered, Program, Repeat, Variable, Visit, leaves
+from irtool.execute.codegen.siblings import Uses
+from irtool.execute.codegen.source import all_reads
+from irtool.execute.layout import Meta, contiguous_strides, fresh_meta
 
 ROWS = 8
 """Rows of a product from which a second one costs as much again."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import fresh_meta
-from irtool.execute.codegen_loops import made_in, new
-from irtool.execute.codegen_program import (
+from irtool.execute.codegen.loops import made_in, new
+from irtool.execute.codegen.memory import every
+from irtool.execute.codegen.program import (
     Branch,
     Call,
     Group,
@@ -29,11 +29,11 @@ from irtool.execute.codegen_program import (
     leaves,
     roots_of,
 )
-from irtool.execute.codegen_results import spread
-from irtool.execute.codegen_siblings import EXACT, SMALL, Uses
-from irtool.execute.codegen_source import all_reads, outs_of, reads_of
-from irtool.execute.codegen_stacks import variables, writes
-from irtool.execute.memory import every
+from irtool.execute.codegen.results import spread
+from irtool.execute.codegen.siblings import EXACT, SMALL, Uses
+from irtool.execute.codegen.source import all_reads, outs_of, reads_of
+from irtool.execute.codegen.stacks import variables, writes
+from irtool.execute.layout import fresh_meta
 
 
 def keep_in_place(program: Program) -> None:

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.buffers import RECYCLED
-from irtool.execute.codegen_blocks import FUSION_GROUP, MAX_CALLS, Blocks, NotLowered
-from irtool.execute.codegen_copies import COPIES
-from irtool.execute.codegen_known_lists import names_of
-from irtool.execute.codegen_layout import Meta, dummy, meta_of
-from irtool.execute.codegen_lists import APPEND, GET, RoundList, round_list
-from irtool.execute.codegen_numbers import bounds_of, computed, selected
-from irtool.execute.codegen_program import (
+from irtool.execute.codegen.blocks import FUSION_GROUP, MAX_CALLS, Blocks, NotLowered
+from irtool.execute.codegen.buffers import RECYCLED
+from irtool.execute.codegen.copies import COPIES
+from irtool.execute.codegen.known_lists import names_of
+from irtool.execute.codegen.lists import APPEND, GET, RoundList, round_list
+from irtool.execute.codegen.numbers import bounds_of, computed, selected
+from irtool.execute.codegen.program import (
     Branch,
     Call,
     Group,
@@ -35,8 +34,9 @@ from irtool.execute.codegen_program import (
     operand_of,
     roots_of,
 )
-from irtool.execute.codegen_visits import visitor
+from irtool.execute.codegen.visits import visitor
 from irtool.execute.fusion import Bound, BoundToMany, Fused, is_slow
+from irtool.execute.layout import Meta, dummy, meta_of
 from irtool.execute.trace.kernels import NAMESPACE, trace
 from irtool.execute.trace.recorder import StandIn, Step, Untraceable, is_traced
 from irtool.execute.trace.writes import trace_copy, trace_write

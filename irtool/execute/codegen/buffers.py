@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, allocated
+from irtool.execute.layout import Meta, allocated
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""

@@ -1,17 +1,17 @@
 """Which result of a plan lies where: lifetimes, and results written over operands that die.
 
-A buffer is the place of a chain of results: each is written over the one before, which nobody reads again. Where buffers lie is
-worked out in `irtool.execute.places`: in an arena, which a run borrows, or, if someone may hold them after the run (outputs, items of
-a list that grows, what goes around a loop), in memory of their own, where others may lie as well.
+A buffer is the place of a chain of results: each is written over the one before, which nobody reads again. Where buffers lie is worked out
+in `irtool.execute.codegen.places`: in an arena, which a run borrows, or, if someone may hold them after the run (outputs, items of a list
+that grows, what goes around a loop), in memory of their own, where others may lie as well.
 """
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from irtool.execute.buffers import RECYCLED
-from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy, fresh_meta
-from irtool.execute.codegen_program import (
+from irtool.execute.codegen.buffers import RECYCLED
+from irtool.execute.codegen.places import OWN, Buffer, Piece, View, largest_sum, place
+from irtool.execute.codegen.program import (
     Branch,
     Call,
     Group,
@@ -26,7 +26,7 @@ from irtool.execute.codegen_program import (
     roots_of,
 )
 from irtool.execute.fusion import Bound, BoundToMany
-from irtool.execute.places import OWN, Buffer, Piece, View, largest_sum, place
+from irtool.execute.layout import Meta, contiguous_strides, dummy, fresh_meta
 from irtool.ir.alias import Aliases
 from irtool.ir.graph import Graph, Node
 from irtool.ir.types import TensorType

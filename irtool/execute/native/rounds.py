@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy
-from irtool.execute.codegen_numbers import derived
-from irtool.execute.codegen_program import Branch, Call, Known, Repeat, Variable
-from irtool.execute.codegen_source import all_reads, reads_of
-from irtool.execute.native_products import LARGEST
-from irtool.execute.native_source import C_TYPES
+from irtool.execute.codegen.numbers import derived
+from irtool.execute.codegen.program import Branch, Call, Known, Repeat, Variable
+from irtool.execute.codegen.source import all_reads, reads_of
+from irtool.execute.layout import Meta, contiguous_strides, dummy
+from irtool.execute.native.products import LARGEST
+from irtool.execute.native.source import C_TYPES
 from irtool.ops.elementwise import NotPointwise, Symbol
 from irtool.ops.select import select
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from irtool.execute.codegen_program import Call, Program, Variable, Visit
-from irtool.execute.memory import Lives, every
+from irtool.execute.codegen.memory import Lives, every
+from irtool.execute.codegen.program import Call, Program, Variable, Visit
 from irtool.ir.graph import Node
 
 Copies = frozenset[tuple[Node, int]]

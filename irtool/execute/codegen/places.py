@@ -1,7 +1,7 @@
 """Where buffers lie, so that none meets another while both live, in as little memory as can be had.
 
-Memory is kept between runs (`irtool.execute.buffers`), so what counts is the sum of all pieces, not what is alive at one time. A result
-that leaves the plan is alone with its piece when the run is over; before it is made, and beside it, others may lie there.
+Memory is kept between runs (`irtool.execute.codegen.buffers`), so what counts is the sum of all pieces, not what is alive at one time. A
+result that leaves the plan is alone with its piece when the run is over; before it is made, and beside it, others may lie there.
 """
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from irtool.execute.buffers import ALIGNMENT, Shared
-from irtool.execute.codegen_layout import Meta
-from irtool.execute.codegen_program import Variable
+from irtool.execute.codegen.buffers import ALIGNMENT, Shared
+from irtool.execute.codegen.program import Variable
+from irtool.execute.layout import Meta
 
 MAX_PLACED = 1500
 """Buffers that are placed one against all others; beyond that, those of equal size share places."""

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.buffers import RECYCLED, Recycler
-from irtool.execute.codegen_layout import Meta, meta_of
-from irtool.execute.codegen_program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
-from irtool.execute.codegen_source import Changed, last_reads, seen
+from irtool.execute.codegen.buffers import RECYCLED, Recycler
+from irtool.execute.codegen.memory import WRITES_OUT, MemoryPlan
+from irtool.execute.codegen.places import OWN, View
+from irtool.execute.codegen.program import Branch, Call, Group, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
+from irtool.execute.codegen.source import Changed, last_reads, seen
 from irtool.execute.crew import Crew, Failed
-from irtool.execute.memory import WRITES_OUT, MemoryPlan
-from irtool.execute.places import OWN, View
+from irtool.execute.layout import Meta, meta_of
 from irtool.interpret import located
 from irtool.ir.graph import Node
 

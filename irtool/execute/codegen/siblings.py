@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen_layout import Meta, contiguous_strides, dummy, fresh_meta, meta_of
-from irtool.execute.codegen_program import Branch, Call, Group, Lowered, Program, Repeat, Variable, Visit
+from irtool.execute.codegen.program import Branch, Call, Group, Lowered, Program, Repeat, Variable, Visit
+from irtool.execute.layout import Meta, contiguous_strides, dummy, fresh_meta, meta_of
 from irtool.ir.graph import Node
 
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.negative))

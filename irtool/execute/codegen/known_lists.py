@@ -8,7 +8,7 @@ Such a list is a group of items at any time, and adding to it is no instruction:
 """
 from __future__ import annotations
 
-from irtool.execute.codegen_lists import APPEND, GET
+from irtool.execute.codegen.lists import APPEND, GET
 from irtool.ir.effects import node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType

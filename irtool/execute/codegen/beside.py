@@ -13,11 +13,11 @@ take turns. How many threads it has is never changed here: with another number, 
 """
 from __future__ import annotations
 
-from irtool.execute.codegen_costs import Weight, blas_threads, weigh
-from irtool.execute.codegen_program import Branch, Call, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait
-from irtool.execute.codegen_source import all_reads, outs_of
+from irtool.execute.codegen.costs import Weight, blas_threads, weigh
+from irtool.execute.codegen.program import Branch, Call, Instruction, Lowered, Program, Repeat, Variable, Visit, Wait
+from irtool.execute.codegen.source import all_reads, outs_of
 from irtool.execute.fusion import BoundToMany
-from irtool.execute.native_loops import NativeLoop
+from irtool.execute.native.loops import NativeLoop
 from irtool.ir.effects import facts_of
 
 WORTH_BESIDE = 100_000.0

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from irtool.execute import fusion
-from irtool.execute.codegen_layout import Meta
-from irtool.execute.codegen_program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
-from irtool.execute.codegen_results import copy, zeros
+from irtool.execute.codegen.program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
+from irtool.execute.codegen.results import copy, zeros
 from irtool.execute.fusion import Bound, BoundToMany
-from irtool.execute.native_loops import NativeLoop
-from irtool.execute.native_source import LIBRARY
+from irtool.execute.layout import Meta
+from irtool.execute.native.loops import NativeLoop
+from irtool.execute.native.source import LIBRARY
 from irtool.ops.select import select
 
 FLOPS = {4: 100.0, 8: 50.0}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.device_kernels import KernelGroup
+from irtool.execute.device.kernels import KernelGroup
 from irtool.interpret import Plan as BlockPlan
 from irtool.interpret import Walk, all_nodes, plan_block
 from irtool.ir.effects import node_may_write
