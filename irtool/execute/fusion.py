@@ -35,7 +35,7 @@ SHORTEST = 2**13
 """Elements of a block where memory is scarce: what goes from step to step should take an eighth of the result at most."""
 WORTH_COMPILING = 2**23
 """Elements times steps from which a native loop is made by itself: a run of several milliseconds, for a compilation of about 100."""
-WORTH_COMPILING_SOON = 2**19
+WORTH_COMPILING_SOON = 2**17
 """The same for a group whose results have the same bits in C: NumPy runs it once, the native loop from then on."""
 SLOW = {"erf": 64, "erfc": 64, "power": 16}
 """Functions that NumPy and SciPy compute number by number, and how many other steps each of them takes the time of."""
