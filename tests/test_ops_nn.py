@@ -268,3 +268,10 @@ def test_work_on_large_arrays_is_done_in_pieces(name: str, size: int, monkeypatc
     parts = IN_PIECES[name]()
     for found, expected in zip(*[each if isinstance(each, tuple) else (each,) for each in (parts, whole)], strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name, more", [("native_group_norm", [2, 4, 3, 2, 1e-5]), ("native_batch_norm", [None, None, True, 0.1, 1e-5])])
+def test_saved_statistics_are_of_half_precision_where_weights_are(name: str, more: list[object]) -> None:
+    x, weight = np.arange(24, dtype=np.float16).reshape(2, 4, 3), np.ones(4, np.float32)
+    for given, expected in ((None, np.float16), (weight, np.float32), (weight.astype(np.float16), np.float16)):
+        assert [each.dtype for each in call(name, x, given, None, *more)] == [np.float16, expected, expected]

@@ -71,6 +71,13 @@ def _statistics(xp, x, mean, inverse):
     return (xp.empty(0, dtype), xp.empty(0, dtype)) if mean is None else (mean, inverse)
 
 
+def _narrowed(xp, statistics, x, *parameters):
+    """Statistics in half precision where all that came in is; in single precision where weights, or running statistics, are."""
+    if x.dtype != xp.float16 or any(each is not None and each.dtype != xp.float16 for each in parameters):
+        return statistics
+    return [each.astype(xp.float16, copy=False) for each in statistics]
+
+
 _STATS = "Tensor? running_mean, Tensor? running_var"
 
 
@@ -87,7 +94,7 @@ def _native_batch_norm(xp, input, weight, bias, running_mean, running_var, train
     if not input.size:
         return input.copy(), xp.empty(0, input.dtype), xp.empty(0, input.dtype)
     result, mean, inverse = batch_normalized(xp, input, weight, bias, running_mean, running_var, training, momentum, eps)
-    return (result, *_statistics(xp, input, mean, inverse))
+    return (result, *_narrowed(xp, _statistics(xp, input, mean, inverse), input, weight, bias, running_mean, running_var))
 
 
 table.define((f"aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATS}, bool training, float momentum, float eps) -> "
@@ -234,7 +241,8 @@ def layer_norm(xp, input, normalized_shape, weight, bias, eps, cudnn_enable):
           "(Tensor, Tensor, Tensor)")
 def native_layer_norm(xp, input, normalized_shape, weight, bias, eps):
     """layer_norm with the mean and inverse standard deviation."""
-    return layer_normalized(xp, input, normalized_shape, weight, bias, eps)
+    result, *statistics = layer_normalized(xp, input, normalized_shape, weight, bias, eps)
+    return (result, *_narrowed(xp, statistics, input, weight, bias))
 
 
 @table.op("aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
@@ -323,7 +331,8 @@ def group_norm(xp, input, num_groups, weight, bias, eps, cudnn_enabled):
           "(Tensor, Tensor, Tensor)")
 def native_group_norm(xp, input, weight, bias, N, C, HxW, group, eps):
     """group_norm with the mean and inverse standard deviation."""
-    return group_normalized(xp, input, weight, bias, group, eps)
+    result, *statistics = group_normalized(xp, input, weight, bias, group, eps)
+    return (result, *_narrowed(xp, statistics, input, weight, bias))
 
 
 @table.op("aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, "
