@@ -215,3 +215,30 @@ def test_functions_that_call_nodes_as_the_interpreter_does_are_kept(folder: Path
         assert bool(shelved(executor)) == (turn > 0)
         for each in (0, 1, 0, 1):       # the number of elements that are found differs
             assert executor(values[each])[0].tobytes() == wanted[each]
+
+
+def test_graphs_that_write_into_what_they_made_are_kept(folder: Path) -> None:
+    lines = "".join([f"  %a{i + 1} : Tensor = aten::relu(%a{i})\n" for i in range(120)])
+    text = f"""graph(%x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %all : Tensor[] = prim::ListConstruct()
+  %a0 : Tensor = aten::neg(%x)
+{lines}  %first : Tensor[] = aten::append(%all, %a0)
+  %second : Tensor[] = aten::append(%all, %a120)
+  %stack : Tensor = aten::stack(%all, %zero)
+  %more : Tensor = aten::add_(%stack, %one, %one)
+  %last : Tensor = aten::__getitem__(%all, %one)
+  %twice : Tensor = aten::mul(%last, %last)
+  return (%more, %twice)
+"""
+    x = np.linspace(-1, 1, 12).astype(np.float32).reshape(3, 4)
+    before = x.copy()
+    wanted = [each.tobytes() for each in irtool.interpret.run(irtool.parse(text).graph(), [x])]
+    for _ in range(3):
+        executor = irtool.compile(irtool.parse(text))
+        held = executor(x)
+        for _ in range(4):
+            assert [each.tobytes() for each in executor(x)] == wanted
+        assert [each.tobytes() for each in held] == wanted and x.tobytes() == before.tobytes()
+    assert executor.quick

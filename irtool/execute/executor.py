@@ -24,6 +24,7 @@ from irtool.execute.codegen.plan import Plan
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.gradients import wanted
 from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
+from irtool.execute.memory import written_inputs
 from irtool.execute.phases import custom_passes
 from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
@@ -108,7 +109,7 @@ class Executor:
         self.spec_maker = SpecMaker(self.graph)
         self.plans: dict[ArgumentSpec, ExecutionPlan] = {}
         self.fallback: ExecutionPlan | None = None
-        self.writes = writes(self.graph)
+        self.writes = writes(self.graph) and any(written_inputs(self.graph))    # into what it is given, or gives back
         self.quick: dict[Any, Kept] = {}        # compiled functions by the arrays they were made for
         self.shelf: Shelf | None = None
         self.profile = Profile(self) if self.options.optimize and self.options.profiling else None
@@ -236,8 +237,8 @@ class Executor:
         _last.graph = weakref.ref(plan.shown)
         if seed is None or not plan.is_random:
             compiled = plan.code.plan
-            if key is None or not isinstance(compiled, Plan) or not compiled.repeatable or plan.is_random or plan.writes or self.writes \
-                    or self.profile is not None and plan is not self.profile.plan:
+            if key is None or not isinstance(compiled, Plan) or not compiled.repeatable or plan.is_random or self.writes \
+                    or any(compiled.written) or self.profile is not None and plan is not self.profile.plan:
                 return plan.code(values)
             if self.shelf is not None and self.shelf.is_known(values):
                 compiled.compile_after = 0
