@@ -254,6 +254,8 @@ IN_PIECES = {
     "back through bilinear": lambda: call("upsample_bilinear2d_backward", image(3, 4, 9, 4), [9, 4], [3, 4, 5, 6], False, None, None),
     "attention": lambda: call("scaled_dot_product_attention", image(2, 3, 5, 4), image(2, 3, 6, 4), image(2, 3, 6, 2),
                               image(5, 6) > 0, 0.0, False),
+    "log_softmax": lambda: call("log_softmax.int", image(3, 4, 9), -1),
+    "layer_norm": lambda: call("layer_norm", image(3, 4, 5, 6), [5, 6], image(5, 6), image(5, 6)),
     "causal": lambda: call("scaled_dot_product_attention", image(3, 2, 5, 4), image(3, 2, 5, 4), image(3, 2, 5, 2), None, 0.0, True),
 }
 
@@ -263,7 +265,8 @@ IN_PIECES = {
 def test_work_on_large_arrays_is_done_in_pieces(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of any size give what all at once gives."""
     whole = IN_PIECES[name]()
-    for limit in ("conv.SMALL", "conv.LARGE", "conv.LARGEST", "windows.PIECE", "attention.SCORES"):
+    for limit in ("conv.SMALL", "conv.LARGE", "conv.LARGEST", "windows.PIECE", "attention.SCORES", "checks.BLOCK", "softmax.BLOCK",
+                  "normalization.BLOCK"):
         monkeypatch.setattr(f"irtool.ops.{limit}", size)
     parts = IN_PIECES[name]()
     for found, expected in zip(*[each if isinstance(each, tuple) else (each,) for each in (parts, whole)], strict=True):

@@ -68,6 +68,14 @@ def residual(x, w0, w1, w2):
     return torch.relu(h + r)
 
 
+def residual_loss(x, w0, w1, w2):
+    return torch.pow(residual(x, w0, w1, w2), 2).sum()
+
+
+def classify(x, w, g, e):
+    return torch.log_softmax(torch.mm(torch.layer_norm(x, [256], g, e), w), -1)
+
+
 def attend(x, w, v):
     q, k, u = torch.matmul(x, w).chunk(3, -1)
     a = torch.dropout(torch.softmax(torch.matmul(q, k.transpose(1, 2)) * 0.1, -1), 0.1, False)
@@ -92,10 +100,12 @@ BLOCK = [(2, 64, 256), (256, 768), (768,), (256, 256), (256,), (256, 1024), (102
 LSTM = [(100, 32, 256), (32, 256), (32, 256), (256, 1024), (256, 1024), (1024,)]
 SMALL_LSTM = [(100, 8, 64), (8, 64), (8, 64), (64, 256), (64, 256), (256,)]
 IMAGES = [(8, 3, 64, 64), (16, 3, 3, 3), (16, 16, 3, 3), (16, 16, 3, 3)]
+HEAD = [(64, 256), (256, 8192), (256,), (256,)]
 ATTEND = [(4, 128, 128), (128, 384), (128, 128)]
 SQUARES = [(256, 512)] * 4
 RECORDED = [("mlp", MLP, 1_572_864), ("mlp_loss", MLP, 9_185_288), ("block", BLOCK, 3_014_668), ("block_loss", BLOCK, 7_081_000),
             ("lstm", LSTM, 589_824), ("lstm_loss", SMALL_LSTM, 1_614_856), ("residual", IMAGES, 8_397_824),
+            ("residual_loss", IMAGES, 12_601_352), ("classify", HEAD, 4_194_304),
             ("attend", ATTEND, 1_572_864), ("attend_loss", ATTEND, 2_359_312), ("steps", SQUARES, 3_670_028)]
 """A program, the shapes of its inputs, bytes that torch eager takes; programs that give a loss go backwards, too."""
 

@@ -234,7 +234,7 @@ def written(value: Any, visits: Mapping[int, Node]) -> tuple[Any, ...]:
     if type(value) is Meta:
         return "meta", *facts_of_meta(value)
     if isinstance(getattr(value, "__self__", None), Recycler):
-        return "take", *facts_of_meta(value.__self__.meta)
+        return "take" if value.__self__.most else "make", *facts_of_meta(value.__self__.meta)
     if isinstance(getattr(value, "__self__", None), Shared):
         shared = value.__self__
         return "shared", shared.size, *[(each.offset, *facts_of_meta(each.meta)) for each in (shared.result, *shared.guests)]
@@ -314,6 +314,8 @@ def again(data: tuple[Any, ...]) -> Any:
         return visitor_of(rest[0])
     if kind == "take":
         return Recycler(meta_again(*rest)).take
+    if kind == "make":
+        return Recycler(meta_again(*rest), 0).take
     if kind == "shared":
         size, result, *guests = rest
         return Shared(size, buffer_again(*result), [buffer_again(*each) for each in guests]).take

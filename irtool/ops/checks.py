@@ -51,3 +51,14 @@ C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32"
 def c_name(dtype: Any) -> str:
     """What C++ calls a dtype, as some of torch's messages do."""
     return C_NAMES.get(dtype.name, str(dtype.name))
+
+
+BLOCK, BLOCKS = 1 << 14, 16
+"""Elements of rows that are worked on at once, where that takes memory as large; and how many blocks there are at most."""
+
+
+def row_blocks(x: Any, length: int) -> list[Any]:
+    """A new array that lies row by row, as views of some rows of `length` each; a single one of a small array."""
+    rows = x.reshape(-1, length)
+    few = max(BLOCK // length, -(-rows.shape[0] // BLOCKS), 1)
+    return [rows[at:at + few] for at in range(0, rows.shape[0], few)]

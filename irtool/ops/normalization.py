@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.checks import only, widen
+from irtool.ops.checks import BLOCK, only, row_blocks, widen
 from irtool.ops.op import OpTable
 
 table = OpTable("normalization")
@@ -220,7 +220,12 @@ def layer_normalized(xp, x, normalized_shape, weight, bias, eps):
     axes = tuple(range(x.ndim - inner, x.ndim))
     mean = wide.mean(axes, keepdims=True, dtype=wide.dtype)
     result = xp.subtract(wide, mean, order="C")
-    inverse = 1 / xp.sqrt(xp.square(result).mean(axes, keepdims=True, dtype=wide.dtype) + wide.dtype.type(eps))
+    if result.size > BLOCK:
+        parts = [xp.square(part).mean(1, dtype=wide.dtype) for part in row_blocks(result, math.prod(normalized_shape))]
+        variance = xp.concatenate(parts).reshape(mean.shape)
+    else:
+        variance = xp.square(result).mean(axes, keepdims=True, dtype=wide.dtype)
+    inverse = 1 / xp.sqrt(variance + wide.dtype.type(eps))
     result *= inverse
     if weight is not None:
         result *= weight

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from irtool.ops.arrays import convert, wrap_dim
-from irtool.ops.checks import only, widen
+from irtool.ops.checks import BLOCK, only, row_blocks, widen
 from irtool.ops.op import OpTable
 
 table = OpTable("softmax")
@@ -35,7 +35,11 @@ def log_softmax_along(xp, x, dim):
         return xp.empty(x.shape, x.dtype)
     wide = widen(xp, x)
     result = xp.subtract(wide, wide.max(axis, keepdims=True), order="C")
-    result -= xp.log(xp.exp(result).sum(axis, keepdims=True))
+    if axis == x.ndim - 1 and x.size > BLOCK:
+        for part in row_blocks(result, x.shape[axis]):
+            part -= xp.log(xp.exp(part).sum(1, keepdims=True))
+    else:
+        result -= xp.log(xp.exp(result).sum(axis, keepdims=True))
     return result.astype(x.dtype, copy=False)
 
 

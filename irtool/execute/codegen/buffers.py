@@ -74,13 +74,14 @@ class Recycler:
 
     An array is free when nothing but this list refers to it, and nothing but the array to the memory it lies in: views of an array refer
     to it where the memory is its own, and past it to the memory where that is another's, as it is where elements do not lie in order.
-    Without a global interpreter lock the count says nothing, and nothing is used twice.
+    Without a global interpreter lock the count says nothing, and nothing is used twice. most: how many arrays are kept between runs.
     """
 
-    __slots__ = ("meta", "arrays")
+    __slots__ = ("meta", "most", "arrays")
 
-    def __init__(self, meta: Meta) -> None:
+    def __init__(self, meta: Meta, most: int = MOST) -> None:
         self.meta = meta
+        self.most = most
         self.arrays: list[Any] = []
 
     def take(self) -> Any:
@@ -89,7 +90,7 @@ class Recycler:
             if sys.getrefcount(array) <= COUNT_OF_FREE and (array.base is None or sys.getrefcount(array.base) <= COUNT_OF_BASE):
                 return array
         array = allocated(self.meta)
-        if len(self.arrays) < MOST and recycles():
+        if len(self.arrays) < self.most and recycles():
             self.arrays.append(array)
         return array
 

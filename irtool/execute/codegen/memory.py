@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irtool.execute.codegen.buffers import RECYCLED
-from irtool.execute.codegen.places import OWN, Buffer, Piece, View, largest_sum, place
+from irtool.execute.codegen.places import LOOSE, OWN, Buffer, Piece, View, largest_sum, place
 from irtool.execute.codegen.program import (
     Branch,
     Call,
@@ -33,6 +33,8 @@ from irtool.ir.types import TensorType
 from irtool.script.items import MUTATORS
 
 WRITES_OUT = frozenset(("ufunc", "out"))
+LARGE = 1 << 16
+"""Bytes of memory that is worth letting go of."""
 
 
 class MemoryReport:
@@ -306,7 +308,21 @@ class MemoryPlan:
         return list(found.values())
 
     def arrange(self) -> MemoryReport:
-        """Give the buffers their places, and add up."""
+        """Give the buffers their places, and add up. Where operators make large results of their own, memory that is kept for others
+        would lie beside those: then it is not kept."""
+        report = self.arranged()
+        if self.owned and report.peak > LOOSE * report.live:
+            for buffer in self.buffers:
+                if buffer.is_once and not buffer.leaves and buffer.meta.nbytes >= LARGE:
+                    buffer.is_loose = buffer.leaves = True
+                    buffer.piece = None
+            report = self.arranged()
+        self.views = {out: view for out, view in self.views.items() if not view.buffer.leaves and view.buffer.piece is None}
+        self.inside = [*[each for each in self.buffers if is_placed(each) and not each.leaves and each.piece is None], *self.views.values()]
+        return report
+
+    def arranged(self) -> MemoryReport:
+        """One way to place them."""
         unplanned = [*self.unplanned, *[buffer.life for buffer in self.owned]]
         outside = [*unplanned, *self.before, *[b.life for b in self.buffers if b.leaves and not is_placed(b)]]
         placed = [buffer for buffer in self.buffers if is_placed(buffer)]
@@ -315,9 +331,6 @@ class MemoryPlan:
         found = place(placed, live)
         self.arena = found.arena
         self.pieces = [piece for piece in found.pieces if len(piece.buffers) > 1]
-        buffers = [buffer for buffer in placed if not buffer.leaves and buffer.piece is None]
-        self.views = {out: view for out, view in self.views.items() if not view.buffer.leaves and view.buffer.piece is None}
-        self.inside = [*buffers, *self.views.values()]
         return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(unplanned), self.unknown, self.results,
                             len(self.buffers), self.in_place)
 
@@ -336,15 +349,16 @@ def address_of(array: Any) -> int:
 
 
 def unknown_results(visit: Visit) -> int:
-    """How many tensors it gives of which nothing is known."""
+    """How many tensors it gives of which nothing is known, though somebody reads them."""
     if len(visit.facts) != len(visit.node.outputs):     # of a loop in C: what it gives is not what the node gives
         return 0
-    return sum([meta is None and isinstance(value.type, TensorType) for meta, value in zip(visit.facts, visit.node.outputs, strict=True)])
+    return sum([meta is None and isinstance(value.type, TensorType) and value.has_uses
+                for meta, value in zip(visit.facts, visit.node.outputs, strict=True)])
 
 
 def is_placed(buffer: Buffer) -> bool:
     """Is its place known before the run? Not that of small results that leave, nor of those made in a loop: one for each round."""
-    return not buffer.leaves or buffer.is_once and buffer.meta.nbytes >= RECYCLED
+    return not buffer.is_loose and (not buffer.leaves or buffer.is_once and buffer.meta.nbytes >= RECYCLED)
 
 
 def written_inputs(graph: Graph) -> list[bool]:

@@ -23,6 +23,8 @@ GOOD = 1.03
 FOREVER = 1 << 60
 OWN = -1
 """Number of a buffer that is no piece of ours: the memory of a result that an operator made."""
+LOOSE = 1.05
+"""Times the bytes alive at one time from which large buffers are not kept between runs, where operators make results of their own."""
 WASTE = 2
 """How many times as large as a result the piece may be that it keeps alive while it is held."""
 
@@ -30,7 +32,7 @@ WASTE = 2
 class Buffer:
     """A piece of memory for one result, or for several one after the other."""
 
-    __slots__ = ("number", "meta", "size", "start", "end", "leaves", "is_once", "offset", "results", "piece")
+    __slots__ = ("number", "meta", "size", "start", "end", "leaves", "is_once", "offset", "results", "piece", "is_loose")
 
     def __init__(self, number: int, meta: Meta, start: int, end: int, leaves: bool, is_once: bool = False) -> None:
         self.number = number
@@ -42,6 +44,7 @@ class Buffer:
         self.is_once = is_once      # made once in each run: others may lie in its memory
         self.offset = 0             # in the arena, or in its piece
         self.results = 1
+        self.is_loose = False       # its memory is made when it is needed, and let go of
         self.piece: Piece | None = None     # of a buffer that leaves: the memory it has in common with others
 
     @property

@@ -306,7 +306,7 @@ class Source:
     def taker(self, buffer: Buffer) -> str:
         """The function that gives memory for a buffer that leaves."""
         name = f"take{buffer.number}"
-        self.names[name] = Recycler(buffer.meta).take
+        self.names[name] = (Recycler(buffer.meta, 0) if buffer.is_loose else Recycler(buffer.meta)).take
         return name
 
     def expression(self, call: Call, args: list[str], *more: str) -> str:
