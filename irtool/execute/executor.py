@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
+from irtool.execute.codegen.memory import written_inputs
 from irtool.execute.codegen.plan import Plan
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.gradients import wanted
 from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
-from irtool.execute.memory import written_inputs
 from irtool.execute.phases import custom_passes
 from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
