@@ -76,6 +76,11 @@ def test_determinants_powers_and_exponentials() -> None:
     assert np.isclose(call("linalg_det", call("linalg_matrix_exp", A)), np.exp(np.trace(A)))
 
 
+def test_powers_of_small_integers_do_not_wrap() -> None:
+    found = call("linalg_vander", np.array([100, -3], np.int8), N=4)
+    assert found.dtype == np.int64 and found.tolist() == [[1, 100, 10**4, 10**6], [1, -3, 9, -27]]
+
+
 def test_distances_agree_by_either_way() -> None:
     a, b = matrices("float64", 30, 4), matrices("float64", 28, 4)
     plain = np.linalg.norm(a[:, None] - b, axis=-1)

@@ -390,7 +390,7 @@ table.define(("aten::linalg_matrix_exp(Tensor self) -> Tensor", "aten::matrix_ex
 @table.op("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
 def linalg_vander(xp, x, N):
     """Powers 0 to N - 1 of each element as rows."""
-    if x.dtype.kind == "b":
+    if x.dtype.kind in "biu":
         x = x.astype(xp.int64)
     x = x if x.ndim else x.reshape(1)
     count = x.shape[-1] if N is None else N
