@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.execute.codegen.folds import Folds
 from irtool.execute.codegen.plan import Plan
-from irtool.execute.folds import Folds
 from irtool.execute.native.building import compiler, reads_objects
 
 pytestmark = pytest.mark.skipif(compiler() is None or not reads_objects(), reason="no C compiler")

@@ -23,6 +23,7 @@ import numpy as np
 
 from irtool.execute import disk_cache
 from irtool.execute.codegen.buffers import Recycler, Shared, Workspace
+from irtool.execute.codegen.folds import Folds
 from irtool.execute.codegen.memory import every
 from irtool.execute.codegen.places import Buffer
 from irtool.execute.codegen.program import Visit
@@ -31,7 +32,6 @@ from irtool.execute.codegen.rows import Rows
 from irtool.execute.codegen.source import seen
 from irtool.execute.codegen.visits import visitor
 from irtool.execute.crew import Crew
-from irtool.execute.folds import Folds
 from irtool.execute.fusion import Bound, Fused
 from irtool.execute.layout import Meta, allocated, meta_of
 from irtool.execute.recording import alone

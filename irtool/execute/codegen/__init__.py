@@ -18,6 +18,7 @@ or written as source.
     siblings    equal calls on parts of one array, made at once
     results     results that NumPy makes anew, written where the plan wants them
     rows        functions along short rows, by a loop in C
+    folds       sums, means and extremes of short rows, by a loop in C
     costs       what an instruction takes
     beside      what runs beside what, on several threads
     memory      which result lies where: lifetimes, results over operands that die

@@ -32,7 +32,7 @@ from irtool.execute.codegen.program import (
 from irtool.execute.codegen.results import room
 from irtool.execute.layout import Meta, fresh_meta
 from irtool.execute.native.loops import native_loop
-from irtool.execute.native.rounds import NotNative
+from irtool.execute.native.stages import NotNative
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
 

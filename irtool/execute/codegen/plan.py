@@ -23,6 +23,7 @@ from irtool.execute.codegen.buffers import Workspace
 from irtool.execute.codegen.carried import keep_in_place, spread_inputs
 from irtool.execute.codegen.constants import drop_needless
 from irtool.execute.codegen.copies import needless_copies
+from irtool.execute.codegen.folds import use_folds
 from irtool.execute.codegen.loops import hoist_products
 from irtool.execute.codegen.lower import Lowering, Observed, lower
 from irtool.execute.codegen.memory import MemoryPlan, MemoryReport, written_inputs
@@ -35,7 +36,6 @@ from irtool.execute.codegen.slots import SlotProgram
 from irtool.execute.codegen.source import Changed, Source
 from irtool.execute.codegen.stacks import stack_lists
 from irtool.execute.crew import Failed
-from irtool.execute.folds import use_folds
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
 from irtool.execute.layout import Meta, fresh_meta, meta_of

@@ -20,8 +20,9 @@ from irtool.execute.fusion import WORTH_COMPILING, coalesced
 from irtool.execute.layout import Meta
 from irtool.execute.native import building
 from irtool.execute.native.products import declarations, definition
-from irtool.execute.native.rounds import Either, Elementwise, NotNative, Place, Product, Rounds, Stage, Store, Sum
+from irtool.execute.native.rounds import Rounds
 from irtool.execute.native.source import DATA, Untranslatable, c_type, direct, expression, library_declarations
+from irtool.execute.native.stages import Either, Elementwise, NotNative, Place, Product, Stage, Store, Sum
 from irtool.ops.elementwise import flattened
 
 CALL = 1000

@@ -18,6 +18,7 @@ from irtool.execute.codegen.source import all_reads, reads_of
 from irtool.execute.layout import Meta, contiguous_strides, dummy
 from irtool.execute.native.products import LARGEST
 from irtool.execute.native.source import C_TYPES
+from irtool.execute.native.stages import Carried, Either, Elementwise, NotNative, Place, Product, Stage, Store, Sum, turned, whole
 from irtool.ops.elementwise import NotPointwise, Symbol
 from irtool.ops.select import select
 
@@ -26,131 +27,6 @@ NUMBERS = {operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "
 """Arithmetic on counters, in C."""
 POWERS = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
 """What `x ** number` calls."""
-
-
-class NotNative(Exception):
-    """Why a loop is not one function in C."""
-
-
-class Store:
-    """Memory of a round, by its pointer in C. It may be read from stage `made` on; what is in the workspace is free after `last`."""
-
-    __slots__ = ("name", "meta", "first", "made", "last")
-
-    def __init__(self, name: str, meta: Meta, first: int = 0, made: int = 0) -> None:
-        self.name = name
-        self.meta = meta
-        self.first = self.last = first
-        self.made = made
-
-
-class Place:
-    """Where the elements of an array are: in a store, from `offset` on, plus what depends on the round. All is counted in elements."""
-
-    __slots__ = ("store", "shape", "strides", "offset", "moving")
-
-    def __init__(self, store: Store, shape: Sequence[int], strides: Sequence[int], offset: int = 0, moving: str = "") -> None:
-        self.store = store
-        self.shape = tuple(shape)
-        self.strides = tuple(strides)
-        self.offset = offset
-        self.moving = moving        # C: ` + t * 512`
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for equal places."""
-        return id(self.store), self.shape, self.strides, self.offset, self.moving
-
-
-def whole(store: Store) -> Place:
-    """All of a store."""
-    itemsize = store.meta.dtype.itemsize
-    return Place(store, store.meta.shape, [stride // itemsize for stride in store.meta.strides])
-
-
-class Elementwise:
-    """Steps over all elements of a shape. read: what is loaded, by place; written: what is stored, and where."""
-
-    __slots__ = ("shape", "read", "written", "calls")
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.read: dict[Any, tuple[Place, Symbol]] = {}
-        self.written: list[tuple[Symbol, Place]] = []
-        self.calls = 0
-
-    def load(self, place: Place) -> Symbol:
-        """What is at a place."""
-        found = self.read.get(place.key)
-        if found is None:
-            found = self.read[place.key] = place, Symbol(place.store.meta.dtype, not place.shape)
-        return found[1]
-
-    def places(self) -> list[Place]:
-        """What is read."""
-        return [place for place, _ in self.read.values()]
-
-
-class Product:
-    """`into = left right`; with `more`, `into += left right`."""
-
-    __slots__ = ("left", "right", "into", "more")
-
-    def __init__(self, left: Place, right: Place, into: Store) -> None:
-        self.left = left
-        self.right = right
-        self.into = into
-        self.more = False
-
-    def places(self) -> list[Place]:
-        """What is read."""
-        return [self.left, self.right]
-
-
-class Sum:
-    """`into[j]` is the sum of `source[i][j]`, in the order of i, as NumPy adds up rows."""
-
-    __slots__ = ("source", "into")
-
-    def __init__(self, source: Place, into: Store) -> None:
-        self.source = source
-        self.into = into
-
-    def places(self) -> list[Place]:
-        """What is read."""
-        return [self.source]
-
-
-class Either:
-    """One of two stages over the elements of a shape, by a number that is not 0, in C."""
-
-    __slots__ = ("condition", "first", "second")
-
-    def __init__(self, condition: str, first: Elementwise, second: Elementwise) -> None:
-        self.condition = condition
-        self.first = first
-        self.second = second
-
-    def places(self) -> list[Place]:
-        """What is read."""
-        return [*self.first.places(), *self.second.places()]
-
-
-Stage = Elementwise | Product | Sum | Either
-
-
-class Carried:
-    """What goes around: read at `now`, written at `next`. changes: False where each round hands on what it got; lies: it has one place,
-    where it is written over."""
-
-    __slots__ = ("now", "next", "changes", "lies", "meta")
-
-    def __init__(self, number: int, meta: Meta, changes: bool) -> None:
-        self.meta = meta
-        self.now = Store(f"now{number}", meta)
-        self.next = Store(f"next{number}", meta)
-        self.changes = changes
-        self.lies = False
 
 
 class Rounds:
@@ -595,11 +471,6 @@ class Rounds:
         """It is not needed."""
         if store in self.stores:
             self.stores.remove(store)
-
-
-def turned(place: Place) -> Place:
-    """The transpose of a matrix."""
-    return Place(place.store, place.shape[::-1], place.strides[::-1], place.offset, place.moving)
 
 
 def is_plain(meta: Meta) -> bool:
