@@ -285,3 +285,31 @@ def test_a_plan_is_made_for_a_spec_whose_sizes_do_not_run() -> None:
         run.vjp([np.ones(1)], [np.ones(())], [0])
     x = np.arange(4.0)
     close(run.vjp([x], [np.ones(())], [0])[0], 1 - np.tanh(x) ** 2)
+
+
+# -- phases
+def test_required_passes_always_run() -> None:
+    """Regions of gradients are decided when they run, in the plan that fits everything too."""
+    run = executor(WORKED, Options(optimize=False))
+    x, y = arrays((2, 3), (2, 3))
+    run.vjp([x, y], [np.ones(()), np.ones((2, 3))], [0])
+    assert run.fallback is not None
+    run = executor("""graph(%g : Tensor, %x : Tensor):
+  %2 : Tensor = prim::GradOf[name="aten::tanh"](%g)
+    block0():
+      %3 : Tensor = aten::tanh_backward(%g, %x)
+      -> (%3)
+  return (%2)
+""", Options(optimize=False))
+    close(run(x, y)[0], x * (1 - y * y))
+    assert run.fallback is not None and "GradOf" not in str(run.fallback.graph) and "AutogradAnyNonZero" in str(run.fallback.graph)
+
+
+def test_a_python_operator_makes_a_graph_need_gradients(custom: Callable[..., Any]) -> None:
+    """As torch: passes that may leave nodes without gradients do not see it."""
+    seen: list[Graph] = []
+    custom(seen.append)
+    irtool.register_python_op("Twice", lambda value: value * 2)
+    (x,) = arrays((3,))
+    found = executor("graph(%x : Tensor):\n  %1 : Tensor = ^Twice()(%x)\n  %2 : Tensor = aten::neg(%1)\n  return (%2)\n")(x)
+    assert np.array_equal(found[0], -2 * x) and not seen
