@@ -102,6 +102,14 @@ def test_imports_go_up(name: str, path: Path) -> None:
     assert not problems, "\n" + "\n".join(problems)
 
 
+@pytest.mark.parametrize("folder", ["", "trace", "codegen", "native", "device"])
+def test_folders_of_execute_say_what_stands_where(folder: str) -> None:
+    base = ROOT / "irtool" / "execute" / folder
+    there = {path.stem for path in base.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()} - {"__init__"}
+    text = ast.get_docstring(ast.parse((base / "__init__.py").read_text()), clean=False) or ""
+    assert {line.split()[0] for line in text.split("\n") if line.startswith("    ")} == there
+
+
 def test_the_test_sees_imports_inside_functions() -> None:
     tree = ast.parse("def f():\n    from irtool.cli.main import main\n")
     assert [(found.target, found.function) for found in imports(tree)] == [("irtool.cli.main", "f")]

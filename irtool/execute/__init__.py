@@ -1,1 +1,40 @@
-"""Running graphs: plans, executors, gradients."""
+"""Running graphs: plans, executors, gradients.
+
+What users call
+    run             irtool.run and irtool.vjp: the reference first, an executor when inputs of a kind come again
+    executor        a plan per kind of inputs, made when first needed and kept
+    jit             a function traced once per signature
+Making plans
+    argument_spec   what a plan is made for: dtypes, ranks, what needs a gradient
+    objects         class instances among the inputs
+    phases          which passes make a plan, in which order
+    plans           one compilation, with gradients where the spec asks for them
+    profiling       one plan for the very shapes that were seen, behind a guard
+    schedule        sums as early as can be
+    lists           lists that need not be made anew in each round of a loop
+    dtypes          dtypes of what a graph makes
+    layout          dtype, shape and strides of an array before there is one
+    fusing          which pointwise operators become a group
+    fusion          running such a group: block by block, or as a loop in C
+Gradients
+    gradients       differentiate a graph, run f, run df
+    pairs           a pair that stands in a file
+    together        forwards and backwards as one graph
+    differentiable  the node that owns f and df
+    tape            which function gave which value, and gradients handed back
+    tape_ahead      steps of the tape that other threads walk back before it is their turn
+    views           tensors in one memory, under writes
+    recording       running a graph on the tape
+    recorded        a run that remembers what its gradients need
+Around them
+    crew            several threads
+    disk_cache      bytes that are kept between processes
+    kept            compiled functions kept there
+    state           what an executor holds, as data
+    tracing         a compiled graph called inside a trace
+Folders, each with such a table
+    trace           what a kernel does, as NumPy calls
+    codegen         compiled plans
+    native          loops in C
+    device          CuPy
+"""

@@ -10,6 +10,7 @@ or written as source.
     visits      nodes that are called as the interpreter calls them
     numbers     whole numbers and their bounds
     lists       lists that loops fill
+    known_lists lists that a block makes and adds to, known item by item
     stacks      such lists as one array, with a row for each round
     copies      copies that nobody would miss
     constants   arrays that are the same in every run, and what nobody reads
