@@ -213,7 +213,8 @@ class Source:
         taken = {self.name(out) for out in outs_of(instruction) if out not in variables}
         names: dict[str, None] = {}
         for variable in variables:
-            small = variable.meta is not None and variable.meta.nbytes < SMALL
+            held = [each.meta for each in (variable, *variable.roots)]      # a view of a few elements holds all of what it looks into
+            small = all(meta is not None and meta.nbytes < SMALL for meta in held)
             if not small and variable.constant is None and variable not in self.lasting and self.holds(variable) \
                     and self.name(variable) not in taken:
                 names[self.name(variable)] = None
