@@ -58,6 +58,18 @@ def scalars(x, a, b):
     return total
 
 
+def pieces(x, a, b):
+    kept: List[Tensor] = []
+    for t in range(4):
+        both = torch.cat([a, x[t]], 1)
+        left, right = both.chunk(2, 1)
+        kept.append(right)
+        a = torch.tanh(left) * right
+    for t in range(4):
+        b = b * kept[3 - t]
+    return b
+
+
 def made_again(x, a, b):
     numbers: List[Tensor] = []
     others: List[Tensor] = []
@@ -129,7 +141,7 @@ def test_loops_in_c_keep_rows_in_planned_memory() -> None:
     assert 6 * 6 * 6 * 8 < plan.memory.live <= plan.memory.peak < 7 * 6 * 6 * 8 + 4000, "six arrays of six rounds, and not seven"
 
 
-@pytest.mark.parametrize("name", ["swap", "begins_with_one_array", "handed_out", "scalars", "made_again"])
+@pytest.mark.parametrize("name", ["swap", "begins_with_one_array", "handed_out", "scalars", "pieces", "made_again"])
 def test_what_is_carried_is_written_over_only_where_nobody_sees_it(name: str) -> None:
     agree(compile_source(CELLS, name, "cells.py").graph(), arrays(1, *SHAPES))
 

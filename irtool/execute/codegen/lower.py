@@ -36,7 +36,7 @@ from irtool.execute.codegen.program import (
 )
 from irtool.execute.codegen.visits import visitor
 from irtool.execute.fusion import Bound, BoundToMany, Fused, is_slow
-from irtool.execute.layout import Meta, dummy, meta_of
+from irtool.execute.layout import Meta, dummy, fresh_meta, meta_of
 from irtool.execute.trace.kernels import NAMESPACE, trace
 from irtool.execute.trace.recorder import StandIn, Step, Untraceable, is_traced
 from irtool.execute.trace.writes import trace_copy, trace_write
@@ -184,9 +184,12 @@ class Lowering(Blocks):
         """An item for a list that a loop fills, or one out of it. False where too little is known."""
         whole, item = [self.env[value] for value in node.inputs]
         if node.kind == APPEND:
-            if held.appended(item, self.env[held.loop.inputs[0]]) and isinstance(item, Variable) and \
-                    (self.overwrites or not held.looks_again(self.env[held.loop.blocks[0].inputs[0]], into.instructions)):
-                into.instructions.append(Call(list.append, (whole, item), {}, self.variable(), "keep", node))
+            limit, counter = self.env[held.loop.inputs[0]], self.env[held.loop.blocks[0].inputs[0]]
+            if held.appended(item, limit) and isinstance(item, Variable) \
+                    and (self.overwrites or not held.looks_again(counter, into.instructions)):
+                if not self.overwrites and held.is_looked_up and is_piece(item, counter):
+                    held.item = self.copy_of(item, node, into)
+                into.instructions.append(Call(list.append, (whole, held.item), {}, self.variable(), "keep", node))
             return held.item is not None
         found = held.item
         if found is None or not held.holds(item):
@@ -198,6 +201,13 @@ class Lowering(Blocks):
         self.env[node.output] = self.item_at(node.inputs[0], held, index, node, into) if held.made is None \
             else self.made_again(held, index, node, into)
         return True
+
+    def copy_of(self, item: Variable, node: Node, into: Lowered) -> Variable:
+        """The same elements, row by row."""
+        assert item.meta is not None
+        copy = self.variable(fresh_meta(item.meta.dtype, item.meta.shape))
+        into.instructions.append(Call(np.positive, (item,), {}, copy, "ufunc", node))
+        return copy
 
     def item_at(self, value: Value, held: RoundList, index: Any, node: Node, into: Lowered) -> Variable:
         """An item of a list, or a row of what the list became."""
@@ -432,6 +442,13 @@ class Lowering(Blocks):
         visit.facts = list(metas) if visit.fills else [None] * len(outs)
         into.instructions.append(visit)
         self.env.update(zip(node.outputs, outs, strict=True))
+
+
+def is_piece(item: Variable, counter: Item) -> bool:
+    """Does an array see only a part of what its round has made, all of which would be held with it?"""
+    if item.meta is None or item.meta.dtype.kind not in "iufc" or not isinstance(counter, Variable):
+        return False
+    return all(root.number > counter.number and root.meta is not None and root.meta.nbytes > item.meta.nbytes for root in item.roots)
 
 
 def is_itself(step: Step) -> bool:
