@@ -318,6 +318,7 @@ class TestBadInputs:
 STUCK = """
 import ctypes, os, signal, threading
 from irtool.cli.interrupt import interruptible
+signal.signal(signal.SIGINT, signal.default_int_handler)
 library, lock = ctypes.CDLL(None), ctypes.create_string_buffer(64)
 library.pthread_mutex_lock(lock)
 with interruptible(True):
