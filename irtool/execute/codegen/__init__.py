@@ -9,13 +9,13 @@ or written as source.
     blocks      branches and loops
     visits      nodes that are called as the interpreter calls them
     numbers     whole numbers and their bounds
-    lists       lists that loops fill
+    lists       lists that loops fill, and other ways to their items
     known_lists lists that a block makes and adds to, known item by item
-    stacks      such lists as one array, with a row for each round
+    stacks      lists that loops fill as one array, with a row for each round
     copies      copies that nobody would miss
     constants   arrays that are the same in every run, and what nobody reads
     loops       products of a loop that are made for several rounds at once
-    carried     what goes around a loop stays where it is
+    carried     what goes around a loop stays where it is; inputs that its rounds would broadcast
     siblings    equal calls on parts of one array, made at once
     results     results that NumPy makes anew, written where the plan wants them
     rows        functions along short rows, by a loop in C
