@@ -43,7 +43,7 @@ def test_an_input_that_was_changed_is_named(options: Options, place: int, name: 
     inputs[place][1, 2] += 1e-9
     with pytest.raises(irtool.RunError) as error:
         record.backward([np.ones((2, 3)), None])
-    shown = f"%{name}, " if options.optimize and options.whole else "a tensor, "      # in groups, operands have numbers
+    shown = f"%{name}, " if options.whole or not options.optimize else "a tensor, "      # in groups, operands have numbers
     assert str(error.value).startswith(MESSAGE + shown)
     assert str(error.value).endswith("float64 of shape [2, 3], is not what it was when the graph ran")
     inputs[place][1, 2] = arrays()[place][1, 2]     # as it was: nothing is wrong any more

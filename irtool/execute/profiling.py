@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from irtool.execute.argument_spec import PRESENCE, ArgumentSpec, record_of, record_of_type, type_of
 from irtool.execute.phases import REQUIRED, Phases
-from irtool.execute.plans import Code, ExecutionPlan, Options, make_plan, with_own_gradients
+from irtool.execute.plans import Code, ExecutionPlan, Options, make_plan, with_own_gradients, writes
 from irtool.execute.recording import Recording
 from irtool.interpret import Observer
 from irtool.interpret import run as interpret
@@ -105,7 +105,7 @@ class Profile:
             self.left -= 1
             count("profiled_runs")
             self.note(values, flags)
-            if not (any(flags) and self.owner.writes):
+            if not (any(flags) and writes(self.owner.graph)):
                 if self.profiled is None:
                     self.profiled = profile_plan(self.owner)
                 return self.profiled
