@@ -71,6 +71,16 @@ ELMAN = f"""graph(%x : Tensor, %h0 : Tensor, %wi : Tensor, %wh : Tensor, %b : Te
       -> (%true, %5, %h1, %6)
   return (%h, %before, %largest)
 """
+LSTM_SOURCE = """
+def lstm(x, h, c, wi, wh, b):
+    for t in range(x.size(0)):
+        g = torch.mm(x[t], wi) + torch.mm(h, wh) + b
+        i, f, u, o = g.chunk(4, 1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(u)
+        h = torch.sigmoid(o) * torch.tanh(c)
+    return h
+"""
+"""TorchScript."""
 CELLS: dict[str, tuple[str, Callable[[int, int, int, int], list[tuple[int, ...]]]]] = {
     "lstm": (LSTM, lambda n, b, i, h: [(n, b, i), (b, h), (b, h), (i, 4 * h), (h, 4 * h), (4 * h,)]),
     "gru": (GRU, lambda n, b, i, h: [(n, b, i), (b, h), (3 * h, i), (3 * h, h), (3 * h,)]),

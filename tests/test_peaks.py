@@ -13,6 +13,7 @@ import pytest
 import irtool
 from irtool.execute.executor import Executor
 from irtool.script import compile_source
+from tests.loop_texts import LSTM_SOURCE
 from tests.peaks import peak_of, plans_of
 from tests.plan_samples import chain
 from tests.random_graphs import Writer
@@ -21,7 +22,7 @@ LIMIT = 1.1
 """Times what is alive."""
 SIDE = 512
 """Extent of matrices: 1 MiB, beside which buffers of NumPy's, of 32 KiB each, do not count for much."""
-NETWORKS = """
+NETWORKS = LSTM_SOURCE + """
 def mlp(x, w1, c1, w2, c2, w3, c3):
     h = torch.relu(torch.mm(x, w1) + c1)
     h = torch.relu(torch.mm(h, w2) + c2)
@@ -47,15 +48,6 @@ def block(x, wqkv, bqkv, wo, bo, w1, c1, w2, c2, g1, e1, g2, e2):
 
 def block_loss(x, wqkv, bqkv, wo, bo, w1, c1, w2, c2, g1, e1, g2, e2):
     return torch.pow(block(x, wqkv, bqkv, wo, bo, w1, c1, w2, c2, g1, e1, g2, e2), 2).sum()
-
-
-def lstm(x, h, c, wi, wh, b):
-    for t in range(x.size(0)):
-        g = torch.mm(x[t], wi) + torch.mm(h, wh) + b
-        i, f, u, o = g.chunk(4, 1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(u)
-        h = torch.sigmoid(o) * torch.tanh(c)
-    return h
 
 
 def lstm_loss(x, h, c, wi, wh, b):

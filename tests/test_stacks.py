@@ -13,18 +13,10 @@ from irtool.execute.codegen.plan import Plan
 from irtool.execute.native.building import compiler
 from irtool.interpret import run
 from irtool.script import compile_source
+from tests.loop_texts import LSTM_SOURCE
 from tests.peaks import plans_of
 
-CELLS = """
-def lstm(x, h, c, wi, wh, b):
-    for t in range(x.size(0)):
-        g = torch.mm(x[t], wi) + torch.mm(h, wh) + b
-        i, f, u, o = g.chunk(4, 1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(u)
-        h = torch.sigmoid(o) * torch.tanh(c)
-    return h
-
-
+CELLS = LSTM_SOURCE + """
 def swap(x, a, b):
     for t in range(4):
         a, b = b, a + x[t]
