@@ -31,6 +31,13 @@ def begins_with_one_array(x, a, b):
     return a, b
 
 
+def numbers(x, a, b):
+    for t in range(4):
+        a = a * 0.5
+        b = torch.tanh(b - a) * 0.25
+    return a, b
+
+
 def handed_out(x, a, b):
     kept = [a]
     for t in range(4):
@@ -133,7 +140,7 @@ def test_loops_in_c_keep_rows_in_planned_memory() -> None:
     assert 6 * 6 * 6 * 8 < plan.memory.live <= plan.memory.peak < 7 * 6 * 6 * 8 + 4000, "six arrays of six rounds, and not seven"
 
 
-@pytest.mark.parametrize("name", ["swap", "begins_with_one_array", "handed_out", "scalars", "pieces", "made_again"])
+@pytest.mark.parametrize("name", ["swap", "begins_with_one_array", "numbers", "handed_out", "scalars", "pieces", "made_again"])
 def test_what_is_carried_is_written_over_only_where_nobody_sees_it(name: str) -> None:
     agree(compile_source(CELLS, name, "cells.py").graph(), arrays(1, *SHAPES))
 

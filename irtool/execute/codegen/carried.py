@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen.loops import made_in, new
-from irtool.execute.codegen.memory import every
+from irtool.execute.codegen.beside import written_by
+from irtool.execute.codegen.loops import look_into, made_in, new
+from irtool.execute.codegen.memory import every, overwrites
 from irtool.execute.codegen.program import (
     Branch,
     Call,
@@ -32,13 +33,12 @@ from irtool.execute.codegen.program import (
 from irtool.execute.codegen.results import spread
 from irtool.execute.codegen.siblings import EXACT, SMALL, Uses
 from irtool.execute.codegen.source import all_reads, outs_of, reads_of
-from irtool.execute.codegen.stacks import variables, writes
 from irtool.execute.layout import fresh_meta
 
 
 def keep_in_place(program: Program) -> None:
     """Rewrite the loops of a program that writes into nothing of others."""
-    if writes(program) or not any(isinstance(each, Repeat) for each in program.body.instructions):
+    if overwrites(program) or not any(isinstance(each, Repeat) for each in program.body.instructions):
         return
     uses = Uses(program)
     for block in uses.blocks:
@@ -95,7 +95,7 @@ def carry_in_place(program: Program, block: Lowered, loop: Repeat, number: int) 
     if not is_own(start, block, loop, number):
         if start.meta != fresh_meta(start.meta.dtype, start.meta.shape):
             return
-        if isinstance(loop.limit, Known) and type(loop.limit.value) is int and loop.limit.value < 2:
+        if loop.rounds is not None and loop.rounds < 2:
             return
         own = new(program, start.meta)
         block.instructions.insert(block.instructions.index(loop), Call(np.ndarray.copy, (start,), {}, own, "fresh", loop.node))
@@ -145,13 +145,9 @@ def may_be_over(maker: Call, carried: Variable) -> bool:
 
 def is_needed(before: Instruction, maker: Call, carried: Variable) -> bool:
     """Does an instruction read a carried array, or make or write what goes into its next value?"""
-    if is_read(carried, [before], ()):
-        return True
-    made = Lowered()
-    made.instructions = [before]
-    roots = frozenset().union(*[each.roots for each in leaves([each for each in maker.args if isinstance(each, Variable)])])
-    into = {each.out for each in every(made) if isinstance(each, Call) and each.way == "into"}
-    return not {*variables(made), *into}.isdisjoint(maker.args) or any(not each.roots.isdisjoint(roots) for each in into)
+    operands = [each for each in maker.args if isinstance(each, Variable)]
+    roots = frozenset().union(*[each.roots for each in operands])
+    return (is_read(carried, [before], ()) or not set(outs_of(before)).isdisjoint(operands) or not written_by(before).isdisjoint(roots))
 
 
 def is_held(either: set[Variable], body: Lowered) -> bool:
@@ -174,7 +170,7 @@ def is_own(start: Variable, block: Lowered, loop: Repeat, number: int) -> bool:
 # -- what every round would broadcast
 def spread_inputs(program: Program) -> None:
     """Inputs of the plan that are broadcast in loops are made as large as the result in front of them."""
-    if writes(program):
+    if overwrites(program):
         return
     inputs = set(program.inputs)
     for loop in [each for each in program.body.instructions if isinstance(each, Repeat)]:
@@ -192,13 +188,6 @@ def spread_inputs(program: Program) -> None:
 
 
 # -- one variable for another
-def look_into(lowered: Lowered, old: set[Variable], roots: frozenset[Variable]) -> None:
-    """What looked into the memory of some variables looks into that of others."""
-    for variable in variables(lowered):
-        if not variable.roots.isdisjoint(old):
-            variable.roots = variable.roots - old | roots
-
-
 def replace(instruction: Instruction, instead: dict[Variable, Variable]) -> None:
     """In an instruction, and the blocks in it."""
     if isinstance(instruction, Call):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen.memory import Lives, every
-from irtool.execute.codegen.program import Call, Program, Variable, Visit
+from irtool.execute.codegen.memory import Lives, every, overwrites
+from irtool.execute.codegen.program import Call, Program, Variable
 from irtool.execute.codegen.source import all_reads, reads_of
 from irtool.execute.layout import dummy
 
@@ -25,7 +25,7 @@ HARMLESS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarra
 
 def drop_needless(program: Program) -> None:
     """Take constant and unread calls out of the program."""
-    if not program.writes and not any(isinstance(each, Visit) and each.keeps for each in every(program.body)):
+    if not overwrites(program):
         make_constants(program)
     later: set[Variable] = set()
     for item in program.body.results:

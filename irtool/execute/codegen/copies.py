@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irtool.execute.codegen.memory import Lives, every
+from irtool.execute.codegen.memory import Lives, every, overwrites
 from irtool.execute.codegen.program import Call, Program, Variable, Visit
 from irtool.ir.graph import Node
 
@@ -20,9 +20,9 @@ COPIES = (np.ndarray.copy, np.conjugate)
 
 def needless_copies(program: Program) -> Copies:
     """The copies to leave out when the program is lowered again: by node and number of the call among its node's."""
-    instructions = list(every(program.body))
-    if program.writes or any(isinstance(each, Visit) and each.keeps for each in instructions):
+    if overwrites(program):
         return NONE
+    instructions = list(every(program.body))
     copies = [each for each in instructions if isinstance(each, Call) and is_copy(each)]
     if not copies:
         return NONE

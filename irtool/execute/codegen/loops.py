@@ -29,17 +29,13 @@ def hoist_products(program: Program) -> None:
     uses = Uses(program)
     for block in list(uses.blocks):
         for loop in [each for each in block.instructions if isinstance(each, Repeat)]:
-            if isinstance(loop.limit, Known) and type(loop.limit.value) is int and always(loop):
-                found = {call: rounds_at_once(call, part, loop.limit.value) for call, part in products_of(loop, loop.limit.value, uses)}
+            rounds = loop.rounds
+            if rounds is not None:
+                found = {call: rounds_at_once(call, part, rounds) for call, part in products_of(loop, rounds, uses)}
                 at_once = min([each for each in found.values() if each > 1], default=1)
                 if at_once > 1:
                     calls = [call for call, each in found.items() if each > 1]
                     block.instructions[block.instructions.index(loop)] = in_chunks(program, loop, calls, at_once, uses)
-
-
-def always(loop: Repeat) -> bool:
-    """Does only the count end it?"""
-    return all(isinstance(each, Known) and each.value is True for each in (loop.condition, loop.body.results[0]))
 
 
 def products_of(loop: Repeat, rounds: int, uses: Uses) -> list[tuple[Call, Meta]]:
@@ -135,6 +131,13 @@ def made_in(lowered: Lowered) -> set[Variable]:
         elif isinstance(each, Visit):
             found.update(each.outs)
     return found
+
+
+def look_into(lowered: Lowered, old: set[Variable], roots: frozenset[Variable]) -> None:
+    """What looked into the memory of some variables looks into that of others."""
+    for variable in made_in(lowered):
+        if not variable.roots.isdisjoint(old):
+            variable.roots = variable.roots - old | roots
 
 
 def is_looked_into(variable: Variable, loop: Repeat) -> bool:

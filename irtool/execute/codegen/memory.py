@@ -373,6 +373,11 @@ def changes_list(node: Node) -> bool:
     return node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType)
 
 
+def overwrites(program: Program) -> bool:
+    """May anything of a program write into what others see?"""
+    return program.writes or any(isinstance(each, Visit) and each.keeps for each in every(program.body))
+
+
 def every(lowered: Lowered) -> Iterable[Instruction]:
     """All instructions, in the order of their positions."""
     for instruction in lowered.instructions:
@@ -384,4 +389,4 @@ def every(lowered: Lowered) -> Iterable[Instruction]:
             yield from every(instruction.body)
 
 
-__all__ = ["Lives", "MemoryPlan", "MemoryReport", "changes_list", "every", "written_inputs"]
+__all__ = ["Lives", "MemoryPlan", "MemoryReport", "changes_list", "every", "overwrites", "written_inputs"]

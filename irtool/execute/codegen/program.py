@@ -119,6 +119,16 @@ class Repeat:
         self.body = body
         self.node = node
 
+    @property
+    def is_counted(self) -> bool:
+        """Does only the count end it?"""
+        return all(isinstance(each, Known) and each.value is True for each in (self.condition, self.body.results[0]))
+
+    @property
+    def rounds(self) -> int | None:
+        """How many rounds it makes, where only the count ends it and that is known."""
+        return self.limit.value if self.is_counted and isinstance(self.limit, Known) and type(self.limit.value) is int else None
+
 
 class Wait:
     """Until another thread is through with a Call or a Visit, which it was given where that stands (`irtool.execute.codegen.beside`)."""

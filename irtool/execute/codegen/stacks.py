@@ -6,14 +6,13 @@ plan, and needs no memory to be found in each round.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen.loops import always, new
-from irtool.execute.codegen.memory import every
-from irtool.execute.codegen.program import Branch, Call, Known, Lowered, Program, Repeat, Variable, Visit, roots_of
+from irtool.execute.codegen.loops import look_into, new
+from irtool.execute.codegen.memory import every, overwrites
+from irtool.execute.codegen.program import Call, Lowered, Program, Repeat, Variable, Visit, roots_of
 from irtool.execute.codegen.results import room
 from irtool.execute.codegen.siblings import Uses
 from irtool.execute.layout import fresh_meta
@@ -21,18 +20,13 @@ from irtool.execute.layout import fresh_meta
 
 def stack_lists(program: Program) -> None:
     """Rewrite the lists of a program that are of this kind. Not in graphs that write: an item of a list changes with its tensor."""
-    if writes(program):
+    if overwrites(program):
         return
     uses = Uses(program)
     leaving = frozenset().union(*map(roots_of, program.body.results))       # with an item, all rows would be held
     found = [each for block in uses.blocks for each in filled_lists(block, uses) if each.made.outs[0] not in leaving]
     for each in found:
         stack(program, each)
-
-
-def writes(program: Program) -> bool:
-    """May anything of a program write into what others see?"""
-    return program.writes or any(isinstance(each, Visit) and each.keeps for each in every(program.body))
 
 
 class Filled:
@@ -63,18 +57,17 @@ def filled_lists(block: Lowered, uses: Uses) -> list[Filled]:
             continue
         (append,) = appends
         loop = next((each for each in block.instructions if isinstance(each, Repeat) and append in each.body.instructions), None)
-        if loop is not None and always(loop) and isinstance(loop.limit, Known) and type(loop.limit.value) is int \
-                and isinstance(append.args[1], Variable) and append.args[1].meta is not None:
+        if loop is not None and loop.rounds is not None and isinstance(append.args[1], Variable) and append.args[1].meta is not None:
             found.append(Filled(block, made, loop, append, gets))
     return found
 
 
 def stack(program: Program, found: Filled) -> None:
     """An array instead of a list, and a row of it in each round."""
-    limit, item = found.loop.limit, found.item
-    if item.meta is None or item.meta != fresh_meta(item.meta.dtype, item.meta.shape) or not isinstance(limit, Known):
+    rounds, item = found.loop.rounds, found.item
+    if item.meta is None or item.meta != fresh_meta(item.meta.dtype, item.meta.shape) or rounds is None:
         return
-    meta = fresh_meta(item.meta.dtype, (limit.value, *item.meta.shape))
+    meta = fresh_meta(item.meta.dtype, (rounds, *item.meta.shape))
     array = new(program, meta)
     row = new(program, item.meta, array)
     instructions = found.loop.body.instructions
@@ -100,16 +93,7 @@ def seen_through(program: Program, found: Filled, array: Variable) -> None:
         if isinstance(each, Call) and each.way == "view" and (each.out in items or each.args[0] in items):
             items.add(each.out)
             each.out.roots = array.roots
-    for variable in variables(program.body):
-        if whole in variable.roots:
-            variable.roots = variable.roots - {whole} | array.roots
+    look_into(program.body, {whole}, array.roots)
 
 
-def variables(lowered: Lowered) -> Iterator[Variable]:
-    """All that are defined in a block and those in it."""
-    for each in every(lowered):
-        yield from [each.out] if isinstance(each, Call) else each.carried if isinstance(each, Repeat) else \
-            each.outs if isinstance(each, Visit | Branch) else ()
-
-
-__all__ = ["stack_lists", "variables", "writes"]
+__all__ = ["stack_lists"]

@@ -86,9 +86,7 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
     """
     if wanted is False:
         raise NotNative("native loops are off")
-    if not all(isinstance(each, Known) and each.value is True for each in (loop.condition, loop.body.results[0])):
-        raise NotNative("its end is decided in each round")
-    if isinstance(loop.limit, Known) and type(loop.limit.value) is not int:
+    if not loop.is_counted or isinstance(loop.limit, Known) and type(loop.limit.value) is not int:
         raise NotNative("its end is decided in each round")
     rounds = Rounds(loop, inputs, overwrites)
     reason = f"{sum(isinstance(each, Product) for each in rounds.stages)} products, " \
