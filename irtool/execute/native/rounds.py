@@ -334,10 +334,14 @@ class Rounds:
 
     def branch(self, branch: Branch) -> None:
         """One step over elements of what is there, if a number is not 0; else an array that is there."""
-        numbers, (first, second), out = branch.condition, branch.blocks, branch.outs[0]
+        numbers, (first, second) = branch.condition, branch.blocks
         *others, last = first.instructions or [branch]
-        meta, refusal = out.meta, NotNative(f"{branch.node.kind} in it is run in Python")
-        if branch.tests_none or len(branch.outs) != 1 or second.instructions or meta is None or numbers[0] not in self.numbers:
+        refusal = NotNative(f"{branch.node.kind} in it is run in Python")
+        if branch.tests_none or len(branch.outs) != 1 or second.instructions or numbers[0] not in self.numbers:
+            raise refusal
+        (out,) = branch.outs
+        meta = out.meta
+        if meta is None:
             raise refusal
         if not isinstance(last, Call) or last.way != "ufunc" or first.results != [last.out] or not isinstance(second.results[0], Variable):
             raise refusal
