@@ -7,6 +7,7 @@ from typing import Any
 
 from irtool.dispatch import jacobians, transforms
 from irtool.dispatch.autograd import Autograd
+from irtool.dispatch.callables import function_of
 from irtool.dispatch.logger import Logger, fresh_labels
 from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import current, map_tensors, pushed
@@ -14,39 +15,15 @@ from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import signature
 from irtool.ir.errors import PipelineError, RunError
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import dtype_named, seeded
 from irtool.ops.tensor import unwrapped, wrapped
-from irtool.script.hidden_writes import is_writer
-from irtool.script.versions import in_versions
-from irtool.script.writes import without_writes
 
 NAMES: dict[str, Callable[..., Any]] = {
     "grad": transforms.grad, "value_and_grad": transforms.value_and_grad, "grad_and_value": transforms.grad_and_value,
     "vmap": transforms.vmap, "jacrev": jacobians.jacrev, "jacfwd": jacobians.jacfwd, "hessian": jacobians.hessian,
 }
 MAX_DEPTH = 32
-
-
-def function_of(graph: Graph) -> Callable[..., Any]:
-    """A graph as a function of tensors: its operations go to the layer on top, whatever that is; control flow runs by concrete values.
-
-    Where a layer hides them (batched and traced conditions) branches and loops are the layers' business too (`irtool.dispatch.control`).
-
-    Writes into tensors are taken out of the graph where that can be had, as differentiation does. Gives the graph's output, a tuple of
-    them when there are several.
-    """
-    if any(map(is_writer, graph.walk())):
-        graph = clone_graph(graph)
-        without_writes(graph)
-        graph = in_versions(graph)
-
-    def function(*args: Any) -> Any:
-        results = interpreted(graph, list(args), current().apply)
-        return results[0] if len(results) == 1 else tuple(results)
-    function.__name__ = graph.name or "graph"
-    return function
 
 
 def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:

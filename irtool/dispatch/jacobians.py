@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.batched import RANDOMNESS
+from irtool.dispatch.callables import as_function
 from irtool.dispatch.stack import is_floating
 from irtool.dispatch.transforms import Function, Linearized, as_variable, check_chunk_size, chosen_places, do, tensors, vjp, vmap
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.ir.arguments import check_choice, check_function
+from irtool.ir.arguments import check_choice
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
@@ -22,7 +23,7 @@ def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
 
     has_aux: the function gives (output, aux), and the result is (Jacobian, aux). chunk_size: so many rows at a time. Raises RunError.
     """
-    check_function("jacrev", func)
+    func = as_function("jacrev", func)
     check_chunk_size("jacrev", chunk_size)
 
     @wraps(func)
@@ -48,7 +49,7 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
     has_aux: the function gives (output, aux), and the result is (Jacobian, aux). randomness: as for vmap. Raises RunError.
     """
-    check_function("jacfwd", func)
+    func = as_function("jacfwd", func)
     check_choice("jacfwd", "randomness", randomness, RANDOMNESS)
 
     @wraps(func)
@@ -90,7 +91,7 @@ def restricted(func: Function, args: Sequence[Any], named: dict[str, Any], argnu
 
 def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:
     """Second derivatives, outputs + inputs + inputs: forward over reverse, as torch.func.hessian. A tuple gives tuples in a tuple."""
-    check_function("hessian", func)
+    func = as_function("hessian", func)
     return jacfwd(jacrev(func, argnums), argnums)
 
 

@@ -19,7 +19,7 @@ from irtool.dispatch.custom import record_custom
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.ir.arguments import called, check_function, check_list
+from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
 from irtool.ir.dialect import LATEST
@@ -298,9 +298,10 @@ def trace(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str
     Everything else among them is a constant of the function. Results are taken out of their lists, tuples and dicts. Raises RunError for a
     function that gives no tensor, and for names that are not different.
     """
+    from irtool.dispatch.callables import as_function
     from irtool.dispatch.transforms import tensors
 
-    check_function("trace", function)
+    function = as_function("trace", function)
     check_list("trace", "arguments", args, "one per parameter of the function")
     check_list("trace", "names", names, "one per tensor among the arguments, '' for none")
     leaves, shape = flatten([tensors(arg) for arg in args])

@@ -4,9 +4,10 @@
     vjp(f, *primals) -> (outputs, function of cotangents)       jvp(f, primals, tangents) -> (outputs, tangents)
     linearize(f, *primals) -> (outputs, function of tangents)
 
-Functions take NumPy arrays (or tensors) and see `irtool.Tensor`; results are tensors, and np.asarray makes arrays of them. Arguments and
-results may be lists, tuples and dicts; arguments by name go to the function as they are. Each call makes layers of its own, so
-transformations nest in any order. Jacobians are in `irtool.dispatch.jacobians`.
+Functions take NumPy arrays (or tensors) and see `irtool.Tensor`; results are tensors, and np.asarray makes arrays of them. Graphs,
+modules of one graph and executors are functions too (`irtool.dispatch.callables`). Arguments and results may be lists, tuples and dicts;
+arguments by name go to the function as they are. Each call makes layers of its own, so transformations nest in any order. Jacobians are
+in `irtool.dispatch.jacobians`.
 """
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import RANDOMNESS, Batched
+from irtool.dispatch.callables import as_function, may_vary
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.trees import flatten, spread, unflatten
 from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole
@@ -138,7 +140,7 @@ def value_and_grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: 
     The function must give a scalar tensor (with has_aux: a tuple of it and something else, given beside the value). argnums: which; a
     tuple gives a tuple. unused: "zeros" (as torch.func) or "none" for arguments the result does not depend on. Raises RunError.
     """
-    check_function("grad", func)
+    func = as_function("grad", func)
     check_choice("grad", "unused", unused, ("zeros", "none"))
     check_flag("grad", "has_aux", has_aux)
 
@@ -184,10 +186,12 @@ def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zeros") -> Any:
     """(outputs, function of cotangents), with has_aux and what the function gave besides: as torch.func.vjp.
 
-    The function of cotangents, which stand in a tree as the outputs do, gives a tuple with a gradient per primal. Raises RunError.
+    The function of cotangents, which stand in a tree as the outputs do, gives a tuple with a gradient per primal, None for what a graph
+    takes and that has none. Raises RunError.
     """
-    check_function("vjp", func)
-    recorded = Recorded(func, primals, range(len(primals)), where="vjp")
+    func = as_function("vjp", func)
+    places = [place for place, primal in enumerate(primals) if may_vary(func, place, primal)]
+    recorded = Recorded(func, primals, places, where="vjp")
     result, aux = with_aux(recorded.result, has_aux, "vjp")
     leaves, shape = flatten(result)
     for leaf in leaves:
@@ -205,7 +209,8 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
                 raise RunError(f"a cotangent is {what_is(each)}, its output a tensor of shape {leaf.shape}")
             if isinstance(each, Tensor) and each.shape != leaf.shape:
                 raise RunError(f"a cotangent has shape {each.shape}, its output {leaf.shape}")
-        return tuple(recorded.gradients(leaves, given, unused))
+        found = dict(zip(places, recorded.gradients(leaves, given, unused), strict=True))
+        return tuple([found.get(place) for place in range(len(primals))])
 
     opened = recorded.opened(result)
     return (opened, back, recorded.opened(aux)) if has_aux else (opened, back)
@@ -257,7 +262,7 @@ def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, stri
         raise RunError(f"jvp: expected a tuple of primals and one of tangents, got {type(primals).__name__} and {type(tangents).__name__}")
     if len(primals) != len(tangents):
         raise RunError(f"expected {len(primals)} tangents, got {len(tangents)}")
-    check_function("jvp", func)
+    func = as_function("jvp", func)
     linear = Linearized(func, primals, has_aux, strict)
     moved = linear(tangents)
     linear.outer.is_alive = False
@@ -266,7 +271,7 @@ def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, stri
 
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     """(outputs, function of tangents): as torch.func.linearize. The function runs once, its tangents as often as they are asked for."""
-    check_function("linearize", func)
+    func = as_function("linearize", func)
     linear = Linearized(func, primals)
     return linear.outputs, lambda *tangents: linear(tangents)
 
@@ -305,7 +310,7 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
     out_dims: where the dimension goes in each result, None for a result that has none. randomness: "error", "same" or "different".
     chunk_size: so many places at a time. Raises RunError for extents that differ, no argument to batch, or a result that is no tensor.
     """
-    check_function("vmap", func)
+    func = as_function("vmap", func)
     check_chunk_size("vmap", chunk_size)
     check_choice("vmap", "randomness", randomness, RANDOMNESS)
 

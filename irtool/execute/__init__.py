@@ -4,6 +4,7 @@ What users call
     run             irtool.run and irtool.vjp: the reference first, an executor when inputs of a kind come again
     executor        a plan per kind of inputs, made when first needed and kept
     jit             a function traced once per signature
+    jit_graphs      a graph as such a function
 Making plans
     argument_spec   what a plan is made for: dtypes, ranks, what needs a gradient
     objects         class instances among the inputs

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.backend import BACKEND
+from irtool.dispatch.callables import graph_of
 from irtool.dispatch.stack import current
 from irtool.dispatch.tracer import record
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
+from irtool.execute.jit_graphs import JittedGraph
 from irtool.execute.kept import arrays_key
 from irtool.ir.arguments import check_function
 from irtool.ops.tensor import Tensor
@@ -110,8 +112,11 @@ def structure(tree: Any) -> Any:
     return None
 
 
-def jit(function: Callable[..., Any]) -> Jitted:
-    """The function, traced once for each signature and run by the executor after that. See the module."""
+def jit(function: Any) -> Any:
+    """The function, traced once for each signature and run by the executor after that; a graph by its executor. See the module."""
+    graph = graph_of("jit", function)
+    if graph is not None:
+        return JittedGraph(graph)
     check_function("jit", function)
     return Jitted(function)
 

@@ -1,0 +1,138 @@
+"""What transformations take for a function: functions, and graphs, modules of one graph and executors, as functions of tensors."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.dispatch.recipes import interpreted
+from irtool.dispatch.stack import Boxed, current, is_floating, tensors_in
+from irtool.dispatch.trees import flatten
+from irtool.ir.arguments import check_function, signature
+from irtool.ir.errors import RunError, did_you_mean
+from irtool.ir.graph import Graph, Value
+from irtool.ir.module import Module
+from irtool.ir.rewrite import clone_graph
+from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
+from irtool.ops.arrays import as_array, dtype_named
+from irtool.ops.tensor import Tensor, wrapped
+from irtool.script.hidden_writes import is_writer
+from irtool.script.versions import in_versions
+from irtool.script.writes import without_writes
+
+
+def as_function(where: str, function: Any) -> Callable[..., Any]:
+    """A function as it is, a graph as a function of tensors. Raises RunError for a module of several graphs, and for what is neither."""
+    graph = graph_of(where, function)
+    if graph is not None:
+        return function_of(graph)
+    check_function(where, function)
+    return function     # type: ignore[no-any-return]
+
+
+def graph_of(where: str, function: Any) -> Graph | None:
+    """The graph that a graph, a module of one or an executor is; None for a function. Raises RunError for a module of several."""
+    if isinstance(function, Module):
+        if len(function.graphs) != 1:
+            names = ", ".join(function.names()) or "none"
+            raise RunError(f"{where}: expected a module of one graph, this one has {len(function.graphs)} ({names}); "
+                           "choose one: module.graph(NAME)")
+        return function.graph()
+    if isinstance(function, Graph):
+        return function
+    found = getattr(function, "graph", None) if callable(function) else None     # an executor: it runs the graph that it names
+    return found if isinstance(found, Graph) else None
+
+
+def function_of(graph: Graph) -> Callable[..., Any]:
+    """A graph as a function of tensors: its operations go to the layer on top, whatever that is; control flow runs by concrete values.
+
+    Where a layer hides them (batched and traced conditions) branches and loops are the layers' business too (`irtool.dispatch.control`).
+
+    Writes into tensors are taken out of the graph where that can be had, as differentiation does. Arguments go by position or by the
+    names of the inputs. Gives the graph's output, a tuple of them when there are several. Raises RunError for arguments that do not fit.
+    """
+    inputs = tuple(graph.inputs)
+    if any(map(is_writer, graph.walk())):
+        graph = clone_graph(graph)
+        without_writes(graph)
+        graph = in_versions(graph)
+
+    def function(*args: Any, **named: Any) -> Any:
+        values = [taken(value, declared) for value, declared in zip(in_order(inputs, args, named, graph), inputs, strict=True)]
+        results = [given_back(each, declared.type) for each, declared in
+                   zip(interpreted(graph, values, current().apply), graph.outputs, strict=True)]
+        return results[0] if len(results) == 1 else tuple(results)
+    function.__name__ = graph.name or "graph"
+    setattr(function, NUMBERS_OF, frozenset(place for place, value in enumerate(inputs) if str(value.type.key) in NUMBERS))
+    return function
+
+
+def may_vary(function: Callable[..., Any], place: int, value: Any) -> bool:
+    """Can an argument of a function have a gradient? Of a graph, numbers, indices and None that it takes can not."""
+    numbers = getattr(function, NUMBERS_OF, None)
+    if numbers is None:
+        return True
+    return place not in numbers and any(is_floating(each) or isinstance(each, float | complex | np.inexact) or
+                                        isinstance(each, np.ndarray) and each.dtype.kind in "fc" for each in flatten(value)[0])
+
+
+def in_order(inputs: Sequence[Value], args: Sequence[Any], named: Mapping[str, Any], graph: Graph) -> list[Any]:
+    """One argument per input, by position and by name (`%x.1` is x too). Raises RunError for too many, too few, and names of none."""
+    values = dict(enumerate(args))
+    names = {**{value.name.partition(".")[0]: place for place, value in enumerate(inputs)},
+             **{value.name: place for place, value in enumerate(inputs)}}
+    for name, value in named.items():
+        place = names.get(name)
+        if place is None:
+            raise RunError(f"the graph has no input '{name}' ({signature(graph)}){did_you_mean(name, names)}")
+        if place in values:
+            raise RunError(f"input %{inputs[place].name} is there by position and by name")
+        values[place] = value
+    if sorted(values) != list(range(len(inputs))):
+        raise RunError(f"expected {len(inputs)} inputs ({signature(graph)}), got {len(values)}")
+    return [values[place] for place in range(len(inputs))]
+
+
+def taken(value: Any, declared: Value) -> Any:
+    """An argument as the graph takes it: numbers where it declares numbers. Raises RunError for what does not fit."""
+    from irtool.values import accept
+
+    if not any(True for _ in tensors_in([value])):
+        return wrapped(accept(value, declared))
+    return fitted(value, declared.type, declared.name)
+
+
+def fitted(value: Any, type: Type, name: str) -> Any:
+    """The same of what is, or holds, tensors."""
+    if isinstance(type, OptionalType):
+        return fitted(value, type.element, name)
+    if isinstance(value, list | tuple):
+        types = type.elements if isinstance(type, TupleType) and len(type.elements) == len(value) else \
+            [type.element if isinstance(type, ListType) else None] * len(value)
+        found = [each if one is None else fitted(each, one, name) for each, one in zip(value, types, strict=True)]
+        return tuple(found) if isinstance(type, TupleType) else found
+    if not isinstance(value, Tensor) or str(type.key) not in NUMBERS:
+        return value
+    if isinstance(value, Boxed):
+        raise RunError(f"input %{name} is {type}, which can be neither differentiated nor batched nor traced")
+    if value.ndim:
+        raise RunError(f"input %{name}: expected {type}, got a tensor of shape {value.shape}")
+    number = value.array.item()
+    return float(number) if str(type.key) == "float" else number
+
+
+NUMBERS = frozenset(("int", "float", "bool", "complex", "str"))
+NUMBERS_OF = "places_of_numbers"
+"""The attribute of a graph's function that says which of its inputs are numbers."""
+
+
+def given_back(value: Any, type: Type) -> Any:
+    """A result as a function gives it: a number that stands for a tensor as a tensor."""
+    if isinstance(type, TensorType) and isinstance(value, bool | int | float | complex):
+        return Tensor(as_array(value, dtype_named(type.dtype) if type.dtype is not None else None))
+    return value
+
+
+__all__ = ["as_function", "function_of", "graph_of", "in_order", "may_vary"]

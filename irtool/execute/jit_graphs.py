@@ -1,0 +1,36 @@
+"""`irtool.jit` of a graph: there is nothing to trace, its executor runs it, with its branches and loops."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.dispatch.backend import BACKEND
+from irtool.dispatch.callables import function_of, in_order
+from irtool.dispatch.stack import current
+from irtool.execute.executor import Executor
+from irtool.ir.graph import Graph
+from irtool.ops.tensor import unwrapped, wrapped
+
+
+class JittedGraph:
+    """A graph as a function of tensors that its executor runs. Under a layer its operations are that layer's business."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.executor = Executor(graph)
+        self.function = function_of(self.executor.graph)
+        self.__name__ = self.function.__name__
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The graph's output, a tuple of them when there are several; arguments by position or by the names of the inputs."""
+        if current() is not BACKEND:
+            return self.function(*args, **named)
+        graph = self.executor.graph
+        values = in_order(tuple(graph.inputs), args, named, graph)
+        results = [wrapped(each) for each in self.executor.run([unwrapped(each) for each in values], None)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def graphs(self) -> list[Graph]:
+        """The graph, as a function that was traced has one for each signature."""
+        return [self.executor.graph]
+
+
+__all__ = ["JittedGraph"]
