@@ -1,16 +1,29 @@
 """What goes into a run and comes out: Python values made fit for the interpreter, copied where a graph writes, handed back."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Value
-from irtool.ir.types import ClassType, DictType, ListType, OptionalType, TensorType, TupleType, Type
-from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
-from irtool.ops.structure import Object, attribute_name
+from irtool.ir.types import (
+    ClassType,
+    DictType,
+    EnumType,
+    ListType,
+    OptionalType,
+    SimpleType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+from irtool.ops.arrays import as_array, code_of, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
+from irtool.ops.prim import device
+from irtool.ops.structure import Object, attribute_name, is_instance, is_member
 
 DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",
                          "uint16", "uint32", "uint64"))
@@ -51,37 +64,128 @@ def attribute_of(value: Any, name: str, whose: str) -> Any:
 
 
 def _accept(value: Any, type: Type, name: str) -> Any:
+    """A value as one of a type. Raises RunError, as torch does, for what is no such value and cannot stand for one."""
     if isinstance(type, OptionalType):
         return None if value is None else _accept(value, type.element, name)
+    if isinstance(type, UnionType):
+        return _accept_member(value, type, name)
     if isinstance(value, np.ndarray | np.generic):
         return _accept_array(np.asarray(value), type, name)
     if is_array(value):
         return _accept_array(value, type, name)
-    if isinstance(value, list | tuple):
-        if isinstance(type, TupleType) and len(type.elements) == len(value):
-            return tuple([_accept(item, each, name) for item, each in zip(value, type.elements, strict=True)])
-        if isinstance(type, ListType):
-            return [_accept(item, type.element, name) for item in value]
+    if isinstance(type, TensorType):
+        return _accept_tensor(value, type, name)
+    if isinstance(value, list | tuple | range):
+        return _accept_items(value, type, name)
+    if isinstance(type, DictType):
+        if not isinstance(value, dict):
+            _refuse(value, type, name)
+        return {_accept(key, type.key_type, name): _accept(item, type.value_type, name) for key, item in value.items()}
+    if isinstance(type, EnumType):
+        if not is_member(value, type):
+            _refuse(value, type, name)
         return value
-    if isinstance(value, dict) and isinstance(type, DictType):
-        return {key: _accept(item, type.value_type, name) for key, item in value.items()}
-    if isinstance(type, TensorType) and isinstance(value, bool | int | float | complex):
+    return _accept_word(value, type, name)
+
+
+def _accept_tensor(value: Any, type: TensorType, name: str) -> Any:
+    """What is no array where a tensor is due: a number, None for the undefined one; in old texts (`Dynamic`) also lists."""
+    if isinstance(value, bool | int | float | complex):
         return as_array(value, dtype_named(type.dtype) if type.dtype is not None else number_dtype(value))
-    if str(type.key) == "float" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(type, TensorType) and hasattr(value, "__array__"):
+    if value is None:
+        return None
+    if hasattr(value, "__array__"):
         return _accept_array(np.asarray(value), type, name)
-    if not _may_be(value, type):
-        raise RunError(f"input %{name}: expected {type}, got {repr(value)[:40]}")
+    if type.text == "Dynamic" and not isinstance(value, str | dict):
+        return [_accept(item, type, name) for item in value] if isinstance(value, list | tuple) else value
+    _refuse(value, type, name)
+
+
+def _accept_items(value: Sequence[Any], type: Type, name: str) -> Any:
+    """A list or a tuple, either of which may stand for both."""
+    if isinstance(type, TupleType):
+        if len(type.elements) != len(value):
+            _refuse(value, type, name)
+        return tuple([_accept(item, each, name) for item, each in zip(value, type.elements, strict=True)])
+    if isinstance(type, ListType):
+        return [_accept(item, type.element, name) for item in value]
+    words = ("tuple", "Tuple") if isinstance(value, tuple) else ("list",)
+    if isinstance(type, DictType | EnumType) or isinstance(type, SimpleType) and type.key not in (*ANYTHING, *words):
+        _refuse(value, type, name)
     return value
 
 
-def _may_be(value: Any, type: Type) -> bool:
-    """Is it thinkable that the value is meant for the type? (Old texts call lists and numbers `Dynamic`.)"""
-    if isinstance(type, TensorType):
-        return not isinstance(value, str | dict)
-    key = str(type.key)
-    return key not in ("int", "float", "bool") or not (value is None or isinstance(value, str | list | tuple | dict))
+def _of_tensors(type: ListType | TupleType) -> bool:
+    return bool(type.elements) and isinstance(type.elements[0], TensorType)
+
+
+ANYTHING = frozenset(("Any", "Generator", "Stream", "Storage", "Function", "Capsule", "PyObject", "QScheme", "Quantizer", "Handle", "World",
+                      "AnyClassType", "AnyEnumType", "Dimname"))
+"""Types whose values are taken as they are."""
+
+
+def _accept_word(value: Any, type: Type, name: str) -> Any:
+    """A number, a string, a device, None."""
+    kind = str(type.key)
+    if isinstance(value, bool | int | float | complex):
+        return _accept_number(value, type, name)
+    if kind in ("int", "ScalarType") and isinstance(value, np.dtype | builtins.type):       # a dtype is its number
+        try:
+            return code_of(np.dtype(value))
+        except (TypeError, RunError):
+            _refuse(value, type, name)
+    if isinstance(type, ListType | TupleType) and not (value is None and _of_tensors(type)):     # no gradient
+        _refuse(value, type, name)
+    if isinstance(type, SimpleType) and kind not in ANYTHING:
+        fits = isinstance(value, str) if kind in ("str", "Device") else value is None and kind == "None"
+        if not fits:
+            _refuse(value, type, name)
+    if kind == "Device":
+        return device.kernel(None, value)
+    return value
+
+
+KINDS: dict[str, tuple[Callable[[Any], Any], tuple[builtins.type, ...]]] = {
+    "int": (int, (int,)), "float": (float, (int, float)), "complex": (complex, (int, float, complex)),
+    "bool": (bool, (int, float, complex)), **dict.fromkeys(("ScalarType", "Layout", "MemoryFormat", "SymInt"), (int, (int,))),
+}
+"""Number type -> what makes one, and of what."""
+
+
+def _accept_number(value: Any, type: Type, name: str) -> Any:
+    """A Python number as one of a type."""
+    kind = str(type.key)
+    if kind in KINDS:
+        made, fitting = KINDS[kind]
+        if isinstance(value, fitting):
+            number = made(value)
+            if made is not int or -2 ** 63 <= number < 2 ** 63:
+                return number
+        _refuse(value, type, name)
+    if isinstance(type, SimpleType) and kind not in ANYTHING and kind != "Scalar" or isinstance(type, ListType | TupleType):
+        _refuse(value, type, name)
+    return value
+
+
+def _accept_member(value: Any, type: UnionType, name: str) -> Any:
+    """A value of one of a union's types, which has to be that type's: an int is no float here. An array may stand for a number."""
+    for each in type.elements:
+        if is_instance(value, each):
+            return _accept(value, each, name)
+    if is_array(value) or isinstance(value, np.generic):
+        for each in sorted(type.elements, key=lambda each: not isinstance(each, TensorType)):
+            if isinstance(each, TensorType) or not np.ndim(value) and np.asarray(value).dtype.kind in LETTERS.get(str(each.key), ""):
+                return _accept(value, each, name)
+    _refuse(value, type, name)
+
+
+LETTERS = {"int": "iu", "float": "f", "bool": "b", "complex": "c", "Scalar": "iufc"}
+"""Kind of number -> NumPy's letters for it."""
+
+
+def _refuse(value: Any, type: Type, name: str) -> NoReturn:
+    shown = f"a {builtins.type(value).__name__}" if isinstance(value, np.ndarray) else repr(value)[:40]
+    raise RunError(f"input %{name}: expected {type}, got {shown}")
 
 
 PLAIN = frozenset(map(np.dtype, "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()))
@@ -99,11 +203,16 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
             if value.dtype.kind == "U" and not value.ndim:
                 return value.item()
             raise RunError(f"input %{name} is an array of dtype {value.dtype}, expected numbers or bools")
-    if not isinstance(type, TensorType) and not value.ndim and str(type.key) in ("int", "float", "bool", "complex", "Scalar", "str"):
+    if isinstance(type, SimpleType) and str(type.key) not in ANYTHING:
+        if value.size != 1 or str(type.key) in ("int", "SymInt") and value.dtype.kind in "fc" and value.item() != np.trunc(value.item()):
+            raise RunError(f"input %{name}: expected {type}, got an array of {value.dtype} {value.shape}")
         number = value.item()
-        return float(number) if str(type.key) == "float" else number
-    if isinstance(type, ListType) and not isinstance(type.element, TensorType) and value.ndim == 1:
-        return value.tolist()
+        return _accept_number(int(number.real) if str(type.key) == "int" else number, type, name)
+    if isinstance(type, ListType | TupleType) and value.ndim:
+        items = list(value) if _of_tensors(type) else value.tolist()
+        return _accept_items(items, type, name)
+    if isinstance(type, DictType | EnumType | ListType | TupleType):
+        _refuse(value, type, name)
     xp = namespace_of(value)
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))

@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import (
     ClassType,
     DictType,
+    EnumType,
     ListType,
     NamedTupleType,
     OptionalType,
@@ -46,6 +48,38 @@ class FunctionName:
 
     def __repr__(self) -> str:
         return f"<Function {self.name}>"
+
+
+class EnumMember:
+    """A member of an enumeration, as a graph has it: its class and its name. What it stands for is not in the text."""
+
+    __slots__ = ("owner", "name")
+
+    def __init__(self, owner: str, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{self.owner.rpartition('.')[2]}.{self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        """The same member of a class of the same name; Python's own members count, whose module is not the graph's."""
+        if isinstance(other, enum.Enum | EnumMember):
+            return self.name == other.name and class_word(self) == class_word(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((class_word(self), self.name))
+
+
+def class_word(member: EnumMember | enum.Enum) -> str:
+    """The name of a member's class, without its modules."""
+    return (member.owner if isinstance(member, EnumMember) else type(member).__name__).rpartition(".")[2]
+
+
+def is_member(value: Any, wanted: EnumType) -> bool:
+    """Is a value, of a graph or of Python, a member of the enumeration?"""
+    return isinstance(value, enum.Enum | EnumMember) and class_word(value) == wanted.name.rpartition(".")[2]
 
 
 class Object:
@@ -84,6 +118,11 @@ def from_literal(value: Any, type: Type | None) -> Any:
     if isinstance(value, dict):
         element = type.value_type if isinstance(type, DictType) else None
         return {key: from_literal(item, element) for key, item in value.items()}
+    if isinstance(type, OptionalType) and value is not None:
+        return from_literal(value, type.element)
+    if isinstance(value, Opaque | Type) and isinstance(type, EnumType):
+        owner, _, name = value.text.removeprefix("Enum<").removesuffix(">").rpartition(".")
+        return EnumMember(owner, name)
     if isinstance(value, Opaque) and value.text in ("[<Tensors>]", "[<Tensor>]", "<Tensors>"):
         raise UnsupportedError(f"the text holds no data for these tensors ('{value.text}')")
     return value
@@ -166,6 +205,8 @@ def is_instance(value: Any, type: Type) -> bool:
                 and all(is_instance(item, each) for item, each in zip(value, type.elements, strict=True)))
     if isinstance(type, DictType):
         return isinstance(value, dict) and all(is_instance(k, type.key_type) and is_instance(v, type.value_type) for k, v in value.items())
+    if isinstance(type, EnumType):
+        return is_member(value, type)
     if isinstance(type, ClassType):
         return isinstance(value, Object) and value.type.key == type.key
     if str(type.key) == "Tensor":
@@ -191,6 +232,16 @@ def _isinstance(node: Node, values: list[Any]) -> Sequence[Any]:
         return (any(static.key == each.key or each.key == "list" and isinstance(static, ListType) for each in wanted),)
     value = as_array(values[0]) if isinstance(static, TensorType) and isinstance(values[0], int | float | complex) else values[0]
     return (any(is_instance(value, each) for each in wanted if isinstance(each, Type)),)
+
+
+def _enum_name(node: Node, values: list[Any]) -> Sequence[Any]:
+    return (values[0].name,)
+
+
+def _enum_value(node: Node, values: list[Any]) -> Sequence[Any]:
+    if isinstance(values[0], EnumMember):
+        raise UnsupportedError(f"the text does not hold what {values[0]!r} stands for: give the member as an input")
+    return (values[0].value,)
 
 
 def _tolist(node: Node, values: list[Any]) -> Sequence[Any]:
@@ -403,7 +454,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::NamedTupleConstruct": lambda node, values: (tuple(values),),
     "prim::DictConstruct": _dict, "prim::ListUnpack": _list_unpack, "prim::TupleUnpack": _tuple_unpack,
     "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice,
-    "prim::isinstance": _isinstance, "prim::tolist": _tolist,
+    "prim::isinstance": _isinstance, "prim::tolist": _tolist, "prim::EnumName": _enum_name, "prim::EnumValue": _enum_value,
     "prim::TypeCheck": _type_check, "prim::RequiresGradCheck": _checked, "prim::TensorExprDynamicGuard": _last,
     "prim::ConstantChunk": _chunk, "prim::FusedChunk": _chunk, "prim::FusedConcat": _fused_concat, "prim::SumToSize": _sum_to_size,
     "prim::CreateObject": _create, "prim::GetAttr": _get_attr, "prim::SetAttr": _set_attr, "prim::Enter": _context, "prim::Exit": _context,
