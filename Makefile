@@ -6,15 +6,16 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 CONFORMANCE ?= ../shared
 PYTEST ?= -n auto
 BENCH ?=
+FUZZ ?= --seconds 600
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test check accept bench lines clean conformance
+.PHONY: help venv demo test check accept bench fuzz lines clean conformance
 .DEFAULT_GOAL := help
 
 help: ## this text
 	@echo "make TARGET, where TARGET is one of"
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) CONFORMANCE=$(CONFORMANCE) PYTEST='$(PYTEST)' BENCH='$(BENCH)'"
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) CONFORMANCE=$(CONFORMANCE) PYTEST='$(PYTEST)' BENCH='$(BENCH)' FUZZ='$(FUZZ)'"
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; say make PYTHON=/path/to/python3" >&2; exit 1; }
@@ -66,6 +67,9 @@ bench: $(VENV)/installed-bench ## time against torch and xDSL (BENCH='--quick' f
 	$(BIN)/python benchmarks/first_result.py $(BENCH)
 	$(BIN)/python benchmarks/differentiate_time.py $(BENCH)
 	PYTHONPATH=. $(BIN)/python benchmarks/differentiation_size.py
+
+fuzz: $(VENV)/installed ## random programs, gradients, laws, pipelines, texts, archives (FUZZ='--seconds 600 --seed 1 --jobs 2')
+	PYTHONPATH=. $(BIN)/python -m fuzz $(FUZZ)
 
 lines: $(VENV)/installed ## lines of code and tokens per line; files over 450 lines with their reasons
 	$(BIN)/python tools/lines.py

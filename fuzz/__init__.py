@@ -1,0 +1,16 @@
+"""Campaigns: generators of programs, gradients, laws, pipelines, texts and archives, and what must hold of each.
+
+    python -m fuzz --seconds 600 --seed 1       # or: make fuzz FUZZ='--seconds 600 --seed 1'
+    python -m fuzz --case programs:1000017      # one case, with all that can be said of it
+
+    case.py         what a generator draws: text, inputs, options; as a file that a reader can follow
+    values.py       inputs as literals; other values and other memory for them
+    judge.py        running a case under a time limit; what counts as wrong; comparing results
+    reduction.py    smaller cases that fail in the same way
+    campaign.py     worker processes, the watch over them; report.py: counts, and the table of them
+    kinds.py        the table of kinds; each is a module with `draw`, `check` and `smaller`
+    expressions.py  operators with rules for dtype and shape; source.py: functions made of them; graphs.py: the same as IR
+    oracle.py       torch, where it is installed; comparisons are skipped and counted where it is not
+
+A case is plain data and its check draws nothing: what failed once fails again, and its reduced form is a test below tests/fuzz_cases/.
+"""

@@ -1,0 +1,69 @@
+"""torch as an oracle, where it is installed; where it is not, its comparisons are skipped and counted."""
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from fuzz.judge import Outcome
+
+
+@cache
+def library() -> Any:
+    """The module, set to run graphs as they stand; None where it is not installed."""
+    try:
+        import torch as module
+        import torch.nn.functional as F  # noqa: F401  (sources name it)
+    except ImportError:
+        return None
+    module._C._jit_set_profiling_executor(False)
+    module._C._set_graph_executor_optimize(False)  # type: ignore[no-untyped-call, unused-ignore]
+    module.set_num_threads(1)
+    return module
+
+
+def compiled(source: str) -> Any:
+    """torch's own function `f` of a source text. Raises what torch raises."""
+    import torch.nn.functional as F  # noqa: F401  (torch looks names up in the frames of its callers)
+
+    torch = library()
+    return torch.jit.CompilationUnit(source).f
+
+
+def graph_text(function: Any) -> str:
+    """The graph that torch made of a function, calls inlined, as text; empty where it does not stand alone."""
+    graph = function.graph
+    library()._C._jit_pass_inline(graph)
+    text = str(graph)
+    return "" if "prim::CallFunction" in text or "prim::Constant[name=" in text else text
+
+
+def ran(function: Any, values: list[Any]) -> Outcome:
+    """What torch's function makes of the values, as arrays."""
+    try:
+        return "value", to_numpy(function(*[to_torch(each) for each in values]))
+    except Exception as error:
+        return "error", str(error).strip().rpartition("\n")[2]
+
+
+def to_torch(value: Any) -> Any:
+    """Arrays become tensors of the same memory layout, with memory of their own."""
+    if isinstance(value, list | tuple):
+        return type(value)(to_torch(each) for each in value)
+    if not isinstance(value, np.ndarray):
+        return value
+    if any(step < 0 for step in value.strides) or not value.size:
+        return library().tensor(value.copy())
+    strides = [step // value.itemsize for step in value.strides]
+    result = library().empty_strided(value.shape, strides, dtype=getattr(library(), value.dtype.name))
+    return result.copy_(library().tensor(value.copy()))
+
+
+def to_numpy(value: Any) -> Any:
+    """Tensors become arrays, also inside of structures."""
+    if isinstance(value, library().Tensor):
+        return value.detach().resolve_conj().resolve_neg().numpy().copy()
+    if isinstance(value, list | tuple):
+        return tuple(map(to_numpy, value)) if isinstance(value, tuple) else [to_numpy(each) for each in value]
+    return {key: to_numpy(each) for key, each in value.items()} if isinstance(value, dict) else value

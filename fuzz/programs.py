@@ -1,0 +1,183 @@
+"""Programs: a function gives the same by the reference, by every executor, again and again, on other values and other memory, and in torch.
+
+Ways: `run` (irtool.run: interpreted, then planned), `plain` (an executor without C), `native` (all groups as loops in C), `default`,
+`threads`, `profiling`, `unoptimised`, `decompiled` (printed as source and compiled again), `text` (torch's graph of the source).
+"""
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import irtool
+from fuzz import oracle
+from fuzz.case import Case
+from fuzz.judge import Outcome, Skip, Wrong, agree, outcome, same
+from fuzz.reduction import fewer_statements
+from fuzz.source import Style, program
+from fuzz.values import copied, other_memory, other_values, spelled, value_of
+
+EXECUTORS: dict[str, dict[str, Any]] = {
+    "plain": {"native": False}, "native": {"native": True}, "default": {}, "threads": {"native": False, "threads": 2},
+    "profiling": {"profiling": True, "native": False}, "unoptimised": {"optimize": False},
+}
+"""What irtool.compile is asked for."""
+EXACT = ("plain", "profiling")
+"""Ways whose bits are the reference's."""
+WAYS = (*EXECUTORS, "decompiled", "text")
+
+
+def draw(seed: int) -> Case:
+    """One in twelve has large tensors; one in six runs with loops in C alone."""
+    rng = random.Random(seed)
+    is_large = rng.random() < 1 / 12
+    drawn = program(seed, Style(large=is_large))
+    ways = {"run", *rng.sample(("plain", "default", "threads", "profiling", "unoptimised"), 2)}
+    ways |= {"native"} if rng.random() < (0.5 if is_large else 1 / 8) else set()
+    ways |= {"decompiled"} if rng.random() < 0.25 else set()
+    ways |= {"text"} if rng.random() < 0.4 else set()
+    return Case("programs", drawn.source, drawn.inputs, {"ways": " ".join(sorted(ways))})
+
+
+def check(case: Case, tally: Counter[str]) -> None:
+    """All ways against the reference, and the reference against torch. Raises Wrong, Skip."""
+    sets = input_sets(case)
+    function = torch_function(case.text, tally)
+    module = compile_source(case.text, tally)
+    wants = [outcome(partial(irtool.run, module, values, interpret=True)) for values in sets]
+    tally["ways"] += len(wants)
+    refusals = [words for kind, words in wants if kind == "refused"]
+    if refusals:
+        tally[f"refused: {refusals[0]}"] += 1
+        if wants[0][0] == "refused":
+            raise Skip("refused")
+        sets, wants = sets[:1], wants[:1]
+    tally["cases that raise"] += wants[0][0] == "error"
+    if function is not None:
+        compare_with_torch(function, sets, wants, tally)
+    wants = [(want[0], copied(want[1])) for want in wants]
+    for way in case.options["ways"].split():
+        check_way(way, case, module, function, sets, wants, tally)
+
+
+def input_sets(case: Case) -> list[list[Any]]:
+    """The inputs, other values of the same kinds, and the same values in other memory."""
+    values = [value_of(literal) for literal in case.inputs.values()]
+    return [values, other_values(values), other_memory(values)]
+
+
+def compile_source(text: str, tally: Counter[str]) -> Any:
+    """The module of a source. A refusal is counted, and the case skipped."""
+    try:
+        return irtool.from_script(text, "f")
+    except irtool.Error as error:
+        from fuzz.judge import refusal
+
+        tally[f"refused: source: {refusal(error)}"] += 1
+        raise Skip("source refused") from None
+
+
+def torch_function(text: str, tally: Counter[str]) -> Any:
+    """torch's function; None where torch is not installed. Skips what torch does not compile."""
+    if oracle.library() is None:
+        tally["not compared with torch"] += 1
+        return None
+    try:
+        return oracle.compiled(text)
+    except Exception as error:
+        raise Skip(f"torch does not compile: {str(error).strip().partition(chr(10))[0][:60]}") from None
+
+
+def compare_with_torch(function: Any, sets: list[list[Any]], wants: list[Outcome], tally: Counter[str]) -> None:
+    """The reference is compared with torch on all inputs. Raises Wrong."""
+    for which, values, got in zip(("", " on other values", " on other memory"), sets, wants):
+        want = oracle.ran(function, values)
+        tally["compared with torch"] += 1
+        if want[0] == "error" and got[0] == "value":
+            raise Wrong(f"torch{which}", f"lenient: no error, but torch: {want[1][:150]}")
+        if want[0] == "value":
+            flat = want[1] if isinstance(want[1], tuple) and got[0] == "value" and len(got[1]) != 1 else (want[1],)
+            agree((got[0], tuple(got[1]) if got[0] == "value" else got[1]), ("value", flat), f"torch{which}")
+
+
+def check_way(way: str, case: Case, module: Any, function: Any, sets: list[list[Any]], wants: list[Outcome], tally: Counter[str]) -> None:
+    """One way to run, four times over the inputs in turn. Raises Wrong."""
+    exact, rounds = way in EXACT, 4
+    run: Callable[[list[Any]], Any]
+    if way == "decompiled":
+        kind, text = outcome(lambda: irtool.to_script(module, "f"))
+        if kind != "value":
+            tally[f"no source: {text}"] += 1
+            return
+        kind, again = outcome(lambda: irtool.from_script(text, "f"))
+        if kind != "value":
+            raise Wrong(way, f"source is refused: {again}")
+        run, rounds = partial(irtool.run, again, interpret=True), 1
+    elif way == "text":
+        text = oracle.graph_text(function) if function is not None else str(module)
+        if not text:
+            return
+        again = irtool.parse(text)
+        if str(again) != text:
+            raise Wrong(way, "the text is not printed back")
+        run, rounds = partial(irtool.run, again), 2
+    elif way == "run":
+        run = partial(irtool.run, module)
+    else:
+        run = irtool.compile(module, **EXECUTORS[way]).run
+    inputs = [copied(values) for values in sets]
+    for turn in range(rounds):
+        for which, values, want in zip(("", ", other values", ", other memory"), sets, wants):
+            if which and turn in (1, 3):
+                continue
+            tally["ways"] += 1
+            agree(outcome(partial(run, values)), want, f"{way}{which}", exact and which != ", other memory")
+    for values, before in zip(sets, inputs):
+        same(values, before, f"{way}: inputs after the run", exact=True)
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """One way alone, fewer statements, fewer results, smaller inputs."""
+    ways = case.options.get("ways", "").split()
+    if len(ways) > 1:
+        yield from (case.with_option("ways", way) for way in ways)
+    lines = case.text.rstrip("\n").split("\n")
+    for fewer in fewer_statements(lines):
+        yield case.with_text("\n".join(fewer) + "\n")
+    for last in fewer_results(lines[-1]):
+        yield case.with_text("\n".join([*lines[:-1], last]) + "\n")
+    yield from smaller_inputs(case)
+
+
+def fewer_results(line: str) -> Iterator[str]:
+    """One result alone, or all but one."""
+    head, _, results = line.partition("return ")
+    for joint in (", ", " + "):
+        parts = results.split(joint)
+        if len(parts) > 1 and not any(mark in results for mark in "[{"):
+            yield from (f"{head}return {part.strip('(,)') if joint == ', ' else part}" for part in parts)
+            yield from (f"{head}return {joint.join(parts[:place] + parts[place + 1:])}" for place in range(len(parts)))
+
+
+def smaller_inputs(case: Case) -> Iterator[Case]:
+    """Inputs spelled out, of shorter dimensions, of zeros."""
+    for name, literal in case.inputs.items():
+        dims, mark, _ = literal.partition("~")
+        sizes = dims.split("x")
+        if mark:
+            for place, size in enumerate(sizes[:-1]):
+                yield from (case.with_input(name, "x".join([*sizes[:place], less, *sizes[place + 1:]]) + literal[len(dims):])
+                            for less in ("2", "3", "100", "5000") if int(less) < int(size))
+            value = value_of(literal)
+            if value.size <= 64:
+                yield case.with_input(name, spelled(value))
+        elif "=" in literal and "," in literal:
+            head, _, elements = literal.partition("=")
+            yield case.with_input(name, f"{head}={elements.partition(',')[0]}")
+    for name in [name for name in case.inputs if name not in case.text.partition("\n")[2]]:
+        head, newline, body = case.text.partition("\n")
+        kept = ", ".join(word for word in head.partition("(")[2].rstrip("):").split(", ") if not word.startswith(f"{name}:"))
+        inputs = {key: value for key, value in case.inputs.items() if key != name}
+        yield Case(case.kind, f"def f({kept}):{newline}{body}", inputs, case.options)

@@ -1,0 +1,79 @@
+"""What campaigns found stays mended, and their generators stay alive: reduced cases, and a few live ones of each kind.
+
+`make fuzz` draws many more; tests/fuzz_cases/ holds what it wrote, a file for each case, with what must hold of it in the first line.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fuzz.campaign import Plan, run
+from fuzz.case import read, spell
+from fuzz.judge import Finding, Wrong, attempt, same
+from fuzz.kinds import BY_NAME, KINDS, Kind
+
+CASES = sorted((Path(__file__).parent / "fuzz_cases").glob("*"))
+LIVE = {"programs": range(40, 52)}
+"""Seeds of live cases."""
+
+
+@pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
+def test_a_case_holds(path: Path) -> None:
+    case = read(path.read_text(encoding="utf-8"))
+    tally: Counter[str] = Counter()
+    finding = BY_NAME[case.kind].attempt(case, tally)
+    assert finding is None, finding.message
+    assert not any(what.startswith("skipped") for what in tally), tally
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
+def test_live_cases_of_a_kind_hold(kind: Kind) -> None:
+    tally: Counter[str] = Counter()
+    seeds = LIVE[kind.name]
+    for seed in seeds:
+        case = kind.draw(seed)
+        finding = kind.attempt(case, tally)
+        assert finding is None, f"{kind.name}:{seed}: {finding.message}\n{spell(case)}"
+    skipped = sum(count for what, count in tally.items() if what.startswith("skipped"))
+    assert skipped <= len(seeds) // 3, tally
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
+def test_a_seed_is_a_case_and_a_file_holds_it(kind: Kind) -> None:
+    for seed in range(20):
+        case = kind.draw(seed)
+        assert case == kind.draw(seed) == read(spell(case))
+
+
+def test_a_finding_is_reduced_and_written(tmp_path: Path) -> None:
+    """A kind whose law does not hold: no result may be negated."""
+    programs = BY_NAME["programs"]
+
+    def check(case: object, tally: Counter[str]) -> None:
+        if "neg" in str(getattr(case, "text", "")):
+            raise Wrong("here", "a sign changed")
+
+    broken = Kind("programs", 8, 5, programs.draw, check, programs.smaller)
+    report = run(Plan(3, 30, [broken], rounds=12, out=tmp_path), lambda report: None)
+    (written,) = tmp_path.iterdir()
+    case = read(written.read_text())
+    assert report.counts["programs"]["wrong"] > 1 and len(report.findings) == 1
+    assert len(case.text.splitlines()) <= 3 and "neg" in case.text
+
+
+def test_a_case_that_does_not_end_is_a_finding() -> None:
+    def check(case: object, tally: Counter[str]) -> None:
+        while True:
+            pass
+
+    finding = attempt(check, BY_NAME["programs"].draw(0), Counter(), 0.2)
+    assert isinstance(finding, Finding) and finding.sort == "hang"
+
+
+def test_tensors_without_dimensions_are_no_numbers() -> None:
+    import numpy as np
+
+    with pytest.raises(Wrong, match="structure"):
+        same([1.5], [np.float64(1.5).reshape(())], "here")
