@@ -73,9 +73,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
-        from irtool.ir.errors import NameMissing, did_you_mean
+        from irtool.ir.errors import NameMissing
 
-        raise NameMissing(f"module 'irtool' has no attribute '{name}'{did_you_mean(name, __all__)}")
+        raise NameMissing(f"module 'irtool' has no attribute '{name}'", name, lambda: __all__)
     from importlib import import_module
 
     value = getattr(import_module(home), name)

@@ -19,7 +19,7 @@ import numpy as np
 
 from irtool.dispatch.functional import FUNCTIONS, reduction_number
 from irtool.dispatch.torch_names import ABSENT, FACTORIES, NAMES, without_gradient
-from irtool.ir.errors import NameMissing, RunError, did_you_mean
+from irtool.ir.errors import NameMissing, RunError
 from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, operator_names
 from irtool.ops.tensor_methods import refuse_gradient
 
@@ -139,8 +139,8 @@ class Prefixed:
     def __getattr__(self, name: str) -> Any:
         kind = f"aten::{self._prefix}{name}"
         if not is_kind(kind):
-            known = [each.removeprefix(self._prefix) for each in operator_names() if each.startswith(self._prefix)]
-            raise NameMissing(f"there is no operator {kind}{did_you_mean(name, known)}")
+            raise NameMissing(f"there is no operator {kind}", name, lambda: [each.removeprefix(self._prefix) for each in operator_names()
+                                                                             if each.startswith(self._prefix)])
         made = calling_kind(kind)
         setattr(self, name, made)
         return made
@@ -156,8 +156,7 @@ class Functional:
         if made is None:
             operator = OPERATORS.get(name, name).removeprefix("aten::")
             if not is_kind(f"aten::{operator}"):
-                known = [*FUNCTIONS, *functions(), *operator_names()]
-                raise NameMissing(f"torch.nn.functional has no '{name}'{did_you_mean(name, known)}")
+                raise NameMissing(f"torch.nn.functional has no '{name}'", name, lambda: [*FUNCTIONS, *functions(), *operator_names()])
             made = getattr(torch, operator)
         setattr(self, name, made)
         return made

@@ -15,7 +15,7 @@ import numpy as np
 from irtool.dispatch import jacobians, transforms
 from irtool.dispatch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from irtool.ir.arguments import check_seed
-from irtool.ir.errors import NameMissing, RunError, did_you_mean
+from irtool.ir.errors import NameMissing, RunError
 from irtool.ops.arrays import reseed
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
@@ -104,7 +104,7 @@ class Transformations:
 
     def __getattr__(self, name: str) -> Any:
         if name not in TRANSFORMATIONS:
-            raise NameMissing(f"torch.func has no '{name}'{did_you_mean(name, TRANSFORMATIONS)}")
+            raise NameMissing(f"torch.func has no '{name}'", name, lambda: TRANSFORMATIONS)
         return TRANSFORMATIONS[name]
 
 

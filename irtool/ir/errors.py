@@ -1,7 +1,7 @@
 """One root of all errors, and what it carries: where, what, what was expected."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from irtool.ir.source import Diagnostic
 
@@ -16,7 +16,7 @@ class Error(Exception):
     def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = ()) -> None:
         self.diagnostics: list[Diagnostic] = list(diagnostics)
         self.message = message or (self.diagnostics[0].message if self.diagnostics else "")
-        super().__init__(self.message)
+        super().__init__(message or self.message)
 
     def __str__(self) -> str:
         if self.diagnostics:
@@ -45,7 +45,27 @@ class UnsupportedError(Error, NotImplementedError):
 
 
 class NameMissing(Error, AttributeError):
-    """An attribute that is not there; the text names the nearest that is."""
+    """An attribute that is not there; the text names the nearest that is.
+
+    known: gives the names there are. They are compared when the text is read: `hasattr` never reads it.
+    """
+
+    def __init__(self, message: str = "", word: str = "", known: Callable[[], Iterable[str]] = tuple) -> None:
+        self.text = message
+        self.word = word
+        self.known = known
+        super().__init__(message)
+
+    @property
+    def message(self) -> str:
+        """The text, with the nearest name."""
+        if self.word:
+            self.text, self.word = self.text + did_you_mean(self.word, self.known()), ""
+        return self.text
+
+    @message.setter
+    def message(self, text: str) -> None:
+        self.text = text
 
 
 class PipelineError(UnsupportedError):

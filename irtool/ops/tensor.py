@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ir.errors import NameMissing, RunError, UnsupportedError, did_you_mean
+from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.arrays import CODES, code_of, dtype_of
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
 
@@ -84,7 +84,7 @@ class Tensor:
             setattr(Tensor, name, METHODS[name])
             return getattr(self, name)
         if not is_kind(kind):
-            raise NameMissing(f"a Tensor has no method '{name}'{did_you_mean(name, [*METHODS, *ATTRIBUTES, *operator_names()])}")
+            raise NameMissing(f"a Tensor has no method '{name}'", name, lambda: [*METHODS, *ATTRIBUTES, *operator_names()])
 
         def method(self: Tensor, *args: Any, **named: Any) -> Any:
             found = _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
@@ -343,7 +343,7 @@ class Functions:
             return BY_NAME[name]
         kind = f"aten::{name}"
         if not is_kind(kind):
-            raise NameMissing(f"there is no operator {kind}{did_you_mean(name, operator_names())}")
+            raise NameMissing(f"there is no operator {kind}", name, operator_names)
 
         function = calling_kind(kind)
         setattr(self, name, function)       # from now on it is found at once
