@@ -1,4 +1,8 @@
 """`python -m irtool`."""
-from irtool.cli.main import main
+try:
+    from irtool.cli.main import main
 
-raise SystemExit(main())
+    code = main()
+except KeyboardInterrupt:       # before anybody listened for it
+    code = 130
+raise SystemExit(code)

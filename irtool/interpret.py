@@ -17,7 +17,7 @@ import numpy as np
 
 from irtool.ir.builder import NOTHING
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
-from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.errors import Error, OutputError, RunError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
@@ -321,14 +321,17 @@ def _enter_subgraph(walk: Walk, step: Step) -> None:
 
 
 def located(error: Exception, node: Node) -> Error:
-    """The error as one of ours, with the line of the node."""
+    """The error as one of ours, with the line of the node. Raises OutputError, which is no fault of the node, as it is."""
+    if isinstance(error, OutputError):
+        raise error
     if isinstance(error, Error):
         if error.diagnostics:
             return error
         message, kind = error.message, type(error)
     else:
         kind = RunError
-        message = f"{node.kind}: {type(error).__name__}: {error}"
+        message = f"{node.kind}: not enough memory{': ' if str(error) else ''}{error}" if isinstance(error, MemoryError) \
+            else f"{node.kind}: {type(error).__name__}: {error}"
     graph = node.graph
     source = graph.source if graph is not None else None
     if source is None or not node.line:

@@ -3,17 +3,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from irtool.cli.command import UsageError
-from irtool.ir.errors import Error, ParseError
-from irtool.ir.source import Diagnostic, SourceFile
+from irtool.ir.errors import Error, OutputError, ParseError
+from irtool.ir.source import Diagnostic, SourceFile, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
     from irtool.cli.command import Arguments
+    from irtool.interop.npz import Archive
 
 
 class InternalError(Error):
@@ -33,10 +34,8 @@ class InternalError(Error):
         return cls(f"{what} (a bug of irtool; --debug shows where)", (), reproducer)
 
 
-class OutputError(OSError):
-    """The result stream takes no more (a full disk): exit code 2."""
-
-
+FIRST = 1 << 16
+"""Bytes of a file by which to see that it is of another kind."""
 COLORS = {"error": "31", "warning": "35", "remark": "34", "note": "36", "+": "32", "-": "31", "@": "36"}
 
 
@@ -71,37 +70,59 @@ class Console:
         self.max_errors = arguments.max_errors
 
     # -- input
-    def read_bytes(self, path: str) -> bytes:
-        """Content of a file (`-`: standard input). Raises UsageError when it cannot be opened or read."""
-        if path == "-":
-            stream = self._stdin if self._stdin is not None else getattr(sys.stdin, "buffer", None)
-            return stream.read() if stream is not None else b""
+    def read_bytes(self, path: str, is_wrong: Callable[[bytes], bool] = lambda first: False) -> bytes:
+        """Content of a file (`-`: standard input). Raises UsageError when it cannot be opened or read.
+
+        is_wrong: says of the first bytes whether to read no further; then these are the content.
+        """
         try:
+            if path == "-":
+                stream = self._stdin if self._stdin is not None else getattr(sys.stdin, "buffer", None)
+                return all_of(stream, is_wrong) if stream is not None else b""
             with open(path, "rb") as file:
-                return file.read()
+                return all_of(file, is_wrong)
         except OSError as error:
             raise UsageError(f"{path}: {reason(error)}") from None
         except ValueError as error:         # a NUL byte in the name
             raise UsageError(f"{path!r}: {error}") from None
+        except MemoryError:
+            raise Error(f"{path}: not enough memory for what it holds") from None
 
     def read(self, path: str) -> SourceFile:
         """A file as text. Raises UsageError when it cannot be read, ParseError where it is not UTF-8 or holds a NUL byte."""
         name = self.stdin_name if path == "-" else path
         first = self.stdin_line if path == "-" else 1
-        return decode(self.read_bytes(path), name, first)
+        return decode(self.read_bytes(path, lambda first: b"\0" in first), name, first)
+
+    def read_archive(self, path: str) -> Archive:
+        """The arrays of an `.npz`. Raises UsageError when it cannot be read, DamagedError where it is none."""
+        from irtool.interop.npz import decode
+
+        return decode(self.read_bytes(path, lambda first: first[:2] != b"PK"), path)
 
     # -- output
     def out(self, text: str) -> None:
-        """Write to the result stream: UTF-8 and LF whatever the platform says. Raises BrokenPipeError or OutputError."""
+        """Write to the result stream: UTF-8 and LF whatever the platform says; what commands a terminal does not reach one.
+
+        Raises BrokenPipeError or OutputError.
+        """
         try:
-            write_text(self.stdout, text)
+            write_text(self.stdout, clean(text) if self.is_terminal() else text)
         except BrokenPipeError:
             raise
         except OSError as error:
             raise OutputError(reason(error) if error.strerror else "it is closed") from error
 
+    def tell(self, text: str) -> None:
+        """Write to the result stream what is for people to read: names and values, without what commands a terminal."""
+        self.out(clean(text))
+
     def err(self, text: str) -> None:
-        """Write a line, or several, to the message stream."""
+        """Write a line, or several, to the message stream, without what commands a terminal."""
+        self._err(clean(text))
+
+    def _err(self, text: str) -> None:
+        """The same of text that is clean, or painted."""
         try:
             write_text(self.stderr, text if text.endswith("\n") else text + "\n")
         except OSError:     # nobody can be told; result and exit code still say what happened
@@ -116,9 +137,15 @@ class Console:
         if path == "-":
             self.out(text)
         else:
-            write_whole(path, text.encode())
+            write_whole(path, encoded(text))
 
     # -- messages
+    def show_warning(self, message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
+                     line: str | None = None) -> None:
+        """Show a Python warning (`warnings.showwarning`); with its place where that is not irtool's."""
+        place = "" if f"{os.sep}irtool{os.sep}" in filename else f"{filename}:{lineno}: "
+        self.err(f"{place}warning: {message}")
+
     def report(self, problem: Error | Diagnostic) -> None:
         """Show an error (all its diagnostics) or one diagnostic."""
         if isinstance(problem, Error):
@@ -138,9 +165,10 @@ class Console:
         if self.json:
             import json
 
-            self.err(json.dumps({**diagnostic.as_dict(), "pass": self.pass_name or None}, ensure_ascii=False))
+            text = json.dumps({**diagnostic.as_dict(), "pass": self.pass_name or None}, ensure_ascii=False)
+            self._err(clean(text, "\\u{:04x}"))
         else:
-            self.err(self.painted(diagnostic.render()))
+            self._err(self.painted(clean(diagnostic.render())))
 
     def painted(self, text: str) -> str:
         """A rendered diagnostic in colours, where colours are wanted."""
@@ -156,11 +184,12 @@ class Console:
             lines.append(line)
         return "\n".join(lines)
 
-    def painted_diff(self, lines: Iterable[str]) -> str:
-        """A unified diff in colours, where colours are wanted."""
-        if not self.color:
-            return "\n".join(lines)
-        return "\n".join(f"\x1b[{COLORS[line[0]]}m{line}\x1b[0m" if line[:1] in ("+", "-", "@") else line for line in lines)
+    def show_diff(self, lines: Iterable[str]) -> None:
+        """Write a unified diff to the message stream, in colours where colours are wanted."""
+        lines = map(clean, lines)
+        if self.color:
+            lines = (f"\x1b[{COLORS[line[0]]}m{line}\x1b[0m" if line[:1] in ("+", "-", "@") else line for line in lines)
+        self._err("\n".join(lines))
 
 
 def wants_color(flag: str, stream: TextIO) -> bool:
@@ -195,30 +224,54 @@ def decode(data: bytes, name: str, first_line: int = 1) -> SourceFile:
 
 def write_whole(path: str, data: bytes) -> None:
     """Write a file by way of a temporary sibling, so that it is there whole or not at all. Raises UsageError."""
-    target = os.path.realpath(path)         # through a link to a file: the file changes, the link stays
-    if os.path.exists(target) and not os.path.isfile(target):
-        write_special(path, data)           # /dev/null and pipes cannot be replaced by a rename
-        return
-    temporary = f"{target}.{os.getpid()}.tmp"
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-        if os.path.exists(target):
-            os.chmod(temporary, os.stat(target).st_mode & 0o7777)
-        os.replace(temporary, target)
+        target = os.path.realpath(path)         # through a link to a file: the file changes, the link stays
+        if os.path.exists(target) and not os.path.isfile(target):
+            write_special(path, data)           # /dev/null and pipes cannot be replaced by a rename
+        else:
+            replace_whole(target, data)
     except OSError as error:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
         raise UsageError(f"cannot write {path}: {reason(error)}") from None
+    except ValueError as error:                 # a NUL byte in the name
+        raise UsageError(f"cannot write {path!r}: {error}") from None
+
+
+def replace_whole(target: str, data: bytes) -> None:
+    """The same, of what is a file or nothing yet. Raises OSError."""
+    handle, temporary = sibling(target)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            if os.path.exists(target):
+                os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+        os.replace(temporary, target)
+    except BaseException:                       # Ctrl-C, too
+        os.unlink(temporary)
+        raise
+
+
+def sibling(target: str) -> tuple[int, str]:
+    """A new file, open, in the folder of another; files that are there are never touched. Raises OSError."""
+    folder, name = os.path.split(target)
+    for attempt in range(10_000):
+        path = os.path.join(folder, f"{name[:40]}.{os.getpid()}{f'.{attempt}' if attempt else ''}.tmp")
+        try:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), path
+        except FileExistsError:
+            continue
+    raise FileExistsError(17, "File exists", path)
 
 
 def write_special(path: str, data: bytes) -> None:
-    """Write to a device or a pipe."""
-    try:
-        with open(path, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {reason(error)}") from None
+    """Write to a device or a pipe. Raises OSError."""
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def all_of(stream: BinaryIO, is_wrong: Callable[[bytes], bool]) -> bytes:
+    """The bytes of a stream; where its first ones are wrong, these alone: a device may have no end. Raises OSError."""
+    first = stream.read(FIRST)
+    return first if len(first) < FIRST or is_wrong(first) else first + stream.read()
 
 
 def reason(error: OSError) -> str:
@@ -234,5 +287,13 @@ def write_text(stream: TextIO, text: str) -> None:
         stream.write(text)
         return
     stream.flush()
-    buffer.write(text.encode("utf-8", "surrogateescape"))
+    buffer.write(encoded(text))
     buffer.flush()
+
+
+def encoded(text: str) -> bytes:
+    """Text as UTF-8; bytes that are no UTF-8 come out as they went in, a half of a character as its number."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")

@@ -85,9 +85,8 @@ def take_constants(module: Module, path: str, console: Console) -> None:
 def attach_constants(module: Module, path: str, console: Console) -> None:
     """Attach the arrays of an npz. Raises Error for a key that is no constant, UsageError where the file cannot be read."""
     from irtool.interop.constants import attach
-    from irtool.interop.npz import decode
 
-    unused = attach(module, decode(console.read_bytes(path), path))
+    unused = attach(module, console.read_archive(path))
     if unused:
         raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'")
 
@@ -109,7 +108,7 @@ def tell_difference(source: SourceFile, text: str, console: Console) -> None:
 
     console.err(f"{source.name}: would be reformatted")
     lines = unified_diff(source.text.split("\n"), text.split("\n"), source.name, f"{source.name} (formatted)", lineterm="")
-    console.err(console.painted_diff(lines))
+    console.show_diff(lines)
 
 
 COMMAND = Command(

@@ -133,9 +133,10 @@ def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | Gradi
 def read_values(arguments: Arguments, console: Console) -> tuple[Archive, dict[str, Any]]:
     """The arrays of the file, and the literals. Raises Error."""
     from irtool.interop.literal import parse_literal
-    from irtool.interop.npz import Archive, DamagedError, decode, read_array
+    from irtool.interop.npy import MAGIC, DamagedError
+    from irtool.interop.npz import Archive, decode_npy
 
-    archive = decode(console.read_bytes(arguments.inputs), arguments.inputs) if arguments.inputs else Archive()
+    archive = console.read_archive(arguments.inputs) if arguments.inputs else Archive()
     literals: dict[str, Any] = {}
     for text in arguments.input:
         name, equals, value = text.partition("=")
@@ -144,7 +145,7 @@ def read_values(arguments: Arguments, console: Console) -> tuple[Archive, dict[s
         if name in literals:
             raise UsageError(f"--input {name}=...: given twice")
         try:
-            literals[name] = parse_literal(value, lambda path: read_array(console.read_bytes(path), path))
+            literals[name] = parse_literal(value, lambda path: decode_npy(console.read_bytes(path, lambda first: first[:6] != MAGIC), path))
         except (UsageError, DamagedError):
             raise
         except Error as error:
@@ -156,11 +157,10 @@ def read_with_cotangents(graph: Graph, arguments: Arguments, console: Console, o
     """One value per input of a graph, and the gradients given for its first `outputs` outputs. Raises Error."""
     from irtool.interop.binding import bind
     from irtool.interop.cotangents import Cotangents
-    from irtool.interop.npz import decode
 
     archive, literals = read_values(arguments, console)
     cotangents = Cotangents(outputs, arguments.cast)
     cotangents.take(graph, archive, literals)
     if arguments.cotangents:
-        cotangents.read(decode(console.read_bytes(arguments.cotangents), arguments.cotangents), arguments.cotangents)
+        cotangents.read(console.read_archive(arguments.cotangents), arguments.cotangents)
     return bind(graph, archive, literals, arguments.cast), cotangents

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from errno import EPIPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import BinaryIO, TextIO
 
     from irtool.cli.command import Command
@@ -43,44 +45,74 @@ def main(argv: Sequence[str] | None = None, stdin: BinaryIO | None = None, stdou
     """
     own_process = argv is None
     words = list(sys.argv[1:] if argv is None else argv)
-    if own_process and words != ["--version"]:
-        import gc
+    if words == ["--version"]:
+        return guarded(lambda: print_version(stdout), own_process, stderr)
+    if not own_process:
+        return guarded(lambda: in_streams(words, stdin, stdout, stderr, stdin_name, stdin_line), False, stderr)
+    import gc
 
-        gc.disable()        # one short command: what it makes lives until it ends
+    from irtool.cli.interrupt import listen, stop_listening, was_interrupted
+
     try:
-        if words == ["--version"]:
-            from irtool import __version__
-
-            stream = stdout or sys.stdout or open(os.devnull)
-            stream.write(f"irtool {__version__}\n")
-            stream.flush()
-            return 0
-        from irtool.cli.console import Console
-
-        console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
-        console.owns_process = own_process
-        code = dispatch(words, console)
-        console.stdout.flush()
-        if own_process:
-            gc.freeze()         # or the interpreter's last act would be to walk all of it
-        return code
+        listen()
+        gc.disable()        # one short command: what it makes lives until it ends
+        code = guarded(lambda: in_streams(words, stdin, stdout, stderr, stdin_name, stdin_line, own_process), True, stderr)
+        stop_listening()
+        gc.freeze()         # or the interpreter's last act would be to walk all of it
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:     # `irtool opt ... | head`: nobody reads on
-        code = 0
+    return 130 if was_interrupted() else code
+
+
+def guarded(run: Callable[[], int], own_process: bool, stderr: TextIO | None) -> int:
+    """The exit code of what writes to standard output, which may be closed or full by then."""
+    try:
+        return run()
+    except KeyboardInterrupt:
+        return 130
     except OSError as error:
-        print(f"error: cannot write to standard output: {(error.strerror or str(error)).lower()}", file=stderr or sys.stderr)
         code = 2
+        if error.errno == EPIPE:    # `irtool opt ... | head`: nobody reads on
+            code = 0
+        else:
+            print(f"error: cannot write to standard output: {(error.strerror or str(error)).lower()}", file=stderr or sys.stderr)
     if own_process and sys.stdout:      # the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def print_version(stdout: TextIO | None) -> int:
+    """`irtool --version`, which loads nothing else."""
+    from irtool import __version__
+
+    stream = stdout or sys.stdout or open(os.devnull)
+    stream.write(f"irtool {__version__}\n")
+    stream.flush()
+    return 0
+
+
+def in_streams(words: list[str], stdin: BinaryIO | None, stdout: TextIO | None, stderr: TextIO | None, stdin_name: str, stdin_line: int,
+               own_process: bool = False) -> int:
+    """One command line, on these streams."""
+    from irtool.cli.console import Console
+
+    console = Console(stdin, stdout, stderr, stdin_name, stdin_line)
+    console.owns_process = own_process
+    if own_process:
+        import warnings
+
+        warnings.showwarning = console.show_warning
+    code = dispatch(words, console)
+    console.stdout.flush()
     return code
 
 
 def dispatch(words: list[str], console: Console) -> int:
     """Find the subcommand, run it, report what it raises."""
     from irtool.cli.command import UsageError
-    from irtool.cli.console import InternalError, OutputError
-    from irtool.ir.errors import Error, PipelineError, did_you_mean
+    from irtool.cli.console import InternalError
+    from irtool.cli.interrupt import raise_interrupt
+    from irtool.ir.errors import Error, OutputError, PipelineError, did_you_mean
 
     warn_of_environment(console)
     if words[:1] == ["help"] and len(words) > 1:
@@ -105,6 +137,7 @@ def dispatch(words: list[str], console: Console) -> int:
     except (BrokenPipeError, OutputError):
         raise
     except Error as error:
+        raise_interrupt()
         if debug:
             show_traceback(console)
         console.report(error)
@@ -115,7 +148,11 @@ def dispatch(words: list[str], console: Console) -> int:
         if isinstance(error, UsageError) and not error.diagnostics and not console.json:
             console.err(f"try: irtool {name + ' ' if name in COMMANDS else ''}--help")
         return 2
+    except MemoryError as error:
+        console.report(Error(f"not enough memory{': ' if str(error) else ''}{error}"))
+        return 1
     except Exception as error:
+        raise_interrupt()
         if debug:
             show_traceback(console)
         console.report(InternalError.of(error))

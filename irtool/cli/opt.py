@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least, dialect_name
 from irtool.cli.console import InternalError
+from irtool.cli.interrupt import raise_interrupt
 from irtool.ir.errors import Error, VerifyError
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
@@ -102,7 +103,11 @@ class Job:
             return self.transform(piece, is_part)
         except Error:
             raise
+        except MemoryError as error:
+            where = f"pass '{self.console.pass_name}': " if self.console.pass_name else ""
+            raise Error(f"{piece.name}: {where}not enough memory{': ' if str(error) else ''}{error}") from None
         except Exception as error:
+            raise_interrupt()
             where = f"in pass '{self.console.pass_name}'" if self.console.pass_name else ""
             raise InternalError.of(error, where, self.save_reproducer()) from error
 
@@ -197,6 +202,8 @@ def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
     surplus = recorded.given - {"passes", "verify_each", *RECORDED}
     if surplus:         # a file that came by mail must not name files to write
         raise UsageError(f"{source.name}: a reproducer cannot set {', '.join(sorted(surplus))}")
+    if any(text.lstrip().startswith("@") for text in recorded.passes):      # or to read
+        raise UsageError(f"{source.name}: a reproducer cannot name a file of passes")
     for name in recorded.given - arguments.given:
         setattr(arguments, name, getattr(recorded, name))
     return SourceFile(source.name, rest, source.first_line + 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from irtool.cli.command import UsageError
-from irtool.cli.console import reason
+from irtool.cli.console import encoded, reason, write_whole
 from irtool.passmanager import Observer
 
 TYPE_CHECKING = False
@@ -102,7 +102,7 @@ class Reports(Observer):
 
             lines = unified_diff(old.split("\n"), self.text.split("\n"), "before", "after", lineterm="")
             self.console.err(f"# IR after {record.step.name} ({record.index} of {self.total}), as a diff")
-            self.console.err(self.console.painted_diff(lines))
+            self.console.show_diff(lines)
 
     def _dump(self, name: str) -> None:
         self._write(name, self.text)
@@ -111,10 +111,9 @@ class Reports(Observer):
         path = os.path.join(self.folder, name)
         try:
             os.makedirs(self.folder, exist_ok=True)
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
         except OSError as error:
             raise UsageError(f"cannot write {path}: {reason(error)}") from None
+        write_whole(path, encoded(text))
 
 
 def summary(record: PassRecord) -> str:

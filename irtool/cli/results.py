@@ -109,7 +109,7 @@ def show(outputs: Sequence[Result], gradients: Sequence[Result] | None, argument
         values.table(rows, ("output" if outputs else "gradient", "type", "value"), console.stdout, console.color)
     else:
         for result in results:
-            console.out("\n".join(values.lines(result.label, result.content)) + "\n")
+            console.tell("\n".join(values.lines(result.label, result.content)) + "\n")
 
 
 def as_record(result: Result) -> dict[str, Any]:
@@ -121,10 +121,9 @@ def as_record(result: Result) -> dict[str, Any]:
 
 def compare(results: Iterable[Result], arguments: Arguments, console: Console) -> int:
     """Compare with the archive that is expected; 1 where something differs."""
-    from irtool.interop.npz import decode
     from irtool.testing.compare import compare_members
 
-    expected = decode(console.read_bytes(arguments.expect), arguments.expect)
+    expected = console.read_archive(arguments.expect)
     actual = archive_of(results)
     found = compare_members(actual.arrays, expected.arrays, arguments.rtol, arguments.atol, actual.none, expected.none,
                             actual.bfloat16 | expected.bfloat16)
@@ -137,8 +136,9 @@ def compare(results: Iterable[Result], arguments: Arguments, console: Console) -
         console.out(json.dumps({"schema": 1, "is_equal": not wrong, "members": records}) + "\n")
         return 1 if wrong else 0
     for key, each in found.items():
-        console.out(f"{key}: {'agrees' if each.is_equal else each.reason}\n" + "".join(f"  {line}\n" for line in remedies(each, arguments)))
-    console.out(f"{len(found) - len(wrong)} of {len(found)} agree with {arguments.expect}\n")
+        console.tell(f"{key}: {'agrees' if each.is_equal else each.reason}\n")
+        console.tell("".join(f"  {line}\n" for line in remedies(each, arguments)))
+    console.tell(f"{len(found) - len(wrong)} of {len(found)} agree with {arguments.expect}\n")
     return 1 if wrong else 0
 
 

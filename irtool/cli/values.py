@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ir.source import clean
+
 MOST = 1000
 """Elements of a tensor that are shown in full; of larger ones only the corners, with their range."""
 
@@ -113,5 +115,5 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str], stream: Any, is_co
     for i, word in enumerate(head):
         grid.add_column(word, style="bold" if not i else None, overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
+        grid.add_row(*(Text(clean(cell)) for cell in row))
     Console(file=stream, no_color=not is_colored, highlight=False).print(grid)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import tempfile
 import time
 from contextlib import suppress
@@ -70,7 +71,9 @@ def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
         return None
     path = base / f"{key}.{suffix}"
     try:
-        data = path.read_bytes()
+        data = _bytes_of(path)
+        if data is None:        # a pipe, a device, a folder, somebody else's: no entry, and not ours to remove
+            return None
         if len(data) < DIGEST or hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
             path.unlink(missing_ok=True)
             return None
@@ -79,6 +82,16 @@ def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
     with suppress(OSError):     # a folder that can only be read
         os.utime(path)
     return path, data[:-DIGEST]
+
+
+def _bytes_of(path: Path) -> bytes | None:
+    """The bytes of a file of the user's own; None for what is no such file, without waiting for anything. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES or hasattr(os, "getuid") and found.st_uid != os.getuid():
+            return None
+        return file.read(found.st_size)
 
 
 def store(key: str, suffix: str, data: bytes) -> Path | None:
@@ -94,7 +107,8 @@ def store(key: str, suffix: str, data: bytes) -> Path | None:
                 file.write(data + hashlib.sha256(data).digest())
             os.replace(beside, path)
         except BaseException:
-            os.unlink(beside)
+            with suppress(OSError):
+                os.unlink(beside)
             raise
         _trim(base)
     except OSError:
@@ -108,7 +122,9 @@ def _trim(base: Path) -> None:
     entries = []
     for path in base.iterdir():
         with suppress(OSError):
-            found = path.stat()
+            found = path.lstat()
+            if not stat.S_ISREG(found.st_mode):
+                continue
             if _is_entry(path.name):
                 entries.append((found.st_mtime, found.st_size, path))
             elif path.name.startswith(UNFINISHED) and found.st_mtime < time.time() - ABANDONED:

@@ -254,7 +254,7 @@ def written(value: Any, visits: Mapping[int, Node]) -> tuple[Any, ...]:
 
 # -- reading
 def read(key: str) -> Kept | None:
-    """The function under a key; None when there is none."""
+    """The function under a key; None when there is none, or one that another form of this module wrote."""
     data = disk_cache.read(key, "plan")
     if data is None:
         return None
@@ -267,7 +267,7 @@ def read(key: str) -> Kept | None:
         function = FunctionType(code, space, "plan")
         function.__kwdefaults__ = {name: again(each) for name, each in defaults}
         buffers = [buffer_again(*each) for each in inside]
-    except (ValueError, TypeError, EOFError, KeyError, AttributeError):       # written by another form of this module
+    except (ValueError, TypeError, EOFError, LookupError, AttributeError, RecursionError, MemoryError, OverflowError):
         return None
     layout: Any = Layout(arena, buffers)
     return Kept(function, Workspace(layout))

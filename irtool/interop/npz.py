@@ -9,15 +9,17 @@ Nothing is unpickled. Members are written with zipfile, not `np.savez(**members)
 from __future__ import annotations
 
 import io
-import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from irtool.interop.npy import MAGIC, DamagedError, first_line, read_array
 from irtool.ir.errors import Error
+from irtool.ir.source import quoted
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -25,8 +27,8 @@ NONE = "none"
 BFLOAT16 = "bfloat16"
 
 
-class DamagedError(Error):
-    """A file that holds no arrays, or none that irtool takes."""
+INFLATED, INFLATION = 256 << 20, 200
+"""What comes out of a file may have so many bytes, and so many more for each byte of the file: text and masks shrink that much."""
 
 
 class Archive:
@@ -88,19 +90,20 @@ def as_member(value: Any, key: str) -> Array:
 # -- reading
 def decode(data: bytes, filename: str) -> Archive:
     """The content of an `.npz`. Raises DamagedError (naming file and member) for anything damaged, pickled, or no npz at all."""
-    if data[:6] == b"\x93NUMPY":
+    if data[:6] == MAGIC:
         raise DamagedError(f"{filename}: a single array (.npy), not an .npz: give it by name, --input NAME=@{filename}")
     archive = Archive()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
+            check_sizes(file, len(data), filename)
             for info in file.infolist():
-                if not info.filename.endswith(".npy"):
-                    raise DamagedError(f"{filename}: member '{info.filename}' is no array (.npy)")
-                key = info.filename[:-4]
-                if key in archive.arrays:
-                    raise DamagedError(f"{filename}: two members are called '{key}'")
-                archive.arrays[key] = read_array(file.read(info), f"{filename}: '{key}'")
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+                key = key_of(info, archive, filename)
+                with file.open(info) as member:
+                    archive.arrays[key] = read_array(cast("BinaryIO", member), info.file_size, f"{filename}: '{quoted(key)}'")
+    except MemoryError:
+        raise DamagedError(f"{filename}: not enough memory for what it holds") from None
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError,
+            IndexError) as error:
         raise DamagedError(f"{filename}: damaged, or not an .npz file: {first_line(error)}") from None
     for key, array in archive.arrays.items():
         if array.dtype.str[1:] == "V2":     # what a bfloat16 array of ml_dtypes becomes in a file
@@ -109,6 +112,36 @@ def decode(data: bytes, filename: str) -> Archive:
     archive.none = take_list(archive, NONE, filename)
     archive.bfloat16 |= take_list(archive, BFLOAT16, filename)
     return archive
+
+
+def decode_npy(data: bytes, filename: str) -> Array:
+    """The array of an `.npy`. Raises DamagedError."""
+    return read_array(io.BytesIO(data), len(data), filename)
+
+
+def check_sizes(file: zipfile.ZipFile, size: int, filename: str) -> None:
+    """Raises DamagedError where members share bytes, or say that far more comes out of the file than is in it."""
+    members = file.infolist()
+    if sum(info.compress_size for info in members) > size:
+        raise DamagedError(f"{filename}: damaged: its members are larger than the file")
+    inside = sum(info.file_size for info in members)
+    if inside > INFLATED + INFLATION * size:
+        raise DamagedError(f"{filename}: {size} bytes that would inflate to {inside} are refused: if they are meant, save the arrays "
+                           "uncompressed (np.savez)")
+
+
+def key_of(info: zipfile.ZipInfo, archive: Archive, filename: str) -> str:
+    """The key of the next member. Raises DamagedError for one that is no array, is there already, or cannot be read."""
+    name = quoted(info.filename)
+    if not info.filename.endswith(".npy"):
+        raise DamagedError(f"{filename}: member '{name}' is no array (.npy)")
+    if info.filename[:-4] in archive.arrays:
+        raise DamagedError(f"{filename}: two members are called '{name[:-4]}'")
+    if info.flag_bits & 1:
+        raise DamagedError(f"{filename}: member '{name}' is encrypted")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DamagedError(f"{filename}: member '{name}' is neither stored nor deflated (method {info.compress_type})")
+    return info.filename[:-4]
 
 
 def take_list(archive: Archive, name: str, filename: str) -> set[str]:
@@ -120,38 +153,8 @@ def take_list(archive: Archive, name: str, filename: str) -> set[str]:
     keys = {str(key) for key in array}
     unknown = sorted(keys - archive.arrays.keys())
     if unknown:
-        raise DamagedError(f"{filename}: '{name}' lists '{unknown[0]}', which is no key of the file")
+        raise DamagedError(f"{filename}: '{name}' lists '{quoted(unknown[0])}', which is no key of the file")
     return keys
-
-
-def read_array(data: bytes, where: str) -> Array:
-    """The array in the bytes of an `.npy`, natively ordered. Raises DamagedError for object arrays, records, and damaged or cut content."""
-    stream = io.BytesIO(data)
-    try:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-        else:
-            raise ValueError(f"version {version[0]}.{version[1]} of the .npy format is not known")
-    except (ValueError, SyntaxError, TypeError, EOFError, RecursionError, MemoryError) as error:
-        raise DamagedError(f"{where}: damaged, or not an .npy array: {first_line(error)}") from None
-    if dtype.hasobject:
-        raise DamagedError(f"{where}: an array of Python objects is refused (it would run code); save numbers or strings")
-    if dtype.kind not in "biufcU" and dtype.str[1:] != "V2":
-        raise DamagedError(f"{where}: dtype {dtype} is not supported")
-    size = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or size != len(data) - stream.tell():
-        raise DamagedError(f"{where}: damaged: {len(data) - stream.tell()} bytes where an array of shape {shape} has {size}")
-    array: Array = np.frombuffer(data, dtype, count=math.prod(shape), offset=stream.tell()) if size else np.empty(math.prod(shape), dtype)
-    array = array.reshape(shape, order="F" if fortran else "C")
-    return array.astype(dtype.newbyteorder("="), copy=True, order="K")
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an exception's text, or its name."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 # -- writing

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from irtool.ir.source import Diagnostic
+from irtool.ir.source import Diagnostic, clean
 
 
 class Error(Exception):
     """Root of every error irtool raises on purpose; `diagnostics` say where.
 
     `str(error)` is the rendered text: `file:line:col: error: what` with source line and caret,
-    one paragraph per diagnostic.
+    one paragraph per diagnostic; control characters in it are written out.
     """
 
     def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = ()) -> None:
@@ -19,9 +19,7 @@ class Error(Exception):
         super().__init__(message or self.message)
 
     def __str__(self) -> str:
-        if self.diagnostics:
-            return "\n".join(d.render() for d in self.diagnostics)
-        return self.message
+        return clean("\n".join(d.render() for d in self.diagnostics) if self.diagnostics else self.message)
 
 
 class ParseError(Error):
@@ -42,6 +40,10 @@ class PassError(Error):
 
 class UnsupportedError(Error, NotImplementedError):
     """Not there yet: the text names the operator, pass or form."""
+
+
+class OutputError(OSError):
+    """Standard output takes no more (nobody reads it, a full disk). The command line exits with 2, or with 0 where nobody reads on."""
 
 
 class NameMissing(Error, AttributeError):

@@ -1,6 +1,8 @@
 """Where text came from: files, positions, diagnostics with a caret."""
 from __future__ import annotations
 
+import re
+
 
 class SourceFile:
     """A named text; answers for its lines. `first_line` is 1 unless the text is a piece of a larger file."""
@@ -73,3 +75,17 @@ MAX_SHOWN = 400
 def shown(line: str) -> str:
     """A source line safe to echo: control characters other than tabs become U+FFFD, one column each."""
     return "".join(c if c == "\t" or c.isprintable() else "�" for c in line)
+
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that command a terminal, or turn the line around, and halves of characters; not tab and newline."""
+
+
+def clean(text: str, form: str = "") -> str:
+    """Text that does nothing to a terminal but stand there: each control character is written out, `\\x1b` or as `form` says (`#{:x}`)."""
+    return _UNSEEN.sub(lambda found: form.format(ord(found[0])) if form else ascii(found[0])[1:-1], text)
+
+
+def quoted(name: str) -> str:
+    """A name from a file, for a message: on one line, and as `clean`."""
+    return clean(name).replace("\n", "\\n").replace("\t", "\\t")

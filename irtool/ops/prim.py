@@ -8,7 +8,8 @@ import sys
 import warnings
 from typing import Any
 
-from irtool.ir.errors import RunError
+from irtool.ir.errors import OutputError, RunError
+from irtool.ir.source import clean
 from irtool.ops.arrays import as_array, code_of, dtype_of, is_array, to_number
 from irtool.ops.op import OpTable
 from irtool.ops.rules import can_cast, promote_types, result_type
@@ -243,7 +244,11 @@ def mm_tree_reduce(xp, *values):
 @table.op("prim::Print(...) -> ()")
 def print_values(xp, *values):
     """Prints values with spaces between, on standard output."""
-    print(*[_shown(value) for value in values], file=sys.stdout)
+    text = " ".join(_shown(value) for value in values)
+    try:
+        print(clean(text) if sys.stdout is not None and sys.stdout.isatty() else text, file=sys.stdout)
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from error
 
 
 def _shown(value: Any) -> str:
