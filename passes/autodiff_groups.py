@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from irtool.ir.alias import Aliases
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.effects import STATISTICS, facts_of, node_may_write
-from irtool.ir.graph import Block, Node, Value
+from irtool.ir.graph import Block, Graph, Node, Value
 
 REACH, NEAR = 4096, 32
 """A producer farther away from its consumer is left where it is: looking at what is between would make long graphs slow. The second is
@@ -64,22 +64,22 @@ class Grouping:
     """The groups of one block.
 
     fits: may this node be in a group?
-    aliases: who writes into what; made when a node of the block writes and none are given.
+    inside: what the nodes of the graph that have blocks read and write in them.
+    aliases: gives who writes into what; asked for when a node of the block writes.
     """
 
-    def __init__(self, block: Block, fits: Callable[[Node], bool], aliases: Aliases | None = None) -> None:
+    def __init__(self, block: Block, fits: Callable[[Node], bool], inside: Inside, aliases: Callable[[], Aliases]) -> None:
         self.block = block
-        self.aliases = aliases
         self.item_of: dict[Node, Item] = {}
         self.end = Item(block.outputs, ())
         last = self.end
         self.fitting: set[Item] = set()
         for node in block:
-            item = Item(reads_of(node) if node.blocks else node.inputs, node.outputs)
+            item = Item(inside.reads[node] if node.blocks else node.inputs, node.outputs)
             item.nodes_reversed.append(node)
             item.has_effects = facts_of(node.kind).side_effects
-            if node.blocks or node_may_write(node):
-                item.writers = [each for each in tree(node) if node_may_write(each)]
+            if node in inside.writers if node.blocks else node_may_write(node):
+                item.writers.append(node)
             self.item_of[node] = item
             item.prev, item.next = last, self.end
             last.next = self.end.prev = item
@@ -88,12 +88,11 @@ class Grouping:
                 continue
             if fits(node):
                 self.fitting.add(item)
+                if node.blocks:     # in the order in which operands of a group are written
+                    item.reads = dict.fromkeys(reads_of(node))
         self.patience = PATIENCE[0] + PATIENCE[1] * len(self.item_of)
         self.writes = any(item.writers for item in self.item_of.values())
-        if self.writes and aliases is None:
-            graph = block.graph
-            assert graph is not None
-            self.aliases = Aliases(graph)
+        self.aliases = aliases() if self.writes else None
         self.number()
 
     def number(self) -> None:
@@ -267,11 +266,41 @@ class Grouping:
             self.number()
 
 
-def tree(node: Node) -> Iterator[Node]:
-    """The node and all in its blocks."""
-    yield node
-    for block in node.blocks:
-        yield from block.walk()
+class Inside:
+    """What the nodes of a graph that have blocks read from around them, and which of them may write: from the inside out, so that depth
+    costs nothing."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.reads: dict[Node, set[Value]] = {}
+        self.writers: set[Node] = set()
+        for node in reversed([node for node in graph.walk() if node.blocks]):
+            reads = self.reads[node] = set(node.inputs)
+            for block in node.blocks:
+                read, here = set(block.outputs), set(block.inputs)
+                for each in block:
+                    read.update(self.reads[each] if each.blocks else each.inputs)
+                    here.update(each.outputs)
+                    if each in self.writers or node_may_write(each):
+                        self.writers.add(node)
+                reads |= read - here
+            if node_may_write(node):
+                self.writers.add(node)
+
+
+def all_groups(graph: Graph, threshold: int, fits: Callable[[Node], bool], aliases: Callable[[], Aliases],
+               *outcasts: Callable[[Item], list[Node]]) -> list[Item]:
+    """The groups of at least `threshold` nodes in all blocks, those of a block before those of the blocks in it (`Grouping.run`).
+
+    Nothing but the order of nodes changes: what was found out of the graph holds until the first group is put into a graph of its own.
+    """
+    inside, groups, blocks = Inside(graph), [], [graph.block]
+    while blocks:
+        block = blocks.pop()
+        made = [group for group in Grouping(block, fits, inside, aliases).run(*outcasts) if group.size >= threshold]
+        groups += made
+        grouped = {node for group in made for node in group.nodes_reversed if node.blocks}
+        blocks += reversed([nested for node in block if node not in grouped for nested in node.blocks])
+    return groups
 
 
 def reads_of(node: Node) -> list[Value]:

@@ -15,7 +15,7 @@ from irtool.ir.rewrite import clone_block, clone_node, inline_graph, replace_nod
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType
 from irtool.passes import BY_NAME
-from irtool.passes.autodiff_groups import Grouping, Item, reads_of
+from irtool.passes.autodiff_groups import Item, all_groups, reads_of
 from irtool.script.gradients import has_gradient
 
 SYMBOLIC = frozenset(f"aten::{name}" for name in """
@@ -80,21 +80,14 @@ class Slicer:
         self.graph = graph
         self.threshold = threshold
         self.aliases = Aliases(graph)
-        self.changed = False
+        self.renamed: dict[Value, Value] = {}
 
     def run(self) -> bool:
         """All blocks; whether anything changed."""
-        self.slice(self.graph.block)
-        return BY_NAME["cse"](self.graph) or self.changed
-
-    def slice(self, block: Block) -> None:
-        """One block, then those in it."""
-        for group in Grouping(block, self.may_group, self.aliases).run(doubles, views_of_operands):
-            if group.size >= self.threshold:
-                self.make(group)
-        for node in list(block):
-            for nested in node.blocks:
-                self.slice(nested)
+        groups = all_groups(self.graph, self.threshold, self.may_group, lambda: self.aliases, doubles, views_of_operands)
+        for group in groups:
+            self.make(group)
+        return BY_NAME["cse"](self.graph) or bool(groups)
 
     def may_group(self, node: Node) -> bool:
         """Does torch differentiate it symbolically, and are the constants it reads ones that can be copied?"""
@@ -103,12 +96,13 @@ class Slicer:
 
     def make(self, group: Item) -> None:
         """The node for a group, unless merging equal nodes in it leaves too few."""
-        node = wrap(self.graph, group.nodes(), group.operands(), group.results(), group.left, group.passed)
+        node = wrap(self.graph, group.nodes(), group.operands(), group.results(), group.left, group.passed, self.renamed)
         inner = node.graphs["Subgraph"]
         BY_NAME["cse"](inner)
         if sum(each.kind not in CONSTANT_KINDS for each in inner.block) < self.threshold:
-            replace_node(node, inline_graph(inner, node, node.inputs))
-        self.changed = True
+            results = inline_graph(inner, node, node.inputs)
+            self.renamed.update(zip(node.outputs, results, strict=True))
+            replace_node(node, results)
 
 
 def views_of_operands(group: Item) -> list[Node]:
@@ -210,14 +204,17 @@ def is_differentiable(node: Node) -> bool:
 
 
 def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), results: Sequence[Value] | None = None,
-         unused: Mapping[Node, Sequence[Node]] = NO_NODES, passed: Mapping[Value, Container[Node]] = NO_VALUES) -> Node:
+         unused: Mapping[Node, Sequence[Node]] = NO_NODES, passed: Mapping[Value, Container[Node]] = NO_VALUES,
+         renamed: dict[Value, Value] | None = None) -> Node:
     """Move neighbours into a graph; gives the node that runs it. Ids in it count up in the order in which nodes and inputs are met.
 
     `operands` come first among what it reads, `results` say in which order it gives what is read outside, `unused` which constants
     are copied in front of a node (of what closes the block: at the end) that nobody may read, `passed` who reads a result that is an
-    operand.
+    operand. `renamed` is what results of earlier groups, which operands may name, are called now; those of this one are added.
     """
     inside = set(nodes)
+    if renamed is not None:
+        operands = [newest(value, renamed) for value in operands]
     copy = _Copy(graph.dialect, operands)
     for node in nodes:
         copy.constants(unused.get(node, ()))
@@ -234,11 +231,20 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
         if readers:
             output = group.add_output(graph.fresh_id(), value.type)
             copy.graph.block.add_output(copy.mapping[value])
+            if renamed is not None and value.node in inside:
+                renamed[value] = output
             for user, slot in readers:
                 user.replace_input(slot, output)
     for node in reversed(nodes):
         node.destroy()
     return group
+
+
+def newest(value: Value, renamed: Mapping[Value, Value]) -> Value:
+    """What a value is called now."""
+    while value in renamed:
+        value = renamed[value]
+    return value
 
 
 class _Copy:

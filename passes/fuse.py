@@ -1,16 +1,17 @@
 """Groups of pointwise operators as one node that is run in one go."""
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from irtool.ir.alias import Aliases
 from irtool.ir.constants import CONSTANT_KINDS, is_constant
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import PassError
-from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType, Type
-from irtool.passes.autodiff_groups import Grouping
+from irtool.passes.autodiff_groups import all_groups
 from irtool.passes.create_autodiff_subgraphs import wrap
 
 KIND = "prim::FusionGroup"
@@ -44,36 +45,22 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
     """
     if threshold < 1:
         raise PassError("fuse: threshold must be at least 1")
-    return fuse_block(graph, graph.block, threshold, any(map(node_may_write, graph.walk())))
-
-
-def fuse_block(graph: Graph, block: Block, threshold: int, writes: bool) -> bool:
-    """The groups of a block and of the blocks in it. writes: something in the graph writes.
-
-    Reading what is written somewhere is no reason to stand outside: nothing is moved past a write into what it reads. But a group makes
-    its results, so what may be another tensor's memory stays outside where that memory is written into.
-    """
-    changed = False
-    aliases: list[Aliases] = []     # as the block is now, made when it is first asked
+    writes = any(map(node_may_write, graph.walk()))
+    aliases = cache(lambda: Aliases(graph))
 
     def fits(node: Node) -> bool:
-        if writes and is_pointwise(node) and may_be_a_view(node):
-            if not aliases:
-                aliases.append(Aliases(graph))
-            return not aliases[0].has_writers(node)
-        return is_pointwise(node)
+        """Is it pointwise, and its result no memory that is written into? Reading what is written somewhere is no reason to stand outside:
+        nothing is moved past a write into what it reads. But a group makes its results."""
+        return is_pointwise(node) and not (writes and may_be_a_view(node) and aliases().has_writers(node))
 
-    for group in Grouping(block, fits).run():
-        if group.size >= threshold:
-            made = wrap(graph, group.nodes(), group.operands(), group.results())
-            made.kind = KIND
-            if made.subgraph is not None:
-                made.subgraph.source = graph.source     # where errors are
-            changed = True
-    for node in block:
-        for nested in node.blocks:
-            changed = fuse_block(graph, nested, threshold, writes) or changed
-    return changed
+    groups = all_groups(graph, threshold, fits, aliases)
+    renamed: dict[Value, Value] = {}
+    for group in groups:
+        made = wrap(graph, group.nodes(), group.operands(), group.results(), renamed=renamed)
+        made.kind = KIND
+        if made.subgraph is not None:
+            made.subgraph.source = graph.source     # where errors are
+    return bool(groups)
 
 
 def may_be_a_view(node: Node) -> bool:

@@ -25,26 +25,16 @@ class Changes:
         writers = [node for node in graph.walk() if changes_shapes(node) or node_may_write(node)]
         self._aliases = Aliases(graph) if writers else None
         reshaped = [node.inputs[0] for node in writers if changes_shapes(node) and node.inputs]
-        self.loose = {value for value in graph.values()
-                      if isinstance(value.type, TensorType) and self._may_be(value, reshaped)} if reshaped else set()
+        shares = self._aliases.sharing(reshaped) if self._aliases is not None and reshaped else None
+        self.loose = {value for value in graph.values() if isinstance(value.type, TensorType) and shares(value)} if shares else set()
         """The values that may be, or share memory with, a tensor whose shape is changed."""
-        self._copied = reshaped + [value for node in writers for value in _filled(node)]
-        self._is_stirred: dict[Value, bool] = {}
+        copied = reshaped + [value for node in writers for value in _filled(node)]
+        self._stirs = self._aliases.sharing(copied) if self._aliases is not None and copied else None
         self._is_late: dict[Node, bool] = {}
-
-    def _may_be(self, value: Value, targets: list[Value]) -> bool:
-        aliases = self._aliases
-        return aliases is not None and any(value is target or aliases.may_alias(value, target) for target in targets)
 
     def stirred(self, node: Node) -> list[Value]:
         """The operands that may share memory with a tensor that is reshaped or filled by a copy: torch says nothing of their shapes."""
-        return [value for value in node.inputs if self._stirs(value)] if self._copied else []
-
-    def _stirs(self, value: Value) -> bool:
-        found = self._is_stirred.get(value)
-        if found is None:
-            found = self._is_stirred[value] = self._may_be(value, self._copied)
-        return found
+        return [value for value in node.inputs if self._stirs(value)] if self._stirs is not None else []
 
     def is_late(self, node: Node) -> bool:
         """Does what the node computes hang on something that is written into? torch does not try such nodes out."""

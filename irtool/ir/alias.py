@@ -9,9 +9,10 @@ snapshot: after edits that add or reroute memory, make a new one.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
+from irtool.ir.alias_roots import roots_of_all
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, node_may_write, updates_statistics
 from irtool.ir.memory_classes import ANYTHING, classes_meet, contained_classes, is_mutable, memory_class
@@ -20,6 +21,8 @@ from irtool.ir.types import ListType, TupleType
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Block, Graph, Node, Value
+
+T = TypeVar("T")
 
 GRAD_MODES = "__torch__.torch.autograd.grad_mode."
 """Classes whose name begins so are context managers that change no tensor."""
@@ -35,7 +38,8 @@ class Aliases:
         self._writes: dict[Node, list[Value]] = {}            # direct writes, before roots are known
         self._writes_all: set[Node] = set()                   # nodes that may write into any wild memory
         self._contents: dict[Value, tuple[Value, ...]] = {}   # lists that never leave: their elements
-        self._roots: dict[Value, frozenset[Value]] = {}
+        self._roots: dict[Value, frozenset[Value]] = {}       # of every value in _points, once one is asked for
+        self._writes_of: dict[Node, tuple[frozenset[Value], frozenset[str]]] = {}
         for value in graph.inputs:
             self._make_wild(value)
         self._analyze_block(graph.block)
@@ -71,28 +75,27 @@ class Aliases:
 
     def roots(self, value: Value) -> frozenset[Value]:
         """The values that made the memory this one may live in."""
-        found = self._roots.get(value)
-        if found is None:
-            if value not in self._points:
-                return frozenset((value,))
-            found = self._roots[value] = self._find_roots(value)
-        return found
+        if value not in self._points:
+            return frozenset((value,))
+        if not self._roots:
+            self._roots = roots_of_all(self._points)
+        return self._roots[value]
 
-    def _find_roots(self, value: Value) -> frozenset[Value]:
-        seen, stack, out = {value}, [value], []
-        while stack:
-            at = stack.pop()
-            targets = self._points.get(at)
-            if targets is None:
-                out.append(at)
-                continue
-            for target in targets:
-                if target is at:
-                    out.append(at)
-                elif target not in seen:
-                    seen.add(target)
-                    stack.append(target)
-        return frozenset(out)
+    def sharing(self, values: Iterable[Value]) -> Callable[[Value], bool]:
+        """A predicate: is a value one of `values`, or may it share memory with one? Asking costs no more for many values than for one."""
+        these = {value for value in values if is_mutable(value.type)}
+        roots = {root for value in these for root in self.roots(value)}
+        classes = {memory_class(root.type) for root in roots if root in self._wild}
+
+        def shares(value: Value) -> bool:
+            if value in these:
+                return True
+            if not is_mutable(value.type):
+                return False
+            mine = self.roots(value)
+            return not mine.isdisjoint(roots) or any(
+                classes_meet(memory_class(root.type), other) for root in mine if root in self._wild for other in classes)
+        return shares
 
     def is_wild(self, value: Value) -> bool:
         """May the value share memory with something outside the graph or in a container?"""
@@ -147,7 +150,7 @@ class Aliases:
         touched = self._written | self._output_roots
         if self._writes_all or any(root in self._wild and root not in inputs for root in touched):      # in a container perhaps
             return [True] * len(self.graph.inputs)
-        return [value in touched for value in self.graph.inputs]
+        return [not touched.isdisjoint(self.roots(value)) for value in self.graph.inputs]
 
     # -- questions about nodes
     def has_writers(self, node: Node) -> bool:
@@ -194,27 +197,38 @@ class Aliases:
 
     def writes(self, node: Node) -> frozenset[Value]:
         """Roots the node, or a node in its blocks, writes into. See `writes_wild` for what cannot be named."""
-        out: set[Value] = set()
-        for each in (node, *(inner for block in node.blocks for inner in block.walk())):
-            for value in self._writes.get(each, ()):
-                out.update(self.roots(value))
-        return frozenset(out)
+        return self._effects(node)[0]
 
     def writes_wild(self, node: Node) -> bool:
         """Does the node, or one in its blocks, write into memory that may be seen outside or through a container?"""
-        for each in (node, *(inner for block in node.blocks for inner in block.walk())):
-            if each in self._writes_all or any(self.is_wild(value) for value in self._writes.get(each, ())):
-                return True
-        return False
+        return bool(self._effects(node)[1])
+
+    def _effects(self, node: Node) -> tuple[frozenset[Value], frozenset[str]]:
+        """The roots that a node and those in its blocks write into, and the memory classes of the wild ones.
+
+        Computed from the inside out, once per node, so that depth costs nothing.
+        """
+        known = self._writes_of
+        stack = [] if node in known else [node]
+        while stack:
+            at = stack[-1]
+            inner = [each for block in at.blocks for each in block if each.blocks or each in self._writes or each in self._writes_all]
+            waiting = [each for each in inner if each not in known]
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            roots = frozenset(root for value in self._writes.get(at, ()) for root in self.roots(value))
+            classes = frozenset(memory_class(root.type) for root in roots if root in self._wild)
+            known[at] = (union(roots, [known[each][0] for each in inner]),
+                         union(classes | {ANYTHING} if at in self._writes_all else classes, [known[each][1] for each in inner]))
+        return known[node]
 
     def writes_into(self, node: Node, values: Iterable[Value]) -> bool:
         """May the node write into memory of one of `values`, or of what they hold?"""
-        written = self.writes(node)
-        if not written and not self.writes_wild(node):
+        written, classes = self._effects(node)
+        if not written and not classes:
             return False
-        classes = {memory_class(root.type) for root in written if root in self._wild}
-        if any(each in self._writes_all for each in (node, *(inner for block in node.blocks for inner in block.walk()))):
-            classes.add(ANYTHING)
         for value in values:
             for root in self.roots(value):
                 if root in written or root in self._wild and any(classes_meet(memory_class(root.type), c) for c in classes):
@@ -432,6 +446,12 @@ class Aliases:
         for value in leaving:
             for element in held.pop(value):
                 self._make_wild(element)
+
+
+def union(one: frozenset[T], others: list[frozenset[T]]) -> frozenset[T]:
+    """The union of sets; the set itself where one holds all the others, so that nested blocks share it."""
+    most = max([one, *others], key=len)
+    return most if all(each <= most for each in (one, *others)) else one.union(*others)
 
 
 _RULES = {
