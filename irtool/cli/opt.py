@@ -117,6 +117,8 @@ class Job:
 
         arguments = self.arguments
         module = parse_source(piece)
+        if not module.graphs and not is_part:
+            raise Error(f"{piece.name}: no graph in this file")
         if arguments.graph:
             module = alone(module, arguments.graph)
         if arguments.verify_each:

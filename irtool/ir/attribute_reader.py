@@ -143,6 +143,7 @@ class _AttributeList:
     def balanced_end(self, start: int) -> int:
         """The first end outside brackets and strings."""
         text, depth, pos = self.text, 0, start
+        quotes = Quotes()
         while pos < self.end:
             char = text[pos]
             if depth == 0 and (char == "," or char == "]") and self.ends_value(pos):
@@ -156,7 +157,7 @@ class _AttributeList:
                 if depth < 0:
                     return -1
             elif char == '"' and depth > 0:
-                pos = skip_string(text, pos, self.end)
+                pos = quotes.skip(text, pos, self.end)
                 continue
             pos += 1
         return pos if self.inner and depth == 0 else -1
@@ -183,6 +184,24 @@ def skip_string(text: str, pos: int, end: int) -> int:
         else:
             place += 1
     return pos + 1
+
+
+class Quotes:
+    """Strings on the way through one text. Behind a quote that nothing closes no other is closed either: what is escaped seen from the
+    first is what is escaped seen from the later ones. Each would otherwise look to the end of the text again."""
+
+    __slots__ = ("are_closed",)
+
+    def __init__(self) -> None:
+        self.are_closed = True
+
+    def skip(self, text: str, pos: int, end: int) -> int:
+        """`skip_string`."""
+        if not self.are_closed:
+            return pos + 1
+        after = skip_string(text, pos, end)
+        self.are_closed = after > pos + 1
+        return after
 
 
 # -- values
@@ -264,10 +283,11 @@ def split_top(text: str) -> list[str] | None:
     """The parts between commas outside brackets and strings; None when brackets do not match."""
     parts: list[str] = []
     depth, start, pos = 0, 0, 0
+    quotes = Quotes()
     while pos < len(text):
         char = text[pos]
         if char == '"':
-            pos = skip_string(text, pos, len(text))
+            pos = quotes.skip(text, pos, len(text))
             continue
         if char in OPENING:
             depth += 1
@@ -340,9 +360,10 @@ def _parse_dict(text: str, depth: int) -> object:
 def _colon(text: str) -> int:
     """The first `:` outside strings, or -1."""
     pos = 0
+    quotes = Quotes()
     while pos < len(text):
         if text[pos] == '"':
-            pos = skip_string(text, pos, len(text))
+            pos = quotes.skip(text, pos, len(text))
         elif text[pos] == ":":
             return pos
         else:

@@ -77,15 +77,15 @@ class PipelineError(UnsupportedError):
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name `word` is most likely a slip of, or None when none is near.
 
-    Of the names difflib finds similar, the one the fewest slips away (a letter more, less, other, or two swapped), then one that
-    begins alike.
+    Of the names difflib finds similar, the one the fewest slips away (a letter more, less, other, or two swapped), then one of the same
+    letters, then one that begins alike.
     """
     from difflib import get_close_matches
 
     found = get_close_matches(word[:100], [name for name in known if len(name) <= 100], n=6, cutoff=0.6)
     if not found:
         return None
-    best = min(found, key=lambda name: (edit_distance(word, name), name[:1] != word[:1]))
+    best = min(found, key=lambda name: (edit_distance(word, name), sorted(name) != sorted(word), name[:1] != word[:1]))
     return best if edit_distance(word, best) <= (len(word) + 1) // 2 else None
 
 

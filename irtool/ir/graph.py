@@ -516,7 +516,7 @@ class Graph:
     what running it has made (`irtool.execute.run`): it goes with the graph, and a copy begins without.
     """
 
-    __slots__ = ("block", "dialect", "name", "metadata", "source", "layout", "runs", "has_uses_built", "_names", "_next_id",
+    __slots__ = ("block", "dialect", "name", "metadata", "source", "layout", "runs", "has_uses_built", "_names", "_counts", "_next_id",
                  "__weakref__")
 
     def __init__(self, dialect: Dialect | None = None, name: str = "") -> None:
@@ -532,6 +532,8 @@ class Graph:
         self.runs: object = None
         self.has_uses_built = False
         self._names: set[str] | None = None
+        self._counts: dict[str, int] = {}
+        """For each stem the number from which on names may be free: they are only added until they are forgotten."""
         self._next_id = -1
         self.block = Block(self)
 
@@ -621,14 +623,16 @@ class Graph:
         """`base`, or `base.N` with the smallest N from 1 on that no value has (an existing number at its end is replaced)."""
         if self._names is None:
             self._names = {value.name for value in self.values()}
+            self._counts = {}
         stem, dot, number = base.rpartition(".")
         if not (dot and number.isdecimal()):
             stem = base
-        name, count = base, 0
+        name, count = base, self._counts.get(stem, 0)
         while name in self._names or (name.isdecimal() and name.isascii()):
             count += 1
             name = f"{stem}.{count}"
         self._names.add(name)
+        self._counts[stem] = count
         return name
 
     def forget_names(self) -> None:

@@ -12,10 +12,11 @@ from irtool.ir import types
 from irtool.ir.attribute import Opaque
 from irtool.ir.custom import BACKWARD, CUSTOM_VJP, custom_parts
 from irtool.ir.effects import IF_KINDS, SPECIAL_PRIMS, is_known_prim
-from irtool.ir.errors import Error, UnsupportedError, VerifyError, nearest
+from irtool.ir.errors import Error, UnsupportedError, VerifyError
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
+from irtool.ir.kinds import nearest_kind
 from irtool.ir.module import Module
-from irtool.ir.schema import Schema, declared_kinds, is_tensor_like, schema_of, schemas
+from irtool.ir.schema import Schema, is_tensor_like, schema_of, schemas
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Found = tuple[Node | None, str]
 STRICT_DIALECTS = frozenset(("G", "H", "T"))
 MAX_FOUND = 1000
+MAX_HINTS = 20
+"""So many unknown kinds get a suggestion: more are not read, and each takes time."""
 
 
 def verify(subject: Module | Graph) -> None:
@@ -45,7 +48,7 @@ def explanation(graph: Graph) -> Error | None:
     for node in graph.walk():
         if node.kind == "Loop" and node.blocks and len(node.blocks[0].inputs) == len(node.inputs):
             message = "a Loop whose block takes its condition, as texts of 2018-02 have it, is not supported: it can be printed, not run"
-            return UnsupportedError(diagnostics=[_diagnostic(graph.source, node, message, "")])
+            return UnsupportedError(diagnostics=[diagnostic_at(graph.source, node, message, "")])
     return None
 
 
@@ -54,7 +57,7 @@ def violations(graph: Graph) -> list[Diagnostic]:
     out: list[Diagnostic] = []
     for name, check in INVARIANTS:
         for node, message in check(graph):
-            out.append(_diagnostic(graph.source, node, message, name))
+            out.append(diagnostic_at(graph.source, node, message, name))
             if len(out) >= MAX_FOUND:
                 return out
         if out and name in ("links", "scopes"):
@@ -62,7 +65,8 @@ def violations(graph: Graph) -> list[Diagnostic]:
     return out
 
 
-def _diagnostic(source: SourceFile | None, node: Node | None, message: str, code: str) -> Diagnostic:
+def diagnostic_at(source: SourceFile | None, node: Node | None, message: str, code: str = "") -> Diagnostic:
+    """An error about a node: at its kind on its line, as far as these are known."""
     line = node.line if node is not None else 0
     if node is None or source is None or not line:
         return Diagnostic("error", message, source, line, code=code)
@@ -201,7 +205,7 @@ def _check_if(graph: Graph) -> Iterator[Found]:
             yield node, f"{node.kind} takes one operand, the condition, found {len(node.inputs)}"
         elif not _is_condition(node.inputs[0].type):
             yield node, f"the condition of {node.kind} is a bool, found %{node.inputs[0].name} : {node.inputs[0].type}"
-        if not 1 <= len(node.blocks) <= 2:      # one: torch's own tests print an If with a block erased
+        if len(node.blocks) != 2:
             yield node, f"{node.kind} has two blocks, found {len(node.blocks)}"
         for i, block in enumerate(node.blocks):
             if block.inputs:
@@ -297,21 +301,22 @@ def _check_operators(graph: Graph) -> Iterator[Found]:
     """Kinds of `aten::` and `prim::` are declared, and an overload takes the operands."""
     strict = graph.dialect.name in STRICT_DIALECTS
     known: dict[tuple[object, ...], bool] = {}
+    unknown: set[str] = set()
     for node in graph.walk():
         if node.blocks and node.kind.startswith("aten::"):
             yield node, f"{node.kind} has no blocks"
         key = (node.kind, *[value.type for value in node.inputs], len(node.outputs), *node.attributes)
         fine = known.get(key)
-        if fine is None:
-            message = _operator_problem(node, strict)
-            fine = known[key] = not message
+        if not fine:
+            message = "" if fine else _operator_problem(node, strict, len(unknown) < MAX_HINTS or node.kind in unknown)
+            known[key] = not message
             if message:
+                if not schemas(node.kind):
+                    unknown.add(node.kind)
                 yield node, message
-        elif not fine:
-            yield node, _operator_problem(node, strict)
 
 
-def _operator_problem(node: Node, strict: bool) -> str:
+def _operator_problem(node: Node, strict: bool, has_hint: bool) -> str:
     kind = node.kind
     space, colons, name = kind.partition("::")
     if not colons or space not in ("aten", "prim") or kind in SPECIAL_PRIMS or kind == "prim::Uninitialized":
@@ -320,7 +325,7 @@ def _operator_problem(node: Node, strict: bool) -> str:
     if not declared:
         if not strict or kind == "aten::ATen" or space == "prim" and is_known_prim(kind):
             return ""
-        hint = _nearest(kind)
+        hint = nearest_kind(kind) if has_hint else ""
         if space == "prim" and not hint:    # test programs register primitives of their own
             return ""
         return f"unknown operator '{kind}'" + (f", did you mean '{hint}'?" if hint else "")
@@ -349,18 +354,6 @@ def _operator_problem(node: Node, strict: bool) -> str:
 def _gives_list(schema: Schema) -> bool:
     """Until mid-2018, and longer in traces, the elements of a resulting list were results of their own."""
     return isinstance(schema.returns[0].type, ListType)
-
-
-def _nearest(kind: str) -> str:
-    space, _, name = kind.partition("::")
-    if len(name) > 80:
-        return ""
-    prefix = space + "::"
-    names = [each[len(prefix):] for each in declared_kinds() if each.startswith(prefix)]
-    if space == "prim":
-        names += [each[len(prefix):] for each in SPECIAL_PRIMS if each.startswith(prefix)]
-    found = nearest(name, names)
-    return prefix + found if found else ""
 
 
 def _check_prims(graph: Graph) -> Iterator[Found]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
+from irtool.ir.kinds import unknown_operator
 from irtool.ir.schema import MISSING, Argument, Literal, Schema, node_arguments, parse_schema, qualified, schema_of, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, TypeVar
 from irtool.ops import OPS
@@ -32,7 +33,7 @@ def overload(name: str) -> Overload:
         _found[name] = _find(name)
     found = _found[name]
     if found is None:
-        raise UnsupportedError(f"{name} is not supported yet")
+        raise UnsupportedError(unknown_operator(name.partition(".")[0]) or f"{name} is not supported yet")
     return found
 
 
@@ -237,7 +238,7 @@ def from_values(node: Node, values: list[Any]) -> tuple[Overload, list[Any]]:
                 return overload(schema.name), args
     given = ", ".join(_described(value) for value in values)
     if not candidates:
-        raise UnsupportedError(f"{node.kind} is not supported yet")
+        raise UnsupportedError(unknown_operator(node.kind) or f"{node.kind} is not supported yet")
     raise UnsupportedError(f"{kind} on ({given}) is not supported yet")
 
 

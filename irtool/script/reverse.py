@@ -18,6 +18,7 @@ from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.kinds import unknown_operator
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
@@ -458,7 +459,7 @@ class Differentiator(Captures):
             return schema, [item_of(node.inputs[0]), Known(node.attributes["chunks"].value), Known(node.attributes["dim"].value)]
         declared = schema_of(node)
         if declared is None:
-            raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+            raise UnsupportedError(unknown_operator(node.kind) or f"the gradient of {node.kind} is not supported yet")
         schema = declared
         found: list[Item] = []
         for given, argument in zip(node_arguments(node, schema), schema.arguments, strict=False):

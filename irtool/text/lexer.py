@@ -42,8 +42,7 @@ STATEMENT = re.compile(r"(?P<return>return)[ \t]*\(|(?P<block>block)(?P<number>\
                        r"|(?:with[ \t]+\S+[ \t]*=[ \t]*)?graph[ \t]*\(")
 STAGE_MARK = re.compile(r"-{4,} stage (\d+) -{4,}")
 USES = re.compile(r", uses = \[[^#;]*\](?=;|, scope: |$)")
-ELISION = re.compile(r"#[\s-]*(?:\.\.\.|\u2026|[^\n]*\bomitted\b)")
-"""A comment that says that lines were left out."""
+OMITTED = re.compile(r"\bomitted\b")
 
 DOTS = re.compile(r"\.\.\.[ \t\r]*(?:\n|\Z)")
 """The same, without `#`, in documentation."""
@@ -80,6 +79,18 @@ def blanks(text: str, pos: int) -> int:
 def filler(text: str, pos: int) -> int:
     """The end of a run of blanks, line ends and comments."""
     return FILLER.match(text, pos).end()  # type: ignore[union-attr]
+
+
+def says_omission(text: str, start: int, end: int) -> bool:
+    """Does a comment between two offsets say that lines were left out: `# ...`, `# 12 lines omitted`?"""
+    at = text.find("#", start, end)
+    while at >= 0:
+        stop = min(line_end(text, at), end)
+        comment = text[at:stop].lstrip("# \t-")
+        if comment.startswith(("...", "\u2026")) or OMITTED.search(comment):
+            return True
+        at = text.find("#", stop, end)
+    return False
 
 
 def line_end(text: str, pos: int) -> int:

@@ -16,18 +16,52 @@ from irtool.ir.dialect import DIALECTS
 from irtool.ir.graph import NO_ATTRIBUTES, Graph, Node, Value
 from irtool.ir.types import parse_type
 from irtool.text.layout import Layout
-from irtool.text.lexer import Mistake, nearest, ref
+from irtool.text.lexer import Mistake, line_end, nearest, ref
 from irtool.text.printer import Printer
 
 if TYPE_CHECKING:
     from irtool.text.parser import GraphFile
 
-NAMES = r"%[^\s,()=%]+(?:, *%[^\s,()=%]+)*"
-BINDING = re.compile(rf"[ \t]*(?:let[ \t]+)?(?P<outputs>{NAMES})[ \t]*=[ \t]*(?P<kind>\^?[A-Za-z_][\w:.]*)(?P<scalars>[^%\n]*?)[ \t]*"
-                     rf"(?P<operands>{NAMES})?(?:[ \t]+in)?[ \t\r]*(?:\n|\Z)")
-RESULT = re.compile(rf"[ \t]*Ret(?:[ \t]+(?P<operands>{NAMES}))?[ \t\r]*(?:\n|\Z)")
+NAME = re.compile(r"%[^\s,()=%]+")
+NAMES = rf"{NAME.pattern}(?:, *{NAME.pattern})*"
+SEVERAL = re.compile(NAMES)
+KIND = re.compile(r"\^?[A-Za-z_][\w:.]*")
 SKIPPED = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 IS_LISTING = re.compile(rf"^[ \t]*Ret(?:[ \t]+{NAMES})?[ \t\r]*$", re.M)
+LET = re.compile(r"^[ \t]*(let)(?:[ \t]+%[^\n]*|[ \t\r]*)$", re.M)
+"""The form of the first weeks: lines between `let` and `in %21`, with scalars behind the operands."""
+
+
+class Line:
+    """A line of a listing: `%20, %22 = Conv 1 1 %0, %1`, or `Ret %21`, whose kind is empty."""
+
+    __slots__ = ("outputs", "kind", "scalars", "operands", "raw")
+
+    def __init__(self, outputs: list[str], kind: str, scalars: str, operands: list[str], raw: str) -> None:
+        self.outputs = outputs
+        self.kind = kind
+        self.scalars = scalars
+        self.operands = operands
+        self.raw = raw
+
+    @staticmethod
+    def read(raw: str) -> Line | None:
+        """The line, or None for what is none. Linear: each part is looked for once, between marks that were seen before."""
+        text = raw.strip(" \t\r\n")
+        word, _, rest = text.partition(" ")
+        if word == "Ret":
+            operands = _names(rest.strip(" \t"))
+            return None if operands is None else Line([], "", "", operands, raw)
+        text = text.removeprefix("let").lstrip(" \t") if text.startswith(("let ", "let\t")) else text
+        text = text[:-2].rstrip(" \t") if text.endswith((" in", "\tin")) else text
+        left, equals, right = text.partition("=")
+        outputs, right = _names(left.rstrip(" \t")), right.lstrip(" \t")
+        kind = KIND.match(right)
+        if not equals or not outputs or kind is None:
+            return None
+        scalars, percent, rest = right[kind.end():].partition("%")
+        operands = _names(percent + rest)
+        return None if operands is None else Line(outputs, kind.group(), scalars.strip(), operands, raw)
 
 
 def read_listing(file: GraphFile) -> tuple[Graph, int] | None:
@@ -35,65 +69,101 @@ def read_listing(file: GraphFile) -> tuple[Graph, int] | None:
     text = file.text
     if not IS_LISTING.search(text):
         return None
-    graph = Graph(DIALECTS["A0"])
-    graph.source = file.source
-    layout = Layout()
-    layout.is_listing = True
-    graph.layout = layout
-    type = parse_type(graph.dialect.tensor_word)
-    env: dict[str, Value] = {}
-    defined = {name for match in BINDING.finditer(text) for name in _names(match["outputs"])}
-    free = {name for match in BINDING.finditer(text) for name in _names(match["operands"])} - defined
-    for name in sorted(free, key=_by_number):
-        env[name] = graph.block.add_input(name, type)
-    end = graph.block.return_node
-    before, pos, line = end, 0, 1
-    records: list[tuple[Node, str, str]] = []
-    while not file.is_full:
-        begin = SKIPPED.match(text, pos).end()  # type: ignore[union-attr]  # it matches the empty string
-        line += text.count("\n", pos, begin)
-        lead, pos = text[pos:begin], begin
-        match = RESULT.match(text, pos)
-        if match is None:
-            match = BINDING.match(text, pos)
-            if match is None:
-                file.report(Mistake("expected '%a = Name %b, %c' or 'Ret %a'", pos, text.find("\n", pos)), line)
+    lines = [line for line in map(Line.read, text.split("\n")) if line is not None]
+    defined = {name for line in lines for name in line.outputs}
+    free = {name for line in lines if line.kind for name in line.operands} - defined
+    return ListingReader(file).read(sorted(free, key=_by_number))
+
+
+class ListingReader:
+    """Reads the lines of a listing into a graph."""
+
+    def __init__(self, file: GraphFile) -> None:
+        self.file = file
+        self.graph = Graph(DIALECTS["A0"])
+        self.graph.source = file.source
+        self.layout = Layout()
+        self.layout.is_listing = True
+        self.graph.layout = self.layout
+        self.type = parse_type(self.graph.dialect.tensor_word)
+        self.env: dict[str, Value] = {}
+
+    def read(self, inputs: list[str]) -> tuple[Graph, int]:
+        """The graph, and where its text ends."""
+        file, text, graph = self.file, self.file.text, self.graph
+        param = graph.block.param_node
+        param.outputs = tuple([Value(name, self.type, param) for name in inputs])
+        self.env.update(zip(inputs, param.outputs, strict=True))
+        end = before = graph.block.return_node
+        pos, number = 0, 1
+        records: list[tuple[Node, str, str]] = []
+        while not file.is_full:
+            begin = SKIPPED.match(text, pos).end()  # type: ignore[union-attr]  # it matches the empty string
+            number += text.count("\n", pos, begin)
+            lead, pos = text[pos:begin], begin
+            line = Line.read(text[pos:line_end(text, pos)])
+            if line is None:
+                file.report(Mistake("expected '%a = Name %b, %c' or 'Ret %a'", pos, text.find("\n", pos)), number)
                 break
-            kind, scalars = match["kind"], match["scalars"].strip()
-            node = Node(kind, (), {"scalars": Attribute(scalars)} if scalars else NO_ATTRIBUTES)
-            node.owner, node.prev, before.next, before = graph.block, before, node, node
-        else:
-            node = end
-        node.line = line
-        for name in _names(match["operands"]):
-            if name not in env:
-                hint = nearest(name, env)
-                at = match.start("operands") + match["operands"].index("%" + name)
-                file.report(Mistake(f"{ref(name)} is not defined before this use" + (f"; did you mean '%{hint}'?" if hint else ""),
-                                    at, at + len(name) + 1), line)
-                env[name] = graph.block.add_input(name, type)
-        node.inputs = tuple([env[name] for name in _names(match["operands"])])
-        records.append((node, lead, match.group()))
-        line, pos = line + 1, match.end()
-        if node is end:
-            break
-        for name in _names(match["outputs"]):
-            if name in env:
-                at = match.start("outputs") + match["outputs"].index("%" + name)
-                note = (f"{ref(name)} is first defined here", env[name].node.line, f"%{name}")
-                file.report(Mistake(f"{ref(name)} is defined a second time", at, at + len(name) + 1, note), line - 1)
-            env[name] = node.add_output(name, type)
-    end.prev, before.next = before, end
-    printer = Printer(graph)
-    for node, lead, raw in records:
-        canonical = printer.listed(node)
-        if lead or canonical != raw:
-            layout.entries[node] = (lead, canonical, raw)
-    return graph, pos
+            node = self.node(line) if line.kind else end
+            node.line = number
+            self.operands(node, line, pos)
+            records.append((node, lead, line.raw))
+            if line.kind:
+                node.owner, node.prev, before.next, before = graph.block, before, node, node
+                self.outputs(node, line, pos)
+            pos, number = pos + len(line.raw), number + 1
+            if not line.kind:
+                break
+        end.prev, before.next = before, end
+        self.record(records)
+        return graph, pos
+
+    def node(self, line: Line) -> Node:
+        """The node of a line, without operands and results."""
+        return Node(line.kind, (), {"scalars": Attribute(line.scalars)} if line.scalars else NO_ATTRIBUTES)
+
+    def operands(self, node: Node, line: Line, pos: int) -> None:
+        """The operands of a line that begins at `pos`."""
+        for name in line.operands:
+            if name not in self.env:
+                if not self.file.is_full:
+                    hint = nearest(name, self.env)
+                    self.report(f"{ref(name)} is not defined before this use" + (f"; did you mean '%{hint}'?" if hint else ""),
+                                name, pos, line, node.line)
+                self.env[name] = Value(name, self.type, self.graph.block.param_node)
+        node.inputs = tuple([self.env[name] for name in line.operands])
+
+    def outputs(self, node: Node, line: Line, pos: int) -> None:
+        """The results of a line that begins at `pos`."""
+        values = []
+        for name in line.outputs:
+            if name in self.env and not self.file.is_full:
+                note = (f"{ref(name)} is first defined here", self.env[name].node.line, f"%{name}")
+                self.report(f"{ref(name)} is defined a second time", name, pos, line, node.line, note)
+            self.env[name] = Value(name, self.type, node)
+            values.append(self.env[name])
+        node.outputs = tuple(values)
+
+    def report(self, message: str, name: str, pos: int, line: Line, number: int, note: tuple[str, int, str] | None = None) -> None:
+        """A mistake about a name on a line that begins at `pos`."""
+        at = pos + line.raw.index("%" + name)
+        self.file.report(Mistake(message, at, at + len(name) + 1, note), number)
+
+    def record(self, records: list[tuple[Node, str, str]]) -> None:
+        """Keep what differs from the canonical text."""
+        printer = Printer(self.graph)
+        for node, lead, raw in records:
+            canonical = printer.listed(node)
+            if lead or canonical != raw:
+                self.layout.entries[node] = (lead, canonical, raw)
 
 
-def _names(text: str | None) -> list[str]:
-    return [part.strip()[1:] for part in text.split(",")] if text else []
+def _names(text: str) -> list[str] | None:
+    """`%a, %b`: the names; None where there is something else."""
+    if not text:
+        return []
+    return [part.strip(" ")[1:] for part in text.split(",")] if SEVERAL.fullmatch(text) else None
 
 
 def _by_number(name: str) -> tuple[int, int, str]:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from irtool.text.parser import GraphFile
 
 
+FEWEST_BLOCKS = {"prim::If": 2, "If": 2, "prim::Loop": 1, "Loop": 1}
+"""How many blocks follow a node of these kinds."""
+
+
 class NodeReader:
     """A place in a graph's text, the values that are visible there, and how to read a node at it."""
 
@@ -40,6 +44,8 @@ class NodeReader:
         """Outer values that a name of an inner block hides."""
         self.elided = False
         """A comment said that lines were left out: names that those would define may be used."""
+        self.has_branches = False
+        """Was a node read that needs blocks?"""
         self.waits: dict[str, deque[Node]] = {}
         """Nodes whose kind ends in a number and whose `with` section has not come yet."""
         self.records: list[tuple[Node, int, str, int, int]] = []
@@ -127,6 +133,8 @@ class NodeReader:
         node.outputs = tuple([Value(name, type if type is not None else self.untyped(node), node) for name, type in declared])
         end, node.tail = self.tail(after)
         self.place(node)
+        if node.kind in FEWEST_BLOCKS:
+            self.has_branches = True
         waits = lexer.SUBGRAPH_KIND.match(node.kind)
         if waits:
             self.waits.setdefault(node.kind, deque()).append(node)
@@ -302,8 +310,11 @@ class NodeReader:
         self.before = node
         return node.outputs[0]
 
-    def tail(self, pos: int) -> tuple[int, str]:
-        """What stands behind the operands, without uses and `;`: offset of the next line, text."""
+    def tail(self, pos: int, is_doubled: bool = False) -> tuple[int, str]:
+        """What stands behind the operands, without uses and `;`: offset of the next line, text.
+
+        is_doubled: a second `)` was passed over.
+        """
         text = self.text
         end = line_end(text, pos)
         rest = text[pos:end].removesuffix("\n").removesuffix("\r")
@@ -326,8 +337,8 @@ class NodeReader:
         if stripped.startswith(", scope:"):
             return end, ", scope: " + stripped[8:].lstrip()
         at = blanks(text, pos)
-        if text.startswith(")", at):        # the documentation has doubled ones
-            return self.tail(at + 1)
+        if text.startswith(")", at) and not is_doubled:     # the documentation has doubled ones
+            return self.tail(at + 1, is_doubled=True)
         raise expected("the end of the line after the operands", text, at)
 
 

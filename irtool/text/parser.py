@@ -104,7 +104,7 @@ class GraphFile:
 
     def read_without_graph(self, items: list[str | Graph]) -> tuple[int, int]:
         """A text without `graph(`: a listing of 2017, or no IR."""
-        from irtool.text.listing import read_listing
+        from irtool.text.listing import LET, read_listing
 
         text = self.text
         listing = read_listing(self)
@@ -113,8 +113,12 @@ class GraphFile:
             return listing[1], text.count("\n", 0, listing[1]) + 1
         at = end = 0
         message = "no graph found: expected 'graph('"
-        match = lexer.FIRST_WORD.search(text)
+        match = LET.search(text)
         if match is not None:
+            at, end = match.span(1)
+            message = ("a listing with 'let' and 'in', as of the first weeks of 2017, is not supported: expected lines such as "
+                       "'%21 = Linear %20, %1' and 'Ret %21' at the end")
+        elif (match := lexer.FIRST_WORD.search(text)) is not None:
             at, end = match.span(1)
             message += f", found '{match[1][:40]}'" if match[1].isprintable() else ""
             if lexer.nearest(match[1], ["graph"]):

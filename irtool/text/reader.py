@@ -8,8 +8,8 @@ from irtool.ir.graph import PARAM, Block, Node, Value
 from irtool.text import lexer
 from irtool.text.fast import new_block, read_body
 from irtool.text.layout import Layout
-from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
-from irtool.text.nodes import NodeReader
+from irtool.text.lexer import Mistake, blanks, expected, filler, line_end, says_omission
+from irtool.text.nodes import FEWEST_BLOCKS, NodeReader
 from irtool.text.printer import STAGE, collect_uses, number_subgraphs, section_label
 
 if TYPE_CHECKING:
@@ -60,6 +60,19 @@ class Reader(NodeReader):
                 pass
         for node in self.owners:
             node.blocks = tuple(node.blocks)
+        if self.has_branches and not self.elided and len(self.file.problems) == problems:
+            self.check_blocks()
+
+    def check_blocks(self) -> None:
+        """Every If and Loop has its blocks. Until 2019 one of an If may be missing: torch's own tests print it with a block erased."""
+        from irtool.ir.verify import STRICT_DIALECTS, diagnostic_at
+
+        is_strict = self.dialect.name in STRICT_DIALECTS
+        for node in self.graph.walk():
+            fewest = FEWEST_BLOCKS.get(node.kind, 0)
+            if len(node.blocks) < fewest and not self.file.is_full and (is_strict or not node.blocks):
+                blocks = "two blocks" if fewest == 2 else "one block"
+                self.file.problems.append(diagnostic_at(self.file.source, node, f"{node.kind} has {blocks}, found {len(node.blocks)}"))
 
     def names_are_good(self) -> bool:
         """Are all names what the general reader takes for names? The fast path does not look at single characters."""
@@ -135,7 +148,7 @@ class Reader(NodeReader):
         while True:
             begin = pos
             pos = filler(text, pos)
-            if "#" in text[begin:pos] and lexer.ELISION.search(text, begin, pos):
+            if says_omission(text, begin, pos):
                 self.elided = True
             if text.startswith(")", pos):
                 return pos + 1
@@ -215,9 +228,10 @@ class Reader(NodeReader):
             at = blanks(text, pos)
             mark = text[at:at + 1]
             if mark == "#" or (mark == "." and lexer.DOTS.match(text, at)):
-                if mark == "." or lexer.ELISION.match(text, at):
+                end = line_end(text, at)
+                if mark == "." or says_omission(text, at, end):
                     self.elided = True
-                pos = line_end(text, at)
+                pos = end
             elif mark == "\n":
                 pos = at + 1
             else:

@@ -1,0 +1,41 @@
+"""Kinds that nobody declares: which operator the text most likely means."""
+from __future__ import annotations
+
+from functools import lru_cache
+
+from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
+from irtool.ir.errors import nearest
+from irtool.ir.schema import declared_kinds, schemas
+
+SPACES = ("aten", "prim")
+LONGEST = 80
+"""Nothing is suggested for longer words."""
+
+
+def unknown_operator(kind: str) -> str:
+    """`unknown operator 'aten::nge', did you mean 'aten::neg'?`; empty for a kind that is declared or is like none that is."""
+    space, colons, _ = kind.partition("::")
+    if not colons or space in SPACES and (schemas(kind) or is_known_prim(kind)):
+        return ""
+    hint = nearest_kind(kind)
+    return f"unknown operator '{kind}', did you mean '{hint}'?" if hint else ""
+
+
+@lru_cache(maxsize=256)
+def nearest_kind(kind: str) -> str:
+    """The declared kind that is most like this one (`atn::nge`: `aten::neg`); empty where none is. It costs milliseconds."""
+    space, _, name = kind.partition("::")
+    if space not in SPACES and len(space) <= LONGEST:
+        space = nearest(space, SPACES) or ""
+    if not space or len(name) > LONGEST:
+        return ""
+    prefix = space + "::"
+    names = _names(prefix)
+    found = name if name in names else nearest(name, names)
+    return prefix + found if found else ""
+
+
+@lru_cache(maxsize=2)
+def _names(prefix: str) -> tuple[str, ...]:
+    kinds = [*declared_kinds(), *(SPECIAL_PRIMS if prefix == "prim::" else ())]
+    return tuple([kind.removeprefix(prefix) for kind in kinds if kind.startswith(prefix)])
