@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 100
 """Nodes from which making a plan takes longer than reading one."""
 MAX_BYTES = 4 * 2**20
-FORM = 3
+FORM = 4
+HEAD = f"irtool plan, form {FORM}\n".encode()
+"""What an entry begins with."""
 
 
 OWN = (Crew, copy, room, seen, select, spread, zeros)
@@ -196,7 +198,7 @@ def keep(key: str, variant: Variant) -> bool:
     except NotData:
         return False
     inside = [(each.offset, *facts_of_meta(each.meta)) for each in workspace.plan.inside]
-    data = marshal.dumps((FORM, code, names, defaults, workspace.plan.arena, inside))
+    data = HEAD + marshal.dumps((code, names, defaults, workspace.plan.arena, inside))
     return len(data) <= MAX_BYTES and disk_cache.store(key, "plan", data) is not None
 
 
@@ -256,11 +258,11 @@ def written(value: Any, visits: Mapping[int, Node]) -> tuple[Any, ...]:
 def read(key: str) -> Kept | None:
     """The function under a key; None when there is none, or one that another form of this module wrote."""
     data = disk_cache.read(key, "plan")
-    if data is None:
+    if data is None or not data.startswith(HEAD):       # what marshal did not write may make it wait, and take memory, for long
         return None
     try:
-        form, code, names, defaults, arena, inside = marshal.loads(data)
-        if form != FORM or not isinstance(code, CodeType):
+        code, names, defaults, arena, inside = marshal.loads(memoryview(data)[len(HEAD):])
+        if not isinstance(code, CodeType):
             return None
         space = {name: again(each) for name, each in names}
         space["__builtins__"] = {"range": range, "int": int, "slice": slice}
