@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as given
-from irtool.cli.command import Arguments, Option, UsageError
-from irtool.ir.errors import Error, did_you_mean
+from irtool.cli.command import Arguments, Option
+from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,13 +93,11 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
     if said is None:
         typed = [i for i, value in enumerate(graph.inputs) if isinstance(value.type, TensorType) and value.type.requires_grad is True]
         return typed or (floating if by_default else [])
-    places = {value.name: position for position, value in enumerate(graph.inputs)}
-    for name in said:
-        if name not in places:
-            raise UsageError(f"--requires-grad: no input is called '{name}'{did_you_mean(name, places)}; the graph has {', '.join(places)}")
-        if places[name] not in floating:
-            raise Error(f"--requires-grad: input %{name} is no floating-point tensor, only those have gradients")
-    return sorted({places[name] for name in said})
+    chosen = given.inputs_called(said, graph, "--requires-grad")
+    for place in chosen:
+        if place not in floating:
+            raise Error(f"--requires-grad: input %{graph.inputs[place].name} is no floating-point tensor, only those have gradients")
+    return sorted(chosen)
 
 
 class Execution:

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from irtool.cli import inputs as given
 from irtool.cli import results
-from irtool.cli.command import Arguments, Command, Option, UsageError
+from irtool.cli.command import Arguments, Command, Option
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from irtool.cli.console import Console
@@ -27,29 +28,28 @@ def run(arguments: Arguments, console: Console) -> int:
     module = given.read_module(arguments, console)
     target = given.chosen(module, arguments.graph, arguments.pair)
     f = target if isinstance(target, Graph) else target.f
-    wrong = [index for index in arguments.wrt or () if index >= len(f.inputs)]
-    if wrong:
-        raise UsageError(f"--wrt: there is no input {wrong[0]}, the graph has {len(f.inputs)}")
+    wrt = None if arguments.wrt is None else given.inputs_called(arguments.wrt, f, "--wrt", takes_positions=True)
     with seeded(arguments.seed):
         count = len(f.outputs) if isinstance(target, Graph) else target.real_outputs
         values, cotangents = given.read_with_cotangents(f, arguments, console, count)
         if isinstance(target, Graph):
-            gradients = of_graph(target, values, cotangents, arguments)
+            gradients = of_graph(target, values, cotangents, arguments, wrt)
         else:
-            gradients, notes = of_pair(target, values, cotangents, arguments)
+            gradients, notes = of_pair(target, values, cotangents, arguments, wrt)
             for note in notes:
                 console.err(f"note: {note}")
     return results.deliver((), results.gradients_of(f, gradients, values), arguments, console)
 
 
-def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments: Arguments) -> dict[int, Any]:
+def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments: Arguments,
+             wanted_ones: Sequence[int] | None) -> dict[int, Any]:
     """Gradients by index of an input: of those asked for, by default of all floating-point tensors."""
     from irtool.dispatch.graphs import tape_gradients
     from irtool.execute.gradients import Differentiated, wanted
     from irtool.interpret import run as run_graph
 
-    wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if arguments.wrt is None \
-        else wanted("--wrt", arguments.wrt, graph, values)
+    wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if wanted_ones is None \
+        else wanted("--wrt", wanted_ones, graph, values)
     differentiated = Differentiated(graph, wrt) if arguments.via == "differentiate" else None
     outputs = run_graph(graph, values, seed=arguments.seed)
     fitted = seeds(outputs, cotangents)
@@ -61,19 +61,20 @@ def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments:
     return dict(zip(wrt, found, strict=True))
 
 
-def of_pair(pair: GradientPair, values: list[Any], cotangents: Cotangents, arguments: Arguments) -> tuple[dict[int, Any], list[str]]:
+def of_pair(pair: GradientPair, values: list[Any], cotangents: Cotangents, arguments: Arguments,
+            wrt: Sequence[int] | None) -> tuple[dict[int, Any], list[str]]:
     """Gradients that a pair gives, by index of an input, and notes."""
     from irtool.execute.pairs import Forward
     from irtool.interpret import run as run_graph
 
     forward = Forward(pair, values, lambda graph, inputs: run_graph(graph, inputs, seed=arguments.seed))
     gradients, notes = forward.backward(seeds(forward.outputs, cotangents))
-    if arguments.wrt is None:
+    if wrt is None:
         return gradients, notes
-    missing = [index for index in arguments.wrt if index not in gradients]
+    missing = [index for index in wrt if index not in gradients]
     if missing:
         raise Error(f"the pair '{pair.f.name}', '{pair.df.name}' gives no gradient of input {missing[0]}")
-    return {index: gradients[index] for index in arguments.wrt}, notes
+    return {index: gradients[index] for index in wrt}, notes
 
 
 def seeds(outputs: list[Any], cotangents: Cotangents) -> dict[int, Any]:
@@ -113,8 +114,8 @@ COMMAND = Command(
     positionals=given.POSITIONALS,
     options=[
         *given.OPTIONS, *given.PAIR_OPTIONS,
-        Option("--wrt", "positions of the inputs whose gradients are wanted (default: all floating-point tensors)", value="0,2",
-               convert=given.positions, group=given.INPUTS),
+        Option("--wrt", "positions or names of the inputs whose gradients are wanted (default: all floating-point tensors)", value="0,2",
+               convert=given.wrt, group=given.INPUTS),
         Option("--via", "differentiate: the pass and its graphs (the default); tape: the graph runs under a tape", value="WAY", convert=way,
                default="differentiate"),
         *results.OPTIONS,

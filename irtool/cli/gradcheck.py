@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as given
-from irtool.cli.command import Arguments, Command, Option, UsageError, at_least
+from irtool.cli.command import Arguments, Command, Option, at_least
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ def run(arguments: Arguments, console: Console) -> int:
     gc.enable()
     module = given.read_module(arguments, console)
     graph = module.graph(arguments.graph)
-    wrong = [index for index in arguments.wrt or () if index >= len(graph.inputs)]
-    if wrong:
-        raise UsageError(f"--wrt: there is no input {wrong[0]}, the graph has {len(graph.inputs)}")
+    wrt = None if arguments.wrt is None else given.inputs_called(arguments.wrt, graph, "--wrt", takes_positions=True)
     with seeded(arguments.seed):
         archive, literals = given.read_values(arguments, console)
         values = bind(graph, archive, literals, arguments.cast)
-    report = gradcheck(graph, values, arguments.wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
+    report = gradcheck(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
                        rtol=arguments.rtol)
     if arguments.json:
         import json
@@ -58,7 +56,7 @@ COMMAND = Command(
     positionals=given.POSITIONALS,
     options=[
         *given.OPTIONS,
-        Option("--wrt", "positions of the inputs to check (default: all floating-point tensors)", value="0,2", convert=given.positions,
+        Option("--wrt", "positions or names of the inputs to check (default: all floating-point tensors)", value="0,2", convert=given.wrt,
                group=given.INPUTS),
         Option("--order", "up to which derivative (2)", value="N", convert=at_least(1), default=2, group="Checking"),
         Option("--directions", "random directions of each input (2)", value="N", convert=at_least(1), default=2, group="Checking"),

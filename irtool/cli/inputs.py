@@ -6,6 +6,7 @@ from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from irtool.cli.console import Console
@@ -45,6 +46,43 @@ def positions(text: str) -> tuple[int, ...]:
     if len(set(found)) < len(found):
         raise ValueError(f"the same input twice in '{text[:40]}'")
     return found
+
+
+def wrt(text: str) -> tuple[str, ...]:
+    """A converter: `0,2` or `x,w` as positions and names of inputs, each once."""
+    words = tuple(word.strip() for word in text.split(","))
+    for word in words:
+        if not word or word.isdecimal() and len(word) > 9:
+            raise ValueError(f"expected positions or names of inputs such as 0,2 or x,w, not '{text[:40]}'")
+    if len(set(words)) < len(words):
+        raise ValueError(f"the same input twice in '{text[:40]}'")
+    return words
+
+
+def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions: bool = False) -> tuple[int, ...]:
+    """Positions of inputs by their names. Raises UsageError for a name of none, of several, or of one that is named already.
+
+    takes_positions: a number is a position; with `%` in front it is a name.
+    """
+    from irtool.ir.errors import did_you_mean
+    from irtool.ir.names import Names
+
+    names = Names(graph.inputs)
+    found: list[int] = []
+    for word in words:
+        is_position = takes_positions and word.isdecimal()
+        places = [int(word)] if is_position and int(word) < len(graph.inputs) else [] if is_position else names.places(word)
+        if is_position and not places:
+            raise UsageError(f"{flag}: there is no input {word}, the graph has {len(graph.inputs)}")
+        if not places:
+            listed = ", ".join(value.name for value in graph.inputs)
+            raise UsageError(f"{flag}: no input is called '{word}'{did_you_mean(word, names.known())}; the graph has {listed}")
+        if len(places) > 1:
+            raise UsageError(f"{flag}: {names.choice(word)}")
+        if places[0] in found:
+            raise UsageError(f"{flag}: the same input twice, '{word}'")
+        found += places
+    return tuple(found)
 
 
 INPUTS = "Inputs"

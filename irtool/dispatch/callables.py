@@ -13,6 +13,7 @@ from irtool.ir.arguments import check_function, signature
 from irtool.ir.errors import RunError, did_you_mean
 from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
+from irtool.ir.names import Names
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.arrays import as_array, dtype_named
@@ -81,12 +82,17 @@ def may_vary(function: Callable[..., Any], place: int, value: Any) -> bool:
 def in_order(inputs: Sequence[Value], args: Sequence[Any], named: Mapping[str, Any], graph: Graph) -> list[Any]:
     """One argument per input, by position and by name (`%x.1` is x too). Raises RunError for too many, too few, and names of none."""
     values = dict(enumerate(args))
-    names = {**{value.name.partition(".")[0]: place for place, value in enumerate(inputs)},
-             **{value.name: place for place, value in enumerate(inputs)}}
+    names = Names(inputs) if named else None
     for name, value in named.items():
-        place = names.get(name)
-        if place is None:
-            raise RunError(f"the graph has no input '{name}' ({signature(graph)}){did_you_mean(name, names)}")
+        assert names is not None
+        places = names.places(name)
+        if not places:
+            raise RunError(f"the graph has no input '{name}' ({signature(graph)}){did_you_mean(name, names.known())}")
+        if len(places) > 1:
+            raise RunError(names.choice(name))
+        place = places[0]
+        if place in values and place >= len(args):
+            raise RunError(f"input %{inputs[place].name} is there by two names")
         if place in values:
             raise RunError(f"input %{inputs[place].name} is there by position and by name")
         values[place] = value

@@ -9,6 +9,7 @@ import numpy as np
 from irtool.interop.npz import Archive
 from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Value
+from irtool.ir.names import Names, stems
 from irtool.ir.pair import LISTS, OF, read_numbers
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import (
@@ -32,8 +33,10 @@ FORMS: tuple[tuple[str, Callable[[int, Value], str]], ...] = (
     ("input0, input1, ...", lambda i, value: f"input{i}"),
     ("0, 1, ...", lambda i, value: str(i)),
     ("arr_0, arr_1, ...", lambda i, value: f"arr_{i}"),
+    ("input names without numbers", lambda i, value: next(iter([*stems(value.name)][-1:]), value.name)),
 )
-"""The ways keys may be written, all of one form; the first that fits is taken."""
+"""The ways keys may be written, all of one form; the first that fits is taken. `x` is the input `%x.1` where no other could be meant."""
+SHORT = FORMS[-1][1]
 
 _KINDS = {"int": "iu", "float": "f", "bool": "b", "complex": "c", "str": "U", "Device": "U", "Scalar": "biufc"}
 _PYTHON: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "complex": (complex, float, int),
@@ -83,9 +86,14 @@ def assign(graph: Graph, archive: Archive, literals: Mapping[str, Any]) -> list[
     parts: list[Parts] = [{} for _ in graph.inputs]
     for key in keys:
         i, rest = owner(key, owners)
+        if rest in parts[i]:
+            raise Error(f"the key '{key}' is of input '%{graph.inputs[i].name}', as another key is")
         parts[i][rest] = archive.get(key)
+    named: dict[tuple[int, str], str] = {}
     for name, value in literals.items():
         i, rest = literal_owner(name.removeprefix("%"), graph.inputs, form)
+        if named.setdefault((i, rest), name) != name:
+            raise Error(f"--input {name}=...: input '%{graph.inputs[i].name}' is given twice, also as '{named[i, rest]}'")
         if not rest:
             parts[i].clear()
         parts[i][rest] = value
@@ -109,6 +117,8 @@ def choose_form(inputs: Sequence[Value], keys: Sequence[str]) -> Callable[[int, 
     best = fitting.index(max(fitting))
     owners = owners_of(inputs, FORMS[best][1])
     surplus = [key for key in keys if owner(key, owners)[0] < 0]
+    for key in surplus:
+        check_choice(key, inputs)
     mixed = [key for key in surplus if any(owner(key, owners_of(inputs, form))[0] >= 0 for _, form in FORMS)]
     expected = [FORMS[best][1](i, value) for i, value in enumerate(inputs)]
     if mixed and fitting[best]:
@@ -121,7 +131,18 @@ def choose_form(inputs: Sequence[Value], keys: Sequence[str]) -> Callable[[int, 
 
 def owners_of(inputs: Sequence[Value], form: Callable[[int, Value], str]) -> dict[str, int]:
     """Key -> position of its input."""
+    if form is SHORT:
+        names = Names(inputs)
+        return {**{name: places[0] for name, places in names.short.items() if len(places) == 1}, **names.exact}
     return {form(i, value): i for i, value in enumerate(inputs)}
+
+
+def check_choice(key: str, inputs: Sequence[Value]) -> None:
+    """Raises Error where a key, which no input is called, may mean several."""
+    names = Names(inputs)
+    for stem in (key, *stems(key)):
+        if len(names.places(stem)) > 1:
+            raise Error(names.choice(stem))
 
 
 def owner(key: str, owners: Mapping[str, int]) -> tuple[int, str]:
@@ -142,6 +163,7 @@ def literal_owner(name: str, inputs: Sequence[Value], form: Callable[[int, Value
         i, rest = owner(name, owners_of(inputs, shape))
         if i >= 0:
             return i, rest
+    check_choice(name, inputs)
     raise Error(f"--input {name}=...: no such input{did_you_mean(name, [value.name for value in inputs])}; "
                 f"the graph has {listed([value.name for value in inputs])}")
 
