@@ -13,8 +13,12 @@ SIMPLE: dict[str, Type] = {
     "None": types.NONE, "NoneType": types.NONE, "number": types.NUMBER, "Scalar": types.NUMBER, "Any": types.ANY,
     "Device": types.DEVICE, "device": types.DEVICE, "Generator": types.GENERATOR, "dtype": types.INT, "layout": types.INT,
     "memory_format": types.INT, "LongTensor": types.TENSOR, "FloatTensor": types.TENSOR, "Stream": types.STREAM,
-    "List": types.list_of(types.TENSOR), "list": types.list_of(types.TENSOR),
+    "Parameter": types.TENSOR, "nn.Parameter": types.TENSOR, "nn.parameter.Parameter": types.TENSOR, "nn.Buffer": types.TENSOR,
 }
+BARE = {"List": "a contained type", "Tuple": "a contained type", "Optional": "a contained type", "Dict": "contained types",
+        "list": "a contained type", "tuple": "a contained type", "dict": "contained types", "Union": "contained types",
+        "Future": "a contained type"}
+"""Types that say nothing without those inside them."""
 PREFIXES = ("torch.", "typing.", "t.", "T.")
 
 
@@ -31,6 +35,12 @@ def annotation(node: ast.expr, place: Place) -> Type:
             name = name.removeprefix(prefix)
         found = SIMPLE.get(name)
         if found is None:
+            found = named_type(name, place)
+        if found is None and name in BARE:
+            inside = "int, int" if name in ("Dict", "dict", "Union") else "int"
+            fail(place, node, f"Attempted to use {name} without {BARE[name]}. Please add {BARE[name].replace('types', 'type')}, e.g. "
+                              f"{name}[{inside}]")
+        if found is None:
             fail(place, node, f"Unknown type name '{name}'{did_you_mean(name, SIMPLE)}")
         return found
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
@@ -40,6 +50,25 @@ def annotation(node: ast.expr, place: Place) -> Type:
     if isinstance(node, ast.Tuple) and not node.elts:
         return types.tuple_of(())
     fail(place, node, "Expression of this form is not supported as a type")
+
+
+def named_type(name: str, place: Place) -> Type | None:
+    """The type that a class of the file is, or that a name of its top level stands for."""
+    from irtool.script.classes import class_called
+
+    found = class_called(name, place)
+    if found is not None:
+        return found.type
+    alias = place.aliases.get(name)
+    if alias is None or isinstance(alias, ast.Constant) and not isinstance(alias.value, str):
+        return None
+    if name in place.known_types:
+        fail(place, alias, f"'{name}' stands for itself")
+    place.known_types[name] = None
+    try:
+        return annotation(alias, place)
+    finally:
+        del place.known_types[name]
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -157,22 +186,47 @@ def signature(function: Function) -> Signature:
         declared = _parameter_type(argument, commented[i] if commented else None, place)
         found.types.append(declared or types.TENSOR)
         found.inferred.append(declared is None)
-        default = found.defaults[i]
-        if isinstance(default, ast.Constant) and declared is not None and not _takes_default(declared, default.value):
-            fail(place, definition, f'Expected a default value of type {type_name(declared)} on parameter "{argument.arg}".', 3)
+        if found.defaults[i] is not None:
+            _check_default(found, i, function)
     return found
 
 
 DEFAULTS: dict[str, tuple[type, ...]] = {
-    "int": (int,), "float": (int, float), "bool": (bool,), "str": (str,), "complex": (int, float, complex), "Scalar": (int, float, complex)}
+    "int": (int,), "float": (int, float), "bool": (bool, int, float), "str": (str,), "complex": (int, float, complex),
+    "Scalar": (int, float, complex), "None": (type(None),), "Tensor": (type(None),), "Device": (str,)}
+MUTABLE = ("Mutable default parameters are not supported because Python binds them to the function and they persist across function calls. "
+           "As a workaround, make the default None and instantiate the default parameter within the body of the function.")
+
+
+def _check_default(found: Signature, index: int, function: Function) -> None:
+    """Refuse a default that is no value of its parameter's type, as far as it is a literal."""
+    name, type, default = found.names[index], found.types[index], found.defaults[index]
+    assert default is not None
+    if isinstance(default, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp):
+        fail(function.place, default, f"{MUTABLE} Found on parameter {name}.")
+    try:
+        value: object = ast.literal_eval(default)
+    except ValueError:
+        return          # a name: of a dtype, say
+    if not _takes_default(type, value) and not found.repeats[index]:
+        message = f'Expected a default value of type {type_name(type)}{" (inferred)" * found.inferred[index]} on parameter "{name}".'
+        if found.inferred[index]:
+            message += f'Because "{name}" was not annotated with an explicit type it is assumed to be type \'Tensor\'.'
+        fail(function.place, function.definition, message, 3)
 
 
 def _takes_default(type: Type, value: object) -> bool:
     """May a literal be the default of a parameter?"""
     if isinstance(type, OptionalType):
         return value is None or _takes_default(type.element, value)
-    wanted = DEFAULTS.get(type.key)
-    return wanted is None or isinstance(value, wanted) and (not isinstance(value, bool) or bool in wanted)
+    if isinstance(type, UnionType):
+        return any(_takes_default(each, value) for each in type.elements)
+    if isinstance(type, TupleType):
+        return isinstance(value, tuple) and len(value) == len(type.elements) and all(map(_takes_default, type.elements, value))
+    if isinstance(type, ListType):
+        return isinstance(value, tuple) and all(_takes_default(type.element, each) for each in value)
+    wanted = DEFAULTS.get("Tensor" if isinstance(type, types.TensorType) else type.key)
+    return wanted is None or isinstance(value, wanted)
 
 
 def _parameter_type(argument: ast.arg, commented: Type | None, place: Place) -> Type | None:
@@ -196,11 +250,12 @@ def _type_comment(definition: ast.FunctionDef, count: int, place: Place) -> tupl
         return None, None
     at = _as_expression(definition)
     head, arrow, result = comment.rpartition("->")
-    head = head.strip()
-    if not arrow or not (head.startswith("(") and head.endswith(")")):
+    head = (head if arrow else comment).strip()
+    if not (head.startswith("(") and head.endswith(")")):
         fail(place, definition, "Failed to parse the return type of a type annotation: expected '# type: (...) -> ...'")
-    returned = _from_text(result, at, place)
-    if head == "(...)":
+    returned = _from_text(result, at, place) if arrow else None
+    every = [*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs]
+    if head == "(...)" and (not every or any(argument.type_comment for argument in every)):
         return None, returned
     try:
         parsed = ast.parse(f"_[{head[1:-1].replace('*', '')},]" if head[1:-1].strip() else "_[()]", mode="eval").body

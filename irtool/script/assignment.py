@@ -56,6 +56,7 @@ def set_variable(e: Emitter, name: str, meaning: Meaning, node: ast.AST, declare
                          "reassignments to first-class values are allowed")
         meaning = checked(e, name, meaning, outside, node)
     if isinstance(meaning, Value):
+        e.empty.discard(meaning)
         if declared is not None:
             meaning = as_declared(e, name, meaning, declared, node)
         e.name_value(meaning, name)
@@ -97,6 +98,8 @@ def widened(e: Emitter, value: Value, type: Type) -> Value:
 def unpack(e: Emitter, targets: Sequence[ast.expr], value: Value, node: ast.AST) -> None:
     """`a, (b, *c) = value`; a list is unpacked by its length."""
     starred = [i for i, target in enumerate(targets) if isinstance(target, ast.Starred)]
+    if starred and len(targets) == 1:
+        e.fail(node, "A Starred expression may only appear on the lhs within the presence of another non-starred expression")
     if len(starred) > 1:
         e.fail(node, "Only one starred expression is allowed on the lhs")
     e.at(node)

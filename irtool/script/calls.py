@@ -6,17 +6,35 @@ from collections.abc import Callable, Mapping, Sequence
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
-from irtool.ir.constants import CONSTANT_KINDS, constant_key
+from irtool.ir.constants import CONSTANT_KINDS, constant, constant_key, is_constant
 from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.types import ListType, OptionalType, TupleType, Type
 from irtool.script.annotations import annotation, signature, type_name, union
 from irtool.script.archive_code import unchecked_cast, uninitialized
+from irtool.script.containers import dict_, iterable, list_, tuple_
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Meaning
+from irtool.script.forks import fork, wait
+from irtool.script.names import CONSTRUCTORS
 from irtool.script.reader import Function
-from irtool.script.values import Builtin, Called, ClosureValue, Context, ExceptionClass, Python, Range, Special, Sugared, Zip
+from irtool.script.torch_calls import check, constructed, converted_type, slice_
+from irtool.script.values import (
+    Builtin,
+    Called,
+    Choice,
+    ClosureValue,
+    Context,
+    ExceptionClass,
+    Overloads,
+    Python,
+    Range,
+    Special,
+    Structure,
+    Sugared,
+    Zip,
+)
 
 Arguments = tuple[list[Value], dict[str, Value]]
 
@@ -28,15 +46,10 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
     callee = meaning_of(e, node.func)
     if isinstance(callee, Special):
         return SPECIALS[callee.name](e, node, callee, hint)
-    if isinstance(callee, Builtin):
-        given, named = arguments(e, node)
-        if callee.receiver is not None:
-            given.insert(0, callee.receiver)
-        e.at(node)
-        return e.operator(node, callee.kind, given, named, callee.receiver is not None)
-    if isinstance(callee, Called):
-        assert isinstance(callee.function, Function)
-        return call_function(e, node, callee.function, *arguments(e, node))
+    if isinstance(callee, Choice):
+        callee = chosen(e, node, callee)
+    if isinstance(callee, Builtin | Called | Overloads | Structure):
+        return call_meaning(e, node, callee, *arguments(e, node))
     if isinstance(callee, Context):
         given, named = arguments(e, node)
         return entered(e, callee.name, [*given, *named.values()])
@@ -55,6 +68,57 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
     if isinstance(callee, Python):
         e.fail(node, f"python value of type '{callee.kind}' cannot be called: it is not a function that can be compiled")
     e.fail(node, f"{callee.what} cannot be called")
+
+
+def call_meaning(e: Emitter, node: ast.AST, callee: Builtin | Called | Overloads | Structure, given: list[Value],
+                 named: Mapping[str, Value]) -> Value:
+    """Call an operator, a function of the source, or a named tuple's class with values."""
+    e.at(node)
+    if isinstance(callee, Builtin):
+        if callee.receiver is not None:
+            given = [callee.receiver, *given]
+        return e.operator(node, callee.kind, given, named, callee.receiver is not None)
+    if isinstance(callee, Structure):
+        return structure(e, node, callee, given, named)
+    functions = callee.functions if isinstance(callee, Overloads) else (callee.function,)
+    for function in functions:
+        assert isinstance(function, Function)
+        if function is functions[-1] or takes(e, function, given, named):
+            return call_function(e, node, function, given, named)
+    raise AssertionError("overloads of nothing")
+
+
+def takes(e: Emitter, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> bool:
+    """Does a function take these arguments?"""
+    schema = schema_of_function(function, e.compilation.graph_of(function))
+    return e.resolver.choose([schema], given, named)[0] is not None
+
+
+def structure(e: Emitter, node: ast.AST, made: Structure, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """A named tuple of its fields."""
+    parts = zip(made.type.names, made.type.elements, made.defaults, strict=True)
+    fields = tuple([Argument(name, type, type.text, 0, MISSING if value is None else value, False, None) for name, type, value in parts])
+    schema = Schema(f"{made.name}({', '.join(f'{field.type.text} {field.name}' for field in fields)})", made.name, fields, (), False, False)
+    match, reasons = e.resolver.choose([schema], given, named)
+    if match is None:
+        e.refuse_call(node, made.name, [schema], reasons)
+    values = [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes]
+    return e.one("prim::TupleConstruct", values, made.type)
+
+
+def chosen(e: Emitter, node: ast.Call, choice: Choice) -> Sugared:
+    """Which of two functions a call means. The argument that tells has to be known here."""
+    told: ast.expr | None = node.args[choice.position] if len(node.args) > choice.position else None
+    told = next((keyword.value for keyword in node.keywords if keyword.arg == choice.argument), told)
+    if told is None:
+        return choice.if_false
+    from irtool.script.expressions import value_of
+
+    value = value_of(e, told)
+    answer = constant(value) if is_constant(value) else None
+    if not isinstance(answer, bool):
+        e.fail(told, f"{choice.argument} has to be True or False where the function is called")
+    return choice.if_true if answer else choice.if_false
 
 
 def arguments(e: Emitter, node: ast.Call) -> Arguments:
@@ -208,7 +272,7 @@ def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Me
 
 def zip_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
     """`zip(...)`."""
-    return Zip([_iterable(e, part) for part in node.args])
+    return Zip([iterable(e, part) for part in node.args])
 
 
 def enumerate_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
@@ -218,14 +282,7 @@ def enumerate_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -
     if not node.args or len(node.args) + len(node.keywords) > 2:
         e.fail(node, f"enumerate expected at least 1 argument and at most 2, got {len(node.args) + len(node.keywords)}")
     start = node.args[1] if len(node.args) > 1 else node.keywords[0].value if node.keywords else None
-    return Zip([None, _iterable(e, node.args[0])], value_of(e, start) if start is not None else None)
-
-
-def _iterable(e: Emitter, node: ast.expr) -> Value | Sugared:
-    from irtool.script.expressions import meaning_of
-    from irtool.script.loops import walkable
-
-    return walkable(e, meaning_of(e, node), node)
+    return Zip([None, iterable(e, node.args[0])], value_of(e, start) if start is not None else None)
 
 
 def instance(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -261,48 +318,6 @@ def unwrap_optional(e: Emitter, node: ast.Call, callee: Special, hint: Type | No
     """`torch.jit._unwrap_optional(x)`: an error at run time if it is None."""
     value = _one(e, node, "_unwrap_optional")
     return e.operator(node, "aten::_unwrap_optional", [value]) if isinstance(value.type, OptionalType) else value
-
-
-def list_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`list()`, `list(x)`: a new list of what x gives."""
-    if not node.args:
-        return e.list_value((), hint.element if isinstance(hint, ListType) else types.TENSOR)
-    iterated = _iterable(e, node.args[0])
-    e.at(node)
-    if isinstance(iterated, Value):
-        if isinstance(iterated.type, TupleType):
-            return e.list_value(e.unpacked(iterated), iterated.type.elements[0])
-        if isinstance(iterated.type, ListType) or iterated.type.key == "str":
-            return e.operator(node, "aten::list", [iterated])
-    from irtool.script.comprehensions import comprehension
-
-    item = ast.copy_location(ast.Name("$item", ast.Load()), node)
-    target = ast.copy_location(ast.Name("$item", ast.Store()), node)
-    loop = ast.ListComp(elt=item, generators=[ast.comprehension(target=target, iter=node.args[0], ifs=[], is_async=0)])
-    return comprehension(e, ast.copy_location(loop, node), hint)
-
-
-def dict_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`dict()`, `dict(d)`, `dict(a=1)`."""
-    from irtool.script.expressions import dict_display
-
-    given, named = arguments(e, node)
-    e.at(node)
-    if len(given) == 1 and not named and isinstance(given[0].type, DictType):
-        return e.operator(node, "aten::copy", given)
-    if given:
-        return e.operator(node, "aten::dict", given, named)
-    keys = [ast.copy_location(ast.Constant(keyword.arg), keyword.value) for keyword in node.keywords]
-    display = ast.Dict(keys=list(keys), values=[keyword.value for keyword in node.keywords])
-    return dict_display(e, ast.copy_location(display, node), hint)
-
-
-def tuple_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`tuple(t)` of a tuple."""
-    value = _one(e, node, "tuple")
-    if not isinstance(value.type, TupleType):
-        e.fail(node, f"cannot statically infer the expected size of a list in this context: '{e.type_name(value)}'")
-    return value
 
 
 def has_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -392,7 +407,8 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
     **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},
     **{f"tensor.{name}": tensor_cast for name in
        ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},
-    "tensor.size": tensor_size, "tensor.tolist": tensor_tolist,
+    "tensor.size": tensor_size, "tensor.tolist": tensor_tolist, "tensor.type": converted_type, "slice": slice_, "fork": fork, "wait": wait,
+    "check": check, "OrderedDict": dict_, **dict.fromkeys(CONSTRUCTORS, constructed),
 }
 
 __all__ = ["call", "call_function", "type_name", "union"]

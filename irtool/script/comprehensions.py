@@ -5,8 +5,9 @@ import ast
 
 from irtool.ir import types
 from irtool.ir.graph import Value
-from irtool.ir.types import DictType, Type
+from irtool.ir.types import DictType, ListType, Type
 from irtool.script.assignment import assign
+from irtool.script.containers import container_hint
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Environment
 from irtool.script.expressions import meaning_of, value_of
@@ -21,6 +22,7 @@ def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
         e.fail(node, "Only a single generator is currently supported")
     if generator.ifs:
         e.fail(node, "Comprehension ifs are not supported yet")
+    hint = container_hint(hint, ListType if isinstance(node, ast.ListComp) else DictType)
     iterated = walkable(e, meaning_of(e, generator.iter), generator.iter)
     e.at(node)
     count = static_length(iterated)

@@ -12,9 +12,10 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Block, Value
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
-from irtool.script.annotations import annotation, type_name, union
+from irtool.script.annotations import annotation, dotted, type_name, union
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Environment
+from irtool.script.values import Special
 
 Refinements = dict[str, Type]
 
@@ -47,9 +48,20 @@ def condition(e: Emitter, node: ast.expr) -> Condition:
             return short_circuit(e, chain(node), True, node)
         if isinstance(node.ops[0], ast.Is | ast.IsNot):
             return none_check(e, node)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance" and e.local("isinstance") is None:
+    if isinstance(node, ast.Call) and means_isinstance(e, node.func):
         return instance_check(e, node)
     return Condition(*as_bool(e, node))
+
+
+def means_isinstance(e: Emitter, node: ast.expr) -> bool:
+    """Is it `isinstance`, or `torch.jit.isinstance`?"""
+    from irtool.script.expressions import meaning_of
+
+    path = dotted(node)
+    if path is None or not path.endswith("isinstance") or e.local(path.partition(".")[0]) is not None:
+        return False
+    found = meaning_of(e, node)
+    return isinstance(found, Special) and found.name == "isinstance"
 
 
 def as_bool(e: Emitter, node: ast.expr) -> tuple[Value, bool | None]:
@@ -188,9 +200,11 @@ def instance_check(e: Emitter, node: ast.Call) -> Condition:
     e.at(node)
     parts = parts_of(value.type)
     yes = [part for part in parts if any(_is_instance(part, type) for type in wanted)]
+    is_number = types.NUMBER in parts and types.NUMBER not in yes
+    kinds = [type for type in wanted if is_number and type.key in ("int", "float", "complex")]
     if len(yes) == len(parts) and value.type.key != "Any":
         return Condition(e.constant(True), True)
-    if not yes and value.type.key != "Any":
+    if not yes and not kinds and value.type.key != "Any":
         return Condition(e.constant(False), False)
     found = e.one("prim::isinstance", (value,), types.BOOL, {"types": Attribute.of(wanted)})
     if not isinstance(node.args[0], ast.Name):
@@ -199,7 +213,7 @@ def instance_check(e: Emitter, node: ast.Call) -> Condition:
     if value.type.key == "Any":
         return Condition(found, None, {name: union(wanted)} if wanted else {})
     rest = without(value.type, yes)
-    return Condition(found, None, {name: union(yes)}, {name: rest} if rest is not None else {})
+    return Condition(found, None, {name: union([*yes, *kinds])}, {name: rest} if rest is not None else {})
 
 
 def _listed(node: ast.expr) -> list[ast.expr]:
@@ -211,8 +225,8 @@ def _listed(node: ast.expr) -> list[ast.expr]:
 
 
 def _checked_types(e: Emitter, node: ast.expr) -> list[Type]:
-    if isinstance(node, ast.Name) and node.id in ("list", "tuple", "List", "Tuple"):
-        return [types.parse_type("list" if node.id in ("list", "List") else "tuple")]
+    if isinstance(node, ast.Name) and node.id in ("list", "tuple"):
+        return [types.parse_type(node.id)]
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Name) and node.func.id == "type":
             return [types.NONE]

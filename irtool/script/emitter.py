@@ -47,7 +47,9 @@ class Emitter:
         self.block: Block = self.graph.block
         self.env = Environment()
         self.inferred: set[Value] = set()
-        self.resolver = Resolver(self.inferred)
+        self.empty: set[Value] = set()
+        """Lists written `[]` that no variable holds yet: where one is taken, it is of the type that is wanted."""
+        self.resolver = Resolver(self.inferred, self.empty)
         self.declared_return: Type | None = None
         self.merged_return: Type | None = None
         self.loops = 0
@@ -99,19 +101,28 @@ class Emitter:
             self._last_constant = found.node
         return found
 
-    def shared_constant(self, key: str, node: Node) -> Value:
-        """The constant of another graph's node, made once per graph."""
+    def shared_constant(self, key: str, node: Node, type: Type | None = None) -> Value:
+        """The constant of another graph's node (or of one without a result, of this type), made once per graph."""
         found = self._constants.get(("", key))
         if found is None:
             copy = Node(node.kind, (), node.attributes)
             copy.tail = self.build.tail
-            found = copy.add_output(self.graph.fresh_id(), node.outputs[0].type)
+            found = copy.add_output(self.graph.fresh_id(), type or node.outputs[0].type)
             if self._last_constant is None:
                 self.graph.block.prepend(copy)
             else:
                 copy.insert_after(self._last_constant)
             self._last_constant = copy
             self._constants["", key] = found
+        return found
+
+    def written_constant(self, key: tuple[str, str], type: Type, text: Attribute) -> Value:
+        """The constant that a text stands for, made once per graph."""
+        found = self._constants.get(key)
+        if found is None:
+            node = Node("prim::Constant", (), {"value": text})
+            found = self.shared_constant(f"{key[0]} {key[1]}", node, type)
+            self._constants[key] = found
         return found
 
     def none(self) -> Value:

@@ -9,15 +9,17 @@ from irtool.ir.constants import constant, is_constant
 from irtool.ir.errors import ParseError, did_you_mean
 from irtool.ir.graph import Value
 from irtool.ir.schema import schemas
-from irtool.ir.types import DictType, ListType, NamedTupleType, OptionalType, TupleType, Type, UnionType
+from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, TupleType, Type, UnionType
 from irtool.script import calls
+from irtool.script.classes import member_constant, member_field
 from irtool.script.conditions import condition, refine
+from irtool.script.containers import container_hint
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Environment, Meaning
 from irtool.script.names import member, members
 from irtool.script.reader import unsupported
 from irtool.script.subscripts import load_item
-from irtool.script.values import Builtin, Known, Literal, Namespace, Python, Special
+from irtool.script.values import Alias, Builtin, Enumeration, Known, Literal, Namespace, Python, Special
 
 BINARY = {
     ast.Add: "aten::add", ast.Sub: "aten::sub", ast.Mult: "aten::mul", ast.Div: "aten::div", ast.FloorDiv: "aten::floordiv",
@@ -36,7 +38,8 @@ PROPERTIES = {      # of a tensor
     "is_cuda": "prim::is_cuda", "is_cpu": "prim::is_cpu", "is_xla": "prim::is_xla", "is_xpu": "prim::is_xpu",
     "is_sparse": "prim::is_sparse", "is_sparse_csr": "prim::is_sparse_csr", "is_mkldnn": "prim::is_mkldnn", "is_mps": "prim::is_mps",
     "is_quantized": "prim::is_quantized", "is_vulkan": "prim::is_vulkan", "is_ipu": "prim::is_ipu", "is_meta": "prim::is_meta",
-    "is_leaf": "aten::is_leaf", "is_nested": "prim::is_nested", "requires_grad": "prim::requires_grad", "layout": "prim::layout",
+    "retains_grad": "aten::retains_grad", "is_mtia": "prim::is_mtia", "is_maia": "prim::is_maia", "is_leaf": "aten::is_leaf",
+    "is_nested": "prim::is_nested", "requires_grad": "prim::requires_grad", "layout": "prim::layout",
     "T": "aten::numpy_T", "H": "aten::matrix_H", "mT": "aten::mT", "mH": "aten::mH", "name": "prim::name", "real": "aten::real",
     "imag": "aten::imag", "itemsize": "prim::itemsize", "nbytes": "prim::nbytes", "ndim": "aten::dim", "names": "prim::names",
 }
@@ -87,12 +90,26 @@ def error_of(e: Emitter, name: str) -> tuple[str, ast.AST] | None:
 
 def literal(e: Emitter, meaning: Meaning, node: ast.expr) -> Meaning:
     """What is known to the compiler becomes a constant where it can."""
+    if isinstance(meaning, Alias):
+        return aliased(e, meaning)
     if isinstance(meaning, Known):
         e.at(node)
         return e.constant(meaning.value)
     if isinstance(meaning, Literal):
         return meaning_of(e, meaning.node) if e.compilation.literals else Python(type(getattr(meaning.node, "value", None)).__name__)
     return meaning
+
+
+def aliased(e: Emitter, alias: Alias) -> Meaning:
+    """What another name of the file's top level means: a module, a function, a member of an enumeration; numbers it may not hand in."""
+    before, e.env = e.env, Environment()
+    try:
+        found = meaning_of(e, alias.node)
+    finally:
+        e.env = before
+    if isinstance(found, Value) and not isinstance(found.type, EnumType):
+        return Python(e.type_name(found))
+    return found
 
 
 def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
@@ -104,6 +121,10 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
         if found is None:
             e.fail(node, f"object has no attribute {node.attr}{did_you_mean(node.attr, members(holder.path))}")
         return literal(e, found, node)
+    if isinstance(holder, Enumeration):
+        if node.attr not in holder.members:
+            e.fail(node, f"{holder.type} has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}")
+        return member_constant(e, holder, node.attr)
     if isinstance(holder, Python) and holder.kind in ("type", "module"):
         return Python("type")
     value = e.as_value(holder, node.value)
@@ -117,6 +138,8 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
 def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | None:
     """`value.attr`: a property, a field, or a method bound to the value."""
     attr, type = node.attr, value.type
+    if isinstance(type, EnumType):
+        return member_field(e, node, value)
     if isinstance(type, NamedTupleType) and attr in type.names:
         index = type.names.index(attr)
         if value.node.kind == "prim::TupleConstruct":
@@ -127,7 +150,7 @@ def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | 
             return e.operator(node, PROPERTIES[attr], [value])
         if attr in CASTS:
             return Special("tensor." + attr, value)
-        if attr in ("tolist", "size"):
+        if attr in ("tolist", "size", "type"):
             return Special("tensor." + attr, value)
     elif type.key == "Device":
         if attr in ("type", "index"):
@@ -141,8 +164,7 @@ def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | 
 def accepts_receiver(kind: str, type: Type) -> bool:
     """Is there an overload whose first argument may be of the type?"""
     for schema in schemas(kind):
-        if schema.arguments:
-            formal = schema.arguments[0].type
+        for formal in [argument.type for argument in schema.arguments if argument.name == "self"]:
             if types.is_subtype(type, formal) or formal.elements and formal.__class__ is type.__class__ or formal.key in ("t", "t1"):
                 return True
     return False
@@ -276,8 +298,7 @@ def constant_literal(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 def element_hint(hint: Type | None) -> Type | None:
     """The type a list's elements should have."""
-    if isinstance(hint, OptionalType):
-        hint = hint.element
+    hint = container_hint(hint, ListType)
     return hint.element if isinstance(hint, ListType) else None
 
 
@@ -286,6 +307,10 @@ def list_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     wanted = element_hint(hint)
     values = listed(e, node.elts, wanted)
     e.at(node)
+    if not values and hint is None:
+        made = e.list_value((), types.TENSOR)
+        e.empty.add(made)
+        return made
     return e.list_value(*unified_elements(e, node, values, wanted, "list"))
 
 
@@ -342,8 +367,7 @@ def tuple_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.Dict)
-    if isinstance(hint, OptionalType):
-        hint = hint.element
+    hint = container_hint(hint, DictType)
     wanted = (hint.key_type, hint.value_type) if isinstance(hint, DictType) else (None, None)
     keys: list[Value] = []
     held: list[Value] = []

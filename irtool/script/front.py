@@ -11,12 +11,13 @@ from irtool.ir.module import Module
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.source import Diagnostic
 from irtool.script.annotations import SIMPLE, signature
+from irtool.script.classes import meaning_of_name
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Meaning
 from irtool.script.names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
 from irtool.script.reader import TOO_DEEP, Function, Unit, fail, joined, read
 from irtool.script.statements import function_body
-from irtool.script.values import Called, Literal, Namespace, Python
+from irtool.script.values import Alias, Called, Literal, Namespace, Python
 
 
 def compile_source(source: str, name: str | None = None, filename: str = "<string>", *, first_line: int = 1,
@@ -120,8 +121,13 @@ class Compilation:
             return Called(self._helper(name))
         if name in unit.modules:
             return python_name(unit.modules[name])
+        named = meaning_of_name(name, unit.place)
+        if named is not None:
+            return named
         if name in unit.constants:
             value = unit.constants[name]
+            if isinstance(value, ast.Attribute | ast.Name):
+                return Alias(value)
             return Literal(value) if isinstance(value, ast.Constant) else Python(type(value).__name__)
         if any(name in known for known in (SPECIALS, ARCHIVE, EXCEPTIONS, SIMPLE, CONSTRUCTORS)):
             return python_name(name)

@@ -15,7 +15,7 @@ from irtool.script.assignment import assign
 from irtool.script.conditions import condition, refine
 from irtool.script.emitter import INT_MAX, Emitter
 from irtool.script.environment import FALLS, Branch, Environment, Flow, Meaning
-from irtool.script.values import Range, Zip
+from irtool.script.values import Enumeration, Range, Zip
 
 ELSE = "else branches of {} loops aren't supported"
 
@@ -132,6 +132,10 @@ def counter(e: Emitter, iterated: Zip, index: Value, node: ast.expr) -> Value:
 
 def walkable(e: Emitter, iterated: Meaning, node: ast.expr) -> Meaning:
     """What a `for` can walk by number: a dict's keys are a list."""
+    if isinstance(iterated, Enumeration):
+        from irtool.script.classes import members_listed
+
+        return members_listed(e, iterated)
     if isinstance(iterated, Value) and isinstance(iterated.type, DictType):
         return e.operator(node, "aten::keys", [iterated])
     return iterated

@@ -11,7 +11,7 @@ from irtool.script.values import Builtin, Context, ExceptionClass, Known, Namesp
 SPECIALS = frozenset((
     "range", "enumerate", "zip", "len", "int", "float", "bool", "complex", "str", "abs", "round", "min", "max", "sum", "sorted", "any",
     "all", "isinstance", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod", "list", "dict", "tuple", "getattr", "hasattr",
-    "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next",
+    "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next", "slice",
 ))
 """Python's functions, and torch's that are no operators."""
 ARCHIVE: dict[str, Meaning] = {"ops": Namespace("torch.ops"), "inf": Known(math.inf), "nan": Known(math.nan)}
@@ -24,7 +24,7 @@ EXCEPTIONS = frozenset((
 MODULES = frozenset((
     "torch", "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.special", "torch.fft", "torch._C", "torch._C._nn",
     "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
-    "torch.autograd", "torch.overrides",
+    "torch.autograd", "torch.overrides", "torch.autograd.profiler", "warnings", "collections",
 ))
 CONTEXTS = ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode")
 """Context managers of torch that `with` takes."""
@@ -33,6 +33,8 @@ JIT_SPECIALS = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit._unwrap_optional": "unwrap_optional",
     "torch.jit.is_scripting": "is_scripting", "torch.jit.is_tracing": "never", "torch.overrides.has_torch_function": "never",
     "torch.overrides.has_torch_function_unary": "never", "torch.overrides.has_torch_function_variadic": "never",
+    "torch.jit.fork": "fork", "torch.jit._fork": "fork", "torch.jit.wait": "wait", "torch.jit._wait": "wait", "torch._check": "check",
+    "collections.OrderedDict": "OrderedDict",
     "torch.jit.unused": "decorator", "torch.jit.script": "decorator", "torch.is_tensor": "is_tensor",
 }
 TORCH_CONSTANTS: dict[str, object] = {
@@ -41,7 +43,17 @@ TORCH_CONSTANTS: dict[str, object] = {
     **CODES, "float": 6, "double": 7, "half": 5, "int": 3, "long": 4, "short": 2, "cfloat": 9, "cdouble": 10, "chalf": 8,
 }
 """Attributes of `torch` that are numbers in a graph."""
+CONSTRUCTORS = {"BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
+                "LongTensor": "int64", "HalfTensor": "float16", "FloatTensor": "float32", "DoubleTensor": "float64"}
+"""Constructors of torch's first years -> the dtype of what they make."""
 MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan}
+
+
+RENAMED: dict[str, Meaning] = {
+    "cmath.infj": Known(complex(0, math.inf)), "cmath.nanj": Known(complex(0, math.nan)), "cmath.phase": Builtin("aten::angle"),
+    "cmath.rect": Builtin("aten::polar"), "warnings.warn": Builtin("aten::warn"),
+}
+"""What is an operator, or a constant, under another name."""
 
 
 def python_name(path: str) -> Meaning:
@@ -55,6 +67,8 @@ def python_name(path: str) -> Meaning:
         if path in EXCEPTIONS:
             return ExceptionClass(path)
         return Special(path) if path in SPECIALS else Python("module" if path.isidentifier() else "object")
+    if path in JIT_SPECIALS:
+        return Special(JIT_SPECIALS[path])
     if head in MODULES:
         found = member(head, last)
         if found is not None:
@@ -69,11 +83,13 @@ def member(module: str, name: str) -> Meaning | None:
         return Namespace(path)
     if module in ("torch", "torch.autograd") and name in CONTEXTS:
         return Context(name)
-    if path in JIT_SPECIALS:
-        return Special(JIT_SPECIALS[path])
+    if path in JIT_SPECIALS or module == "torch" and name in CONSTRUCTORS:
+        return Special(JIT_SPECIALS.get(path, name))
+    if path in RENAMED:
+        return RENAMED[path]
     if module in ("math", "cmath"):
         if name in MATH_CONSTANTS:
-            return Known(complex(0, math.inf) if name == "infj" else MATH_CONSTANTS[name])
+            return Known(MATH_CONSTANTS[name])
         return Builtin(f"aten::{name}") if schemas(f"aten::{name}") else None
     if module == "torch.nn.functional":
         from irtool.script.functional import function

@@ -234,7 +234,7 @@ def means(schema: Schema, kept: Sequence[Pair]) -> bool:
             _chosen.clear()
         positional = [Value("", type, NOWHERE) for argument, type in given if not argument.keyword_only]
         named = {argument.name: Value("", type, NOWHERE) for argument, type in given if argument.keyword_only}
-        match, _ = Resolver(set()).choose(schemas(schema.kind), positional, named)
+        match, _ = Resolver(set(), set()).choose(schemas(schema.kind), positional, named)
         found = _chosen[key] = match is not None and match.schema is schema
     return found
 

@@ -32,7 +32,16 @@ TOO_DEEP = "statements or expressions are nested too deeply"
 class Place(SourceFile):
     """The file a function stands in, or the piece of it that was given."""
 
-    __slots__ = ()
+    __slots__ = ("classes", "aliases", "known_types")
+
+    def __init__(self, name: str, text: str, first_line: int = 1) -> None:
+        super().__init__(name, text, first_line)
+        self.classes: dict[str, ast.ClassDef] = {}
+        """Classes of the file's top level, by name."""
+        self.aliases: dict[str, ast.expr] = {}
+        """What names of its top level are assigned: `Sizes = List[int]`."""
+        self.known_types: dict[str, object] = {}
+        """What is worked out of the two, by name."""
 
     def diagnostic(self, node: ast.AST, message: str, width: int = 0, severity: str = "error") -> Diagnostic:
         """A message at an ast node (or its first `width` characters)."""
@@ -80,7 +89,9 @@ class Unit:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.functions: dict[str, Function] = {}
-        self.modules: dict[str, str] = {"torch": "torch", "math": "math", "cmath": "cmath", "F": "torch.nn.functional"}
+        self.modules: dict[str, str] = {
+            "torch": "torch", "math": "math", "cmath": "cmath", "F": "torch.nn.functional", "warnings": "warnings",
+            "collections": "collections", "OrderedDict": "collections.OrderedDict"}
         """Name in the file -> what it stands for (`F` -> `torch.nn.functional`)."""
         self.constants: dict[str, ast.expr] = {}
         """Module-level `NAME = literal`."""
@@ -147,6 +158,8 @@ def _enter(statement: ast.stmt, unit: Unit) -> None:
     """Learn what one statement of the file's top level defines."""
     if isinstance(statement, ast.FunctionDef):
         unit.functions[statement.name] = Function(statement, unit.place, unit)
+    elif isinstance(statement, ast.ClassDef):
+        unit.place.classes[statement.name] = statement
     elif isinstance(statement, ast.Import):
         for alias in statement.names:
             unit.modules[alias.asname or alias.name.partition(".")[0]] = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -154,7 +167,7 @@ def _enter(statement: ast.stmt, unit: Unit) -> None:
         for alias in statement.names:
             unit.modules[alias.asname or alias.name] = f"{statement.module}.{alias.name}"
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
-        unit.constants[statement.targets[0].id] = statement.value
+        unit.constants[statement.targets[0].id] = unit.place.aliases[statement.targets[0].id] = statement.value
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
         unit.constants[statement.target.id] = statement.value
 

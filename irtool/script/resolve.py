@@ -40,10 +40,13 @@ class Match:
 
 
 class Resolver:
-    """Matches arguments; `inferred` are the values whose type was assumed (parameters without annotation)."""
+    """Matches arguments; `inferred` are the values whose type was assumed (parameters without annotation), `empty` are lists written `[]`,
+    which become lists of what is wanted.
+    """
 
-    def __init__(self, inferred: set[Value]) -> None:
+    def __init__(self, inferred: set[Value], empty: set[Value]) -> None:
         self.inferred = inferred
+        self.empty = empty
 
     def name_of(self, value: Value) -> str:
         """The type of a value in messages: `Tensor (inferred)` for a parameter without annotation."""
@@ -51,7 +54,10 @@ class Resolver:
 
     def choose(self, candidates: Sequence[Schema], given: Sequence[Value], named: Mapping[str, Value],
                is_method: bool = False) -> tuple[Match | None, list[str]]:
-        """The first candidate that takes the arguments, or None and a reason per candidate. A method's first argument stands alone."""
+        """The first candidate that takes the arguments, or None and a reason per candidate.
+
+        What a method is called on is given first; it is the argument called self, wherever that stands.
+        """
         if len(candidates) == 1:
             try:
                 return self.match(candidates[0], given, named, True, is_method), []
@@ -73,9 +79,16 @@ class Resolver:
         recipes: list[Recipe] = []
         used = 0
         used_names: set[str] = set()
+        receiver = None
+        if is_method:
+            receiver, *given = given
+            if not any(argument.name == "self" for argument in schema.arguments):
+                raise Mismatch("Provided self argument not used in schema.")
         for i, argument in enumerate(schema.arguments):
-            if not argument.keyword_only and used < len(given):
-                if (i or not is_method) and self._takes_rest(schema, i, given[used]):
+            if receiver is not None and argument.name == "self":
+                recipes.append(self.operand(argument, receiver, convert, variables))
+            elif not argument.keyword_only and used < len(given):
+                if self._takes_rest(schema, i, given[used]):
                     recipes.append(self._list_of_rest(argument, given[used:], variables, convert))
                     used = len(given)
                     continue
@@ -94,7 +107,8 @@ class Resolver:
             recipes += [("value", value) for value in given[used:]]
             used = len(given)
         if used != len(given):
-            raise Mismatch(f"Expected at most {used} arguments but found {len(given)} positional arguments.")
+            before = receiver is not None
+            raise Mismatch(f"Expected at most {used + before} arguments but found {len(given) + before} positional arguments.")
         for name in named:
             if name not in used_names:
                 raise Mismatch(f"Keyword argument {name} unknown.")
@@ -128,6 +142,8 @@ class Resolver:
             return self.convert(wanted.element, value, implicit)
         if isinstance(value.type, TupleType):
             return self._convert_tuple(wanted, value, implicit)
+        if isinstance(wanted, ListType) and value in self.empty:
+            return ("list", wanted.element, []), types.list_of(wanted.element)
         if not implicit:
             return plain, value.type
         number = wanted.key
@@ -147,7 +163,7 @@ class Resolver:
 
     def _convert_tuple(self, wanted: Type, value: Value, implicit: bool) -> tuple[Recipe, Type]:
         elements = value.type.elements
-        if isinstance(wanted, ListType) and elements and all(_fits_element(each, wanted.element) for each in elements):
+        if isinstance(wanted, ListType) and all(_fits_element(each, wanted.element) for each in elements):
             return ("list", wanted.element, [("element", value, i) for i in range(len(elements))]), types.list_of(wanted.element)
         return ("value", value), value.type
 

@@ -9,8 +9,11 @@ from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Value
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType
 from irtool.script.emitter import Emitter
+from irtool.script.values import SliceValue
 
 Reader = Callable[[Emitter, ast.expr], Value]
+LONG = 4
+"""The number of int64."""
 
 
 def _value(e: Emitter, node: ast.expr) -> Value:
@@ -26,12 +29,12 @@ def load_item(e: Emitter, node: ast.Subscript, held: Value) -> Value:
         return tensor_item(e, node, held)
     if isinstance(type, OptionalType):
         e.fail(node, f"'{e.type_name(held)}' object is not subscriptable")
-    if isinstance(node.slice, ast.Slice):
-        return sliced(e, node, held)
     if isinstance(node.slice, ast.Tuple) and not isinstance(type, DictType):
         e.fail(node, f"Unsupported operation: indexing {e.type_name(held)} with several indices")
-    index = _value(e, node.slice)
+    index = slice_or_value(e, node.slice)
     e.at(node)
+    if isinstance(index, list):
+        return sliced(e, node, held, index)
     if isinstance(type, TupleType):
         return tuple_item(e, node, held, index)
     if isinstance(type, ListType | DictType) or type.key == "str":
@@ -59,11 +62,9 @@ def bounds(e: Emitter, node: ast.Slice) -> list[Value | None]:
     return [None if part is None else _value(e, part) for part in (node.lower, node.upper, node.step)]
 
 
-def sliced(e: Emitter, node: ast.Subscript, held: Value) -> Value:
+def sliced(e: Emitter, node: ast.Subscript, held: Value, parts: Sequence[Value | None]) -> Value:
     """`held[a:b:c]` of a list, a string or a tuple."""
-    assert isinstance(node.slice, ast.Slice)
-    start, stop, step = bounds(e, node.slice)
-    e.at(node)
+    start, stop, step = parts
     if isinstance(held.type, TupleType):
         known = [known_bound(e, node, part) for part in (start, stop, step)]
         return e.tuple_value(e.unpacked(held)[slice(known[0], known[1], known[2])])
@@ -111,13 +112,12 @@ def viewed(e: Emitter, node: ast.Subscript, held: Value) -> tuple[Value, list[Va
             behind = True
             dim = -sum(consumes(other) for other in compiled[i + 1:])
             continue
-        if isinstance(part, ast.Slice):
-            assert isinstance(index, list)
+        if isinstance(index, list):
             none = e.none()
             view = e.operator(node, "aten::slice", [view, e.constant(dim), index[0] or none, index[1] or none, index[2] or e.constant(1)])
             dim += 1
             continue
-        assert isinstance(index, Value)
+        assert index is not None
         if index.type.key == "None":
             view = e.operator(node, "aten::unsqueeze", [view, e.constant(dim if not behind else dim - 1)])
             dim += not behind
@@ -140,7 +140,17 @@ def compiled_index(e: Emitter, part: ast.expr) -> Value | list[Value | None] | N
         return bounds(e, part)
     if isinstance(part, ast.Constant) and part.value is Ellipsis:
         return None
-    return _value(e, part)
+    return slice_or_value(e, part)
+
+
+def slice_or_value(e: Emitter, part: ast.expr) -> Value | list[Value | None]:
+    """An index; the bounds of what is a slice, written or by a variable."""
+    from irtool.script.expressions import meaning_of
+
+    if isinstance(part, ast.Slice):
+        return bounds(e, part)
+    found = meaning_of(e, part)
+    return found.bounds if isinstance(found, SliceValue) else e.as_value(found, part)
 
 
 def consumes(index: Value | list[Value | None] | None) -> int:
@@ -154,8 +164,8 @@ def as_index_tensor(e: Emitter, part: ast.expr, index: Value) -> Value:
         return index
     if isinstance(index.type, OptionalType) and isinstance(index.type.element, types.TensorType):
         return index
-    if isinstance(index.type, ListType) or index.type.key == "bool":
-        return e.operator(part, "aten::tensor", [index])
+    if isinstance(index.type, ListType):        # also of bools and floats, as torch has it
+        return e.operator(part, "aten::tensor", [index], {"dtype": e.constant(LONG)})
     e.fail(part, f"Unsupported operation: indexing tensor with unsupported index type '{e.type_name(index)}'. Only ints, slices, lists "
                  "and tensors are supported")
 
@@ -169,9 +179,9 @@ def store_item(e: Emitter, target: ast.Subscript, value: Value) -> None:
         return
     if isinstance(held.type, TupleType):
         e.fail(target, "Sliced expression not yet supported for subscripted assignment on tuples")
-    if isinstance(target.slice, ast.Slice):
+    index = slice_or_value(e, target.slice)
+    if isinstance(index, list):
         e.fail(target, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this")
-    index = _value(e, target.slice)
     e.at(target)
     e.operator(target, "aten::_set_item", [held, index, value])
 
@@ -203,9 +213,11 @@ def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) ->
     held = _value(e, target.value)
     if not isinstance(held.type, types.TensorType):
         load = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
-        if isinstance(target.slice, ast.Slice):
+        if isinstance(held.type, TupleType) or held.type.key == "str":
+            e.fail(target, f"{e.type_name(held)} does not support augmented assignment.")
+        index = slice_or_value(e, target.slice)
+        if isinstance(index, list):
             e.fail(target, "Sliced expression not yet supported for augmented assignment")
-        index = _value(e, target.slice)
         e.at(statement)
         old = e.operator(load, "aten::__getitem__", [held, index])
         new = combined(e, statement, old, _value(e, statement.value))

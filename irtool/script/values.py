@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from irtool.ir.graph import Value
-from irtool.ir.types import Type
+from irtool.ir.types import EnumType, NamedTupleType, Type
 
 
 class Sugared:
@@ -99,6 +99,64 @@ class TypeValue(Sugared):
         self.type = type
 
 
+class Structure(Sugared):
+    """A named tuple's class: called, it makes one. `defaults` are those of its last fields, None where one has none."""
+
+    __slots__ = ("name", "type", "defaults")
+    what = "type"
+
+    def __init__(self, name: str, type: NamedTupleType, defaults: Sequence[ast.expr | None]) -> None:
+        self.name = name
+        self.type = type
+        self.defaults = tuple(defaults)
+
+
+class Enumeration(Sugared):
+    """An enumeration's class: its type, and what each member stands for."""
+
+    __slots__ = ("name", "type", "members")
+    what = "enum class"
+
+    def __init__(self, name: str, type: EnumType, members: Mapping[str, object]) -> None:
+        self.name = name
+        self.type = type
+        self.members = dict(members)
+
+
+class SliceValue(Sugared):
+    """`slice(...)`: start, stop, step; None where one was left out."""
+
+    __slots__ = ("bounds",)
+    what = "slice"
+
+    def __init__(self, bounds: Sequence[Value | None]) -> None:
+        self.bounds = list(bounds)
+
+
+class Choice(Sugared):
+    """A function that is one of two: which one, an argument says that is True or False where it is called (`return_indices`)."""
+
+    __slots__ = ("position", "argument", "if_true", "if_false")
+    what = "function"
+
+    def __init__(self, position: int, argument: str, if_true: Sugared, if_false: Sugared) -> None:
+        self.position = position
+        self.argument = argument
+        self.if_true = if_true
+        self.if_false = if_false
+
+
+class Overloads(Sugared):
+    """Functions of one name, told apart by the types of their arguments; the first that takes them is called."""
+
+    __slots__ = ("name", "functions")
+    what = "function"
+
+    def __init__(self, name: str, functions: Sequence[object]) -> None:
+        self.name = name
+        self.functions = tuple(functions)
+
+
 class Range(Sugared):
     """`range(...)`: start, stop, step; None where it was left out."""
 
@@ -134,6 +192,15 @@ class Python(Sugared):
 
 class Literal(Sugared):
     """A module-level literal of the source."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: ast.expr) -> None:
+        self.node = node
+
+
+class Alias(Sugared):
+    """Another name of the source for what `node` says: `red = Color.RED`."""
 
     __slots__ = ("node",)
 
