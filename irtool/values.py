@@ -75,6 +75,8 @@ def _accept(value: Any, type: Type, name: str) -> Any:
         return _accept_array(value, type, name)
     if isinstance(type, TensorType):
         return _accept_tensor(value, type, name)
+    if value is None and isinstance(type, ListType) and _names_tensors(type):
+        return None         # the gradients of a list, which are undefined as those of a tensor may be
     if isinstance(value, list | tuple | range):
         return _accept_items(value, type, name)
     if isinstance(type, DictType):
@@ -312,7 +314,9 @@ def copy_array(value: Any) -> Any:
     if room > 4 * value.size:
         return value.copy(order="K")
     xp = namespace_of(value)
-    view = xp.lib.stride_tricks.as_strided(xp.zeros(room, value.dtype), value.shape, value.strides)
+    zeros = xp.zeros(room, value.dtype)
+    view = np.ndarray(value.shape, value.dtype, zeros, 0, value.strides) if xp is np else \
+        xp.lib.stride_tricks.as_strided(zeros, value.shape, value.strides)      # a view of an array can get another shape in place
     view[...] = value
     return view
 
@@ -323,8 +327,21 @@ def delivered(value: Any, type: Type) -> Any:
         return as_array(value, dtype_named(type.dtype) if type.dtype is not None else None)
     if isinstance(type, OptionalType) and value is not None:
         return delivered(value, type.element)
-    if isinstance(type, ListType) and isinstance(value, list) and isinstance(type.element, TensorType):
+    if isinstance(type, ListType) and isinstance(value, list) and _names_tensors(type):
         return [delivered(item, type.element) for item in value]
+    if isinstance(type, DictType) and isinstance(value, dict) and _names_tensors(type):
+        return {key: delivered(item, type.value_type) for key, item in value.items()}
     if isinstance(type, TupleType) and isinstance(value, tuple) and len(value) == len(type.elements):
         return tuple([delivered(item, each) for item, each in zip(value, type.elements, strict=True)])
     return value
+
+
+def _names_tensors(type: Type) -> bool:
+    """Does a type say that tensors are in what it holds?"""
+    if isinstance(type, ListType | OptionalType):
+        return _names_tensors(type.element)
+    if isinstance(type, DictType):
+        return _names_tensors(type.value_type)
+    if isinstance(type, TupleType):
+        return any(map(_names_tensors, type.elements))
+    return isinstance(type, TensorType)

@@ -9,8 +9,6 @@ from irtool.ir.schema import node_argument, schema_of
 from irtool.ir.types import TensorType
 
 ARITHMETIC = frozenset(("aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor"))
-NUMBERS = frozenset((None, "float64", "int64", "bool", "complex128"))
-"""dtypes of the constants without dimensions that stand for numbers; a `Float() = {2.5}` promotes otherwise."""
 
 
 def canonicalize_ops(graph: Graph) -> bool:
@@ -59,7 +57,7 @@ def _number_operand(graph: Graph, node: Node) -> bool:
     declared = node.inputs[1].type
     if isinstance(declared, TensorType):
         literal = literal.with_type(declared.dtype, declared.shape)
-    if literal.shape != () or literal.dtype not in NUMBERS:
+    if not literal.is_number:
         return False
     node.replace_input(1, Builder(graph).before(node).constant(literal.item()))
     return True

@@ -159,7 +159,7 @@ class Propagation:
     def truth(self, value: Value) -> bool | None:
         """A condition that is known."""
         found = self.known.get(value, NOT_CONSTANT)
-        if isinstance(found, TensorLiteral) and found.text.startswith("{"):
+        if isinstance(found, TensorLiteral) and found.is_exact:
             found = found.item()
         return bool(found) if isinstance(found, (bool, int)) else None
 

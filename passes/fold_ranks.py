@@ -6,7 +6,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Graph, Node
 from irtool.ir.rewrite import become_constant
 from irtool.ir.types import TensorType
-from irtool.passes.shape_changes import changes_shapes
+from irtool.passes.shape_changes import Changes, changes_shapes
 
 
 def fold_ranks(graph: Graph) -> bool:
@@ -29,21 +29,22 @@ def fold_ranks(graph: Graph) -> bool:
     if graph.dialect.attribute_arguments or any(map(changes_shapes, graph.walk())):
         return False
     changed = False
+    changes = Changes(graph)
     for node in graph.walk():
-        rank = _rank_asked(node)
+        rank = _rank_asked(node, changes)
         if rank is not None:
             become_constant(node, Attribute.of(rank, graph.dialect), types.INT)
             changed = True
     return changed
 
 
-def _rank_asked(node: Node) -> int | None:
+def _rank_asked(node: Node, changes: Changes) -> int | None:
     """The answer of a node that asks for a number of dimensions; None for others."""
     if node.kind not in ("aten::dim", "aten::len") or len(node.inputs) != 1:
         return None
     value = node.inputs[0]
     if node.kind == "aten::len":
-        if value.node.kind != "aten::size" or len(value.node.inputs) != 1:
+        if value.node.kind != "aten::size" or len(value.node.inputs) != 1 or not changes.is_fixed(value):
             return None
         value = value.node.inputs[0]
     return value.type.rank if isinstance(value.type, TensorType) else None

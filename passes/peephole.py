@@ -14,6 +14,7 @@ from irtool.ir.rewrite import become_constant
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.sweep import Sweep
 from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
+from irtool.passes.shape_changes import loose_tensors
 from irtool.passes.undefined_values import UNDEFINED_KINDS, may_be_undefined
 
 NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))
@@ -58,6 +59,14 @@ class Simplifier:
         self.changed = False
         self.rules = {**RULES, **SHAPE_RULES} if shapes else RULES
         self._aliases: Aliases | None = None
+        self._loose: set[Value] | None = None
+
+    @property
+    def loose(self) -> set[Value]:
+        """The tensors whose shapes change in place: types tell how they were once."""
+        if self._loose is None:
+            self._loose = loose_tensors(self.graph)
+        return self._loose
 
     @property
     def aliases(self) -> Aliases:
@@ -104,7 +113,7 @@ def _conversion(at: Simplifier, node: Node) -> None:
 def _transpose(at: Simplifier, node: Node) -> None:
     """t(t(x)) is x."""
     source = node.inputs[0].node
-    if source.kind == "aten::t":
+    if source.kind == "aten::t" and node.output not in at.loose:
         at.replace(node.output, source.inputs[0])
 
 
@@ -245,8 +254,9 @@ def _length(at: Simplifier, node: Node) -> None:
 def _rank_or_length(at: Simplifier, node: Node) -> None:
     """len(x.size()) is the number of dimensions, where nobody else has the list."""
     source = node.inputs[0].node
-    type = _tensor(source)
+    type = _tensor(at, source)
     if source.kind == "aten::size" and len(source.inputs) == 1 and type is not None and type.rank is not None and (
+            not at.aliases.is_written_itself(node.inputs[0])) and (
             len(node.inputs[0].uses) == 1):
         at.fold(node, type.rank)
     else:
@@ -304,14 +314,14 @@ def _slice_list(at: Simplifier, node: Node) -> None:
 
 
 # ---------------------------------------------------------------- what tensor types tell
-def _tensor(node: Node) -> TensorType | None:
-    type = node.inputs[0].type if node.inputs else None
-    return type if isinstance(type, TensorType) else None
+def _tensor(at: Simplifier, node: Node) -> TensorType | None:
+    value = node.inputs[0] if node.inputs else None
+    return value.type if value is not None and isinstance(value.type, TensorType) and value not in at.loose else None
 
 
 def _dimensions(at: Simplifier, node: Node) -> None:
     """dim() of a tensor of known rank, or of a convolution's result."""
-    type = _tensor(node)
+    type = _tensor(at, node)
     if type is not None and type.rank is not None:
         at.fold(node, type.rank)
     else:
@@ -330,7 +340,7 @@ def _convolution_dimensions(at: Simplifier, node: Node) -> None:
 
 def _sizes(at: Simplifier, node: Node) -> None:
     """size() of a tensor of known shape, or one size of it."""
-    known = _tensor(node)
+    known = _tensor(at, node)
     if known is None or known.sizes is None:
         return
     if len(node.inputs) == 1 and known.shape is not None:
@@ -346,7 +356,7 @@ def _sizes(at: Simplifier, node: Node) -> None:
 
 def _dtype(at: Simplifier, node: Node) -> None:
     """The dtype of a tensor of known dtype."""
-    type = _tensor(node)
+    type = _tensor(at, node)
     code = dtype_code(type.dtype) if type is not None else None
     if code is not None:
         at.fold(node, code)
@@ -354,14 +364,14 @@ def _dtype(at: Simplifier, node: Node) -> None:
 
 def _device(at: Simplifier, node: Node) -> None:
     """The device of a tensor of known device."""
-    type = _tensor(node)
+    type = _tensor(at, node)
     if type is not None and type.device is not None:
         at.fold(node, type.device, node.output.type)
 
 
 def _on_device(word: str) -> Rule:
     def rule(at: Simplifier, node: Node) -> None:
-        type = _tensor(node)
+        type = _tensor(at, node)
         if type is not None and type.device is not None:
             at.fold(node, type.device.partition(":")[0] == word)
     return rule
@@ -369,7 +379,7 @@ def _on_device(word: str) -> Rule:
 
 def _dtype_class(test: Callable[[str], bool]) -> Rule:
     def rule(at: Simplifier, node: Node) -> None:
-        type = _tensor(node)
+        type = _tensor(at, node)
         if type is not None and type.dtype is not None:
             at.fold(node, test(type.dtype))
     return rule
@@ -377,10 +387,11 @@ def _dtype_class(test: Callable[[str], bool]) -> Rule:
 
 def _expand(at: Simplifier, node: Node) -> None:
     """Expanding to the shape it has."""
-    type = _tensor(node)
+    type = _tensor(at, node)
     given = node_argument(node, "size")
     sizes = given.value if isinstance(given, Literal) else _known_list(given) if isinstance(given, Value) else None
-    if type is not None and type.shape is not None and isinstance(sizes, list) and sizes == list(type.shape):
+    if type is not None and type.shape is not None and isinstance(sizes, list) and sizes == list(type.shape) and not (
+            isinstance(given, Value) and at.aliases.is_written_itself(given)):
         at.replace(node.output, node.inputs[0])
 
 
@@ -403,7 +414,7 @@ def _type_as(at: Simplifier, node: Node) -> None:
 def _neutral(*neutral: tuple[str, float]) -> Rule:
     """x * 1, x / 1, x - 0 are x, where the result has x's dtype and nobody writes into either."""
     def rule(at: Simplifier, node: Node) -> None:
-        type = _tensor(node)
+        type = _tensor(at, node)
         if type is None or type.dtype is None:
             return
         for name, number in neutral:

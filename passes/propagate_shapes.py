@@ -116,7 +116,7 @@ class Sweep:
                 if not isinstance(type, TensorType):
                     return
                 operands.append(type)
-        facts = Facts(node, schema, operands)
+        facts = Facts(node, schema, operands, self.changes)
         if schema.name in BY_TYPES and not all(map(is_complete, operands)):
             key = (schema.name, *operands, *facts.numbers)
             if key not in self.told:
@@ -169,7 +169,7 @@ class Sweep:
             node.replace_input(slot, made)
             self.operator(made.node, False)
             self.is_expanded = True
-        return Facts(node, facts.schema, [value.type for value in node.inputs[:2] if isinstance(value.type, TensorType)])
+        return Facts(node, facts.schema, [value.type for value in node.inputs[:2] if isinstance(value.type, TensorType)], self.changes)
 
     # -- control flow
     def branch(self, node: Node, may_expand: bool) -> None:
@@ -245,7 +245,8 @@ class Sweep:
     def cat(self, node: Node) -> None:
         """Tensors of one list joined."""
         made = node.inputs[0].node if node.kind == "aten::cat" else node
-        given = [value.type for value in made.inputs] if made.kind in ("prim::ListConstruct", "prim::FusedConcat") else []
+        is_known = made.kind == "prim::FusedConcat" or made.kind == "prim::ListConstruct" and self.changes.is_fixed(node.inputs[0])
+        given = [value.type for value in made.inputs] if is_known else []
         operands = [type for type in given if isinstance(type, TensorType)]
         if not operands or len(operands) != len(given):
             self.unshape(node)

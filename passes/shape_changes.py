@@ -2,20 +2,23 @@
 from __future__ import annotations
 
 from irtool.ir.alias import Aliases
-from irtool.ir.effects import node_may_write
+from irtool.ir.effects import RESHAPES, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType
 
-RESHAPING = frozenset(f"aten::{name}" for name in """
-as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ data set_data moveaxis_ detach_
-""".split())
-"""Kinds that change the shape of their operand itself."""
+RESHAPING = RESHAPES | frozenset(f"aten::{name}" for name in "resize_ resize_as_ set_ data set_data detach_".split())
+"""Kinds that change the shape of their operand itself, or may give it other memory."""
 
 
 def changes_shapes(node: Node) -> bool:
     """Does a node change the shape of a tensor there is?"""
     return node.kind in RESHAPING
+
+
+def loose_tensors(graph: Graph) -> set[Value]:
+    """The values that may be, or share memory with, a tensor whose shape a node of the graph changes."""
+    return Changes(graph).loose if any(map(changes_shapes, graph.walk())) else set()
 
 
 class Changes:
@@ -31,6 +34,10 @@ class Changes:
         copied = reshaped + [value for node in writers for value in _filled(node)]
         self._stirs = self._aliases.sharing(copied) if self._aliases is not None and copied else None
         self._is_late: dict[Node, bool] = {}
+
+    def is_fixed(self, value: Value) -> bool:
+        """Does a list hold at any time what its node has put into it?"""
+        return self._aliases is None or not self._aliases.is_written_itself(value)
 
     def stirred(self, node: Node) -> list[Value]:
         """The operands that may share memory with a tensor that is reshaped or filled by a copy: torch says nothing of their shapes."""

@@ -6,10 +6,11 @@ from itertools import product
 
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.dtypes import CODES
-from irtool.ir.effects import facts_of
-from irtool.ir.graph import RETURN, Node, Value
+from irtool.ir.graph import Node, Value
 from irtool.ir.schema import Schema
+from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import TensorType, contiguous_strides, tensor_type
+from irtool.passes.shape_changes import Changes
 
 NAMES = {code: name for name, code in CODES.items()}
 ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex32", "complex64",
@@ -23,8 +24,9 @@ NUMBERS = {"bool": "bool", "int64": "int64", "float64": DEFAULT, "complex128": "
 class Facts:
     """A node, its schema and the types of its tensor operands: what a rule looks at."""
 
-    def __init__(self, node: Node, schema: Schema, types: Sequence[TensorType]) -> None:
+    def __init__(self, node: Node, schema: Schema, types: Sequence[TensorType], changes: Changes) -> None:
         self.node = node
+        self.changes = changes
         self.schema = schema
         self.types = types
         self.numbers = self._numbers() if () in [type.sizes for type in types] else ()
@@ -33,7 +35,7 @@ class Facts:
     def _numbers(self) -> tuple[int, ...]:
         places = [place for place, argument in enumerate(self.schema.arguments) if isinstance(argument.type, TensorType)]
         return tuple(i for i, (place, type) in enumerate(zip(places, self.types, strict=False))
-                     if type.rank == 0 and type.dtype in NUMBERS and self.node.inputs[place].node.kind in CONSTANT_KINDS)
+                     if type.rank == 0 and type.dtype in NUMBERS and _is_number(self.node.inputs[place]))
 
     def promoted(self, first: int = 0) -> str | None:
         """The dtype in which the operands meet, from the given one on. Numbers count only where their category is higher."""
@@ -77,21 +79,21 @@ class Facts:
         return bool(found) if isinstance(found, int) else None
 
     def ints(self, name: str) -> list[int] | None:
-        """The same for a list of whole numbers."""
-        found = self.constant(name)
-        if isinstance(found, list) and all(isinstance(each, int) for each in found):
+        """The same for a list of whole numbers that stays as it is."""
+        found, value = self.constant(name), self.value(name)
+        if isinstance(found, list) and value is not None and self.changes.is_fixed(value) and all(isinstance(each, int) for each in found):
             return [int(each) for each in found]
         return None
 
     def length(self, name: str) -> int | None:
         """How many elements an argument that is a list has."""
-        found = self.constant(name)
+        value = self.value(name)
+        if value is None or not self.changes.is_fixed(value):
+            return None
+        found = constant(value)
         if isinstance(found, list):
             return len(found)
-        value = self.value(name)
-        if value is not None and value.node.kind == "prim::ListConstruct" and not any(_may_change(user) for user, _ in value.uses):
-            return len(value.node.inputs)
-        return None
+        return len(value.node.inputs) if value.node.kind == "prim::ListConstruct" else None
 
     def dtype(self, otherwise: str | None) -> str | None:
         """What the argument `dtype` asks for; `otherwise` where it is None."""
@@ -105,10 +107,13 @@ Rule = Callable[[Facts], "list[TensorType] | None"]
 """The types of the tensors among the results; None where it cannot tell."""
 
 
-def _may_change(user: Node) -> bool:
-    """May a list that this node reads have another length afterwards?"""
-    return bool(user.blocks) or facts_of(user.kind).may_write or user.kind.endswith("Construct") or user.kind == RETURN \
-        and user.owner is not None and user.owner.owning_node is not None
+def _is_number(value: Value) -> bool:
+    """Is it a constant that stands for a Python number?"""
+    found = constant(value) if value.node.kind in CONSTANT_KINDS else None
+    declared = value.type
+    if isinstance(found, TensorLiteral) and isinstance(declared, TensorType):
+        found = found.with_type(declared.dtype, declared.shape)
+    return isinstance(found, TensorLiteral) and found.is_number
 
 
 # -- types

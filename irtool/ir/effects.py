@@ -75,6 +75,10 @@ STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_
 """Kinds that write running_mean and running_var though their schemas do not say so -> the argument that makes them."""
 
 
+RESHAPES = frozenset(f"aten::{name}" for name in "as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
+"""Kinds that make their operand itself the view that their plain form gives."""
+
+
 class KindFacts:
     """What is known of a kind without resolving the node's overload."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from irtool.ir.errors import Error, UnsupportedError
-from irtool.ir.type_model import DTYPES
+from irtool.ir.type_model import DTYPE_WORDS, DTYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 Number = int | float | complex | bool
 INTEGERS = frozenset(("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"))
+NUMBER_DTYPES = frozenset((None, "float64", "int64", "bool", "complex128"))
+"""dtypes that a Python number has as a tensor."""
 NUMBER_CHARACTERS = frozenset("0123456789+-.enaif")
 MAX_ELEMENTS = 1_000_000
 """A printed tensor has at most ten elements; a text that claims more than this is not believed."""
@@ -35,6 +37,20 @@ class TensorLiteral:
         self._shape = shape
         self._known = False
         self._numbers: list[Number] | None = None
+
+    @staticmethod
+    def element(number: Number, dtype: str) -> TensorLiteral:
+        """The tensor without dimensions, in all its digits.
+
+        Of a dtype that Python numbers have, as ` 2.5 [ CPUDoubleType{} ]`: braces alone stand for a number there (`is_number`).
+        """
+        if isinstance(number, complex):
+            text = f"({number.real!r},{number.imag!r})"
+        else:
+            text = repr(int(number) if isinstance(number, bool) else number)
+        if dtype in NUMBER_DTYPES:
+            return TensorLiteral(f"{text} [ CPU{DTYPE_WORDS[dtype]}Type{{}} ]", dtype, ())
+        return TensorLiteral(f"{{{text}}}", dtype, ())
 
     @staticmethod
     def scalar(value: Number) -> TensorLiteral:
@@ -61,6 +77,16 @@ class TensorLiteral:
         """Sizes; `()` for `{1}` unless the value's type says more, None for `<Tensor>`."""
         self._read_tag()
         return self._shape
+
+    @property
+    def is_number(self) -> bool:
+        """Does it stand for a Python number, as in a trace of `x * 2`? Not `{2}` of another dtype, nor ` 2 [ CPULongType{} ]`."""
+        return self.data is None and self.text.startswith("{") and self.shape == () and self.dtype in NUMBER_DTYPES
+
+    @property
+    def is_exact(self) -> bool:
+        """Does the text hold all digits of its one element? A dump of several elements is rounded."""
+        return self.data is None and (self.text.startswith("{") or self.shape == () and self.has_data)
 
     @property
     def is_quantized(self) -> bool:

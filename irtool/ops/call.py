@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ir.dtypes import dtype_code
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
 from irtool.ir.kinds import unknown_operator
@@ -144,6 +145,42 @@ class Plan:
                 for step in self.recipe]
 
 
+class ListPlan(Plan):
+    """The same for a tensor made of a list, which where it is empty has the dtype of the numbers that are not there."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, overload: Overload, recipe: list[Any], dtype: int) -> None:
+        super().__init__(overload, recipe)
+        self.dtype = dtype
+        self.plain = False
+
+    def arguments(self, values: list[Any]) -> list[Any]:
+        """One value per argument, the dtype among them."""
+        found = super().arguments(values)
+        if found[1] is None and is_empty(found[0]):
+            found = [found[0], self.dtype, *found[2:]]
+        return found
+
+
+OF_LISTS = frozenset(("aten::tensor", "aten::as_tensor.list"))
+"""Overloads that make a tensor of lists of numbers."""
+DTYPES = {"int": dtype_code("int64"), "bool": dtype_code("bool")}
+"""Types of numbers whose tensors are no floats, and torch's number of the dtype."""
+
+
+def element_of(type: Type) -> int | None:
+    """The dtype of the numbers in a list, as torch's number, by its type; None for floats and for anything else."""
+    while isinstance(type, ListType):
+        type = type.element
+    return DTYPES.get(str(type.key))
+
+
+def is_empty(value: Any) -> bool:
+    """Is there no number in lists in lists?"""
+    return isinstance(value, list) and all(map(is_empty, value))
+
+
 _plans: dict[tuple[Any, ...], Plan | None] = {}
 MAX_PLANS = 50_000
 
@@ -179,7 +216,8 @@ def _make_plan(node: Node) -> Plan | None:
         else:
             recipe.append(at)
             at += 1
-    return Plan(found, recipe)
+    element = element_of(node.inputs[0].type) if schema.name in OF_LISTS and node.inputs else None
+    return Plan(found, recipe) if element is None else ListPlan(found, recipe, element)
 
 
 def call_node(node: Node, values: list[Any]) -> Sequence[Any]:

@@ -20,6 +20,13 @@ def only(kernel: str, kinds: str, *arrays: Any) -> None:
             refuse(kernel, array)
 
 
+def refuse_overlap(target: Any) -> None:
+    """Refuses to write into an array whose elements share memory, as those of an expanded tensor do."""
+    if target.size and 0 in target.strides and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape, strict=True)):
+        raise RunError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                       "Please clone() the tensor before performing the operation.")
+
+
 def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """`dims` counted from the front, as an axis tuple for NumPy; None and [] mean all, and of a 0-dim array there are none."""
     if dims is None:

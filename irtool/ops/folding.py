@@ -12,7 +12,7 @@ from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.tensor_dump import SHOWN, literal_of
-from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.tensor_literal import NUMBER_DTYPES, TensorLiteral
 from irtool.ir.types import OptionalType, UnionType
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
             return _run(node, schema, values)
     if not node.inputs:
         return _construct(node, values) or _ALWAYS.get(node.kind)
-    if _is_too_big(node.kind, values):
+    if _is_too_big(node.kind, values) or node.kind in ("aten::tensor", "aten::as_tensor") and _is_empty(values[0]):    # types tell
         return None
     found = _construct(node, values)
     if found is not None:
@@ -103,6 +103,11 @@ def _is_too_big(kind: str, values: Sequence[Any]) -> bool:
     return kind in ("prim::rangelist", "aten::pow", "aten::__lshift__") or any(isinstance(value, (str, list)) for value in values)
 
 
+def _is_empty(value: Any) -> bool:
+    """Is there nothing in lists in lists?"""
+    return isinstance(value, list) and all(map(_is_empty, value))
+
+
 def _product(value: Any) -> float:
     """How large a tensor these numbers may ask for."""
     if isinstance(value, (list, tuple)):
@@ -136,7 +141,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _array(literal: TensorLiteral) -> Any:
-    """The array of a tensor whose text says all; else the literal, which no schema takes for a tensor.
+    """The array of a tensor whose text says all, or the number that it stands for; else the literal, which no schema takes for a tensor.
 
     Torch's dump of several elements has 4 digits: only whole numbers are sure to be what they were.
     """
@@ -147,7 +152,9 @@ def _array(literal: TensorLiteral) -> Any:
 
     from irtool.ops.arrays import dtype_named
 
-    if literal.text.startswith("{"):
+    if literal.is_number:
+        return literal.item()
+    if literal.is_exact:
         return np.full(shape, literal.item(), dtype_named(dtype))
     try:
         numbers = literal.numbers()
@@ -172,6 +179,8 @@ def _literal(array: Any) -> Any:
     shape = tuple(array.shape)
     if array.size == 1:
         element = array.reshape(())
+        if not shape and str(array.dtype) in NUMBER_DTYPES:
+            return TensorLiteral.element(element.item(), str(array.dtype))
         if array.dtype.kind != "f":
             return TensorLiteral(TensorLiteral.scalar(element.item()).text, str(array.dtype), shape)
         number = float(str(element))        # the shortest decimal for this precision

@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ir.effects import RESHAPES
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
+from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
+from irtool.ops.checks import refuse_overlap
 from irtool.ops.op import Op
 from irtool.ops.rules import Rule, can_cast, compute_dtype
 from irtool.ops.values import tag
@@ -173,21 +176,15 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
         raise RunError(f"{schema.kind} needs a tensor to write into, got {type(target).__name__}")
     if result is target:
         return target
-    if (result.base is not None or not isinstance(result, np.ndarray)) and share_memory(result, target):
+    if schema.kind in RESHAPES or (result.base is not None or not isinstance(result, np.ndarray)) and share_memory(result, target):
         return _reshape_in_place(target, result, schema)
     if result.shape != target.shape:
         raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if not can_cast(result.dtype, target.dtype):
         raise RunError(f"result type {title(result.dtype)} can't be cast to the desired output type {title(target.dtype)}")
-    _refuse_overlap(target)
+    refuse_overlap(target)
     target[...] = astype(result, target.dtype)
     return target
-
-
-def _refuse_overlap(target: Array) -> None:
-    if target.size and 0 in target.strides and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape, strict=True)):
-        raise RunError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                       "Please clone() the tensor before performing the operation.")
 
 
 def _reshape_in_place(target: Array, view: Array, schema: Schema) -> Array:
@@ -198,8 +195,9 @@ def _reshape_in_place(target: Array, view: Array, schema: Schema) -> Array:
         warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
         try:
             if target.shape != view.shape:
-                if target.base is not None and not target.flags.c_contiguous:
-                    target.strides = (0,) * target.ndim     # any shape will do now; room is measured by the base
+                if not target.flags.c_contiguous:      # then any shape will do; room is measured by the base, or by what lies there now
+                    rows = contiguous_strides(target.shape)
+                    target.strides = tuple([0 if target.base is not None else step * target.itemsize for step in rows])
                 target.shape = view.shape
             if target.strides != view.strides:
                 target.strides = view.strides

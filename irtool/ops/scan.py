@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import as_array, astype, to_number, wrap_dim
-from irtool.ops.checks import only, wrap_dims
+from irtool.ops.arrays import as_array, astype, dtype_of, to_number, wrap_dim
+from irtool.ops.checks import c_name, only, refuse_overlap, wrap_dims
 from irtool.ops.op import OpTable
 from irtool.ops.reduction import add_up, as_summed
 from irtool.ops.rules import float_of, result_type
@@ -16,11 +16,26 @@ def _running(name, function, doc):
     def kernel(xp, self, dim, dtype):
         x = as_summed(self, dtype, xp)
         axis = wrap_dim(dim, x.ndim)
-        if x.ndim == 0:
-            return x.copy()
-        wide = {"float16": xp.float32, "float32": xp.float64, "complex64": xp.complex128}.get(x.dtype.name, x.dtype)
-        return astype(getattr(xp, function)(x, axis=axis, dtype=wide), x.dtype)
+        return x.copy() if x.ndim == 0 else _run(xp, function, x, axis)
+
+    def in_place(xp, self, dim, dtype):
+        if dtype is not None and dtype_of(dtype) != self.dtype:
+            raise RunError(f"Bad in-place call: input tensor dtype {c_name(self.dtype)} and output tensor dtype {c_name(dtype_of(dtype))} "
+                           "should match")
+        axis = wrap_dim(dim, self.ndim)
+        if self.ndim and self.size:     # of one bool too: there is nothing to add
+            only(f"{name}_out_cpu", "iufc", self)
+            refuse_overlap(self)
+            self[...] = _run(xp, function, self, axis)
+        return self
     table.define(f"aten::{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", kernel, doc=doc)
+    table.define(f"aten::{name}_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)", in_place,
+                 doc=f"As {name}, in the dtype of self, into self.")
+
+
+def _run(xp, function, x, axis):
+    wide = {"float16": xp.float32, "float32": xp.float64, "complex64": xp.complex128}.get(x.dtype.name, x.dtype)
+    return astype(getattr(xp, function)(x, axis=axis, dtype=wide), x.dtype)
 
 
 _running("cumsum", "cumsum", "Running sum along a dimension; whole numbers in int64.")

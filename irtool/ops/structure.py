@@ -34,10 +34,6 @@ from irtool.ops.python_op import run_python_op
 
 Handler = Callable[[Node, list[Any]], Sequence[Any]]
 
-WRAPPED = frozenset({None, "float64", "int64", "bool", "complex128"})
-"""dtypes of the 0-d constants that stand for Python numbers; a `Float() = {2.5}` is a tensor."""
-
-
 class FunctionName:
     """A function known by name only: `Function = prim::Constant[name="relu"]()`."""
 
@@ -136,7 +132,7 @@ def tensor_of(literal: TensorLiteral, type: Type | None = None) -> Any:
     if literal.data is not None:
         return xp.array(literal.data)
     numbers = literal.numbers()
-    if literal.shape == () and literal.dtype in WRAPPED:
+    if literal.is_number:
         number = numbers[0]
         return float(number.real) if literal.dtype == "float64" else number
     shape = literal.shape or ()

@@ -175,7 +175,7 @@ def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]
 def wrapped_number(value: Value) -> object:
     """The number a constant 0-d tensor of a number's dtype is; None for any other value."""
     found = constant(value) if is_constant(value) else None
-    if not isinstance(found, TensorLiteral) or found.shape != () or not found.has_data or found.dtype not in WRAPPED:
+    if not isinstance(found, TensorLiteral) or not found.is_number or found.dtype not in WRAPPED:
         return None
     return WRAPPED[found.dtype](found.item())
 

@@ -33,6 +33,7 @@ from irtool.execute.codegen.results import room
 from irtool.execute.layout import Meta, fresh_meta
 from irtool.execute.native.loops import native_loop
 from irtool.execute.native.stages import NotNative
+from irtool.ir.alias import Aliases
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
 
@@ -56,6 +57,7 @@ class Blocks(ABC):
         self.fusion = fusion
         self.env: dict[Value, Item] = {}
         self.lists: dict[Value, RoundList] = {}     # filled by loops
+        self.loose: set[Value] = set()      # tensors whose shapes change in place
         self.depth = 0
         self.opened = 0     # loops around, whose groups are opened to see all of a round
 
@@ -179,7 +181,7 @@ class Blocks(ABC):
         found = self.repeated(node, items, first)
         self.opened -= 1
         try:
-            made = native_loop(found, self.program.inputs, self.overwrites, self.fusion[0])
+            made = native_loop(found, self.program.inputs, self.overwrites, self.fusion[0], lambda: self.writes_results(node))
         except NotNative as reason:
             if not self.opened and any(each.kind == FUSION_GROUP for each in block.walk()):
                 found = self.repeated(node, items, first)
@@ -208,6 +210,29 @@ class Blocks(ABC):
         visit.over = {outs[place]: start for place, start in enumerate(found.start) if place in made.over and isinstance(start, Variable)}
         into.instructions.append(visit)
 
+    def writes_results(self, loop: Node) -> bool:
+        """May a round, or what runs behind the loop, write into memory that comes out of it?
+
+        In C results are memory of their own; in Python they may be what went in, or what a round has handed on.
+        """
+        top = loop
+        while top.owner_block is not self.program.graph.block:
+            outer = top.owner_block.owning_node
+            if outer is None:       # in a graph that a node owns
+                return True
+            top = outer
+        node: Node = top
+        while node is not self.program.graph.block.return_node:
+            if self.aliases_at_all.writes_into(node, loop.outputs):
+                return True
+            node = node.next
+        return False
+
+    @cached_property
+    def aliases_at_all(self) -> Aliases:
+        """What may share memory in the graph, and who writes there."""
+        return Aliases(self.program.graph)
+
     def leave_out(self, loop: Repeat) -> None:
         """What need not be appended to lists, since it can be made again."""
         held = {value: each for value, each in self.lists.items() if each.loop is loop.node}
@@ -221,7 +246,7 @@ class Blocks(ABC):
         """A loop as it stands; its counter begins at `first`. What is carried has known facts where each round gives what it was given."""
         block = node.blocks[0]
         limit, condition, *start = items
-        metas = [meta_of_item(item) for item in start]
+        metas = [meta_of_item(item) if value not in self.loose else None for item, value in zip(start, block.inputs[1:], strict=True)]
         begin, told = self.program.variables, (len(self.program.groups), len(self.program.loops))
         while True:
             self.program.variables = begin

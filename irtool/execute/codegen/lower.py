@@ -47,6 +47,7 @@ from irtool.ir.types import ListType, TensorType
 from irtool.ops.call import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.structure import STRUCTURE, handler_of
+from irtool.passes.shape_changes import changes_shapes, loose_tensors
 
 WORTH_FUSING = 1 << 18
 """Bytes of a result from which blocks that stay in the cache are faster than whole arrays."""
@@ -139,13 +140,14 @@ class Lowering(Blocks):
         self.observed = observed or {}
         self.names: dict[Value, list[Value]] = {}      # of lists that are known at any time: all names of one
         outside, self.inside_changes = list_changes(graph)
+        self.loose = loose_tensors(graph)              # tensors whose shapes change in place: of those nothing is known before the run
         self.aliases = Aliases(graph) if outside else None
         self.writes = any(node_may_write(node) for node in graph.walk())
 
     def run(self, inputs: Sequence[Any]) -> Program:
         """Lower the graph's block."""
         for value, given in zip(self.graph.inputs, inputs, strict=True):
-            variable = self.variable(given if isinstance(given, Meta) else None)
+            variable = self.variable(given if isinstance(given, Meta) and value not in self.loose else None)
             self.program.inputs.append(variable)
             self.env[value] = given if isinstance(given, Known) else variable
         self.block(self.graph.block, self.program.body)
@@ -279,7 +281,7 @@ class Lowering(Blocks):
         except Exception:       # it is the run's business to fail, where the node stands
             return False
         if isinstance(value, np.ndarray):
-            if self.depth and self.writes:      # a new one in each round
+            if self.depth and self.writes or node.outputs[0] in self.loose:      # a new one in each round
                 return False
             variable = self.variable(meta_of(value), None, value)
             self.env[node.outputs[0]] = variable
@@ -329,6 +331,8 @@ class Lowering(Blocks):
         """The node's calls; None when they are not known."""
         facts = facts_of(node.kind)
         writes = node_may_write(node)
+        if not self.loose.isdisjoint(node.outputs):
+            return None
         if facts.side_effects or writes and not is_in_place(node) or node.kind[:1] == "^" or facts.is_random and is_random(node):
             self.program.is_random |= facts.is_random or facts.side_effects or "::" not in node.kind
             return None
@@ -396,8 +400,8 @@ class Lowering(Blocks):
         outs: list[Variable] = []
         visit = Visit(function, items, outs, node, sole, keeps)
         visit.fresh = fresh and sole
-        for place in range(len(node.outputs)):
-            meta = seen[place] if seen is not None and len(seen) == len(node.outputs) else None
+        for place, value in enumerate(node.outputs):
+            meta = seen[place] if seen is not None and len(seen) == len(node.outputs) and value not in self.loose else None
             out = self.variable(meta)
             out.roots = out.roots | reads
             outs.append(out)
@@ -410,6 +414,8 @@ class Lowering(Blocks):
         graph = node.subgraph
         if graph is None or len(graph.inputs) != len(node.inputs) or len(graph.outputs) < len(node.outputs):
             raise NotLowered("a subgraph of another form")
+        if not self.loose.isdisjoint(node.outputs) or any(map(changes_shapes, graph.walk())):
+            raise NotLowered("it owns a graph that sees a tensor change its shape")
         self.inside()
         operands = [self.env[value] for value in node.inputs]
         self.env.update(zip(graph.inputs, operands, strict=True))

@@ -79,8 +79,10 @@ class Made:
         self.reason = reason
 
 
-def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, wanted: bool | None) -> Made:
-    """The loop in C. inputs: of the plan; overwrites: may the graph write into tensors; wanted: None for where it pays.
+def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, wanted: bool | None,
+                writes_results: Callable[[], bool]) -> Made:
+    """The loop in C. inputs: of the plan; overwrites: may the graph write into tensors; wanted: None for where it pays; writes_results:
+    may it write, in a round or later, into what comes out of the loop?
 
     Raises NotNative, which says why not.
     """
@@ -89,6 +91,8 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
     if not loop.is_counted or isinstance(loop.limit, Known) and type(loop.limit.value) is not int:
         raise NotNative("its end is decided in each round")
     rounds = Rounds(loop, inputs, overwrites)
+    if overwrites and writes_results():
+        raise NotNative("what comes out of it is written into")
     reason = f"{sum(isinstance(each, Product) for each in rounds.stages)} products, " \
              f"{sum(each.calls for each in rounds.stages if isinstance(each, Elementwise))} steps a round"
     steps = work_of(loop, rounds)

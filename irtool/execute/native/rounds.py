@@ -319,6 +319,8 @@ class Rounds:
             self.values[target] = at, symbol
             return
         place = self.place(target)
+        if place.store not in (*self.stores, *self.given.values()):
+            raise NotNative("it writes into what goes around it")
         root = next((variable for variable, store in self.given.items() if store is place.store), None)
         if root is not None:
             if place.store in self.written:
