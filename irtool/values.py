@@ -32,21 +32,31 @@ DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "fl
 def accept(value: Any, declared: Value) -> Any:
     """An input as the interpreter takes it. Raises RunError for arrays torch has no dtype for, and for missing attributes."""
     if isinstance(declared.type, ClassType) and not isinstance(value, Object):
-        return _accept_object(value, declared)
+        return _accept_object(value, [declared])
     return _accept(value, declared.type, declared.name)
 
 
-def _accept_object(value: Any, declared: Value) -> Any:
-    """A Python object, or a dict of attributes, as an instance with the attributes that the graph reads before it writes any."""
-    readers = [use.user for use in declared.uses if use.user.kind == "prim::GetAttr"]
-    written = {attribute_name(use.user) for use in declared.uses if use.user.kind == "prim::SetAttr"}
+def _accept_object(value: Any, declared: Sequence[Value]) -> Any:
+    """A Python object, or a dict of attributes, as an instance with the attributes that the graph reads before it writes any.
+
+    declared: the values of the graph that it is, since several nodes may read the same attribute.
+    """
+    users = [use.user for each in declared for use in each.uses]
+    readers: dict[str, list[Value]] = {}
+    for node in users:
+        if node.kind == "prim::GetAttr":
+            readers.setdefault(attribute_name(node), []).append(node.output)
+    written = {attribute_name(node) for node in users if node.kind == "prim::SetAttr"}
     if not readers and not written:
         return value
-    found = Object(declared.type)
-    for node in readers:
-        name = attribute_name(node)
+    found = Object(declared[0].type)
+    for name, results in readers.items():
         if name not in written or has_attribute(value, name):
-            found.attributes[name] = accept(attribute_of(value, name, declared.name), node.output)
+            attribute = attribute_of(value, name, declared[0].name)
+            if isinstance(results[0].type, ClassType) and not isinstance(attribute, Object):
+                found.attributes[name] = _accept_object(attribute, results)
+            else:
+                found.attributes[name] = accept(attribute, results[0])
     return found
 
 

@@ -32,6 +32,8 @@ class Unfolded:
         self.slots: list[tuple[int, Path]] = []
         """Per input: which input of the original, and the names of the attributes that lead to it."""
         self.written = {(node.inputs[0].type.text, attribute_name(node)) for node in all_nodes(graph) if node.kind == "prim::SetAttr"}
+        self.inputs: dict[tuple[int, Path], Value] = {}
+        """What stands for an attribute, however many nodes read it, or the instance that it is in."""
         block = self.graph.block
         given = list(self.graph.inputs)
         for index, value in enumerate(given):
@@ -46,7 +48,6 @@ class Unfolded:
 
     def unfold(self, value: Value, index: int, path: Path) -> None:
         """Attributes of an instance become inputs; of instances in it, too."""
-        inputs: dict[str, Value] = {}
         for user in list(dict.fromkeys(use.user for use in value.uses)):
             name = attribute_name(user)
             if user.kind != "prim::GetAttr" or (value.type.text, name) in self.written:
@@ -56,10 +57,11 @@ class Unfolded:
                 if not user.output.has_uses:
                     user.destroy()
                 continue
-            if name not in inputs:
-                inputs[name] = self.graph.block.add_input(self.graph.fresh_id(), user.output.type)
-                self.slots.append((index, (*path, name)))
-            user.output.replace_all_uses_with(inputs[name])
+            slot = (index, (*path, name))
+            if slot not in self.inputs:
+                self.inputs[slot] = self.graph.block.add_input(self.graph.fresh_id(), user.output.type)
+                self.slots.append(slot)
+            user.output.replace_all_uses_with(self.inputs[slot])
             user.destroy()
 
     def values(self, inputs: Sequence[Any]) -> Flat:
