@@ -72,7 +72,7 @@ class Worker:
 
     def is_silent(self) -> bool:
         """Did its case take longer than it may, with no word?"""
-        limit = REDUCTION * 2 if self.current.get("reduces") else self.current.get("limit", 60.0)
+        limit = float(self.current.get("limit", 60.0)) + (REDUCTION if "reduces" in self.current else 0)
         return time.monotonic() - self.heard > limit + GRACE
 
 
@@ -156,14 +156,19 @@ def run_case(plan: Plan, kind: Kind, index: int, tally: Counter[str], symptoms: 
     finding = kind.attempt(case, tally)
     if finding is None:
         return
-    original, first = case, finding
+    item = described(case, finding, seed, is_reduced=False)
     if finding.symptom not in symptoms and finding.sort != HANG:
         symptoms.add(finding.symptom)
-        say(kind=kind.name, index=index, reduces=True)
-        case, finding = kind.reduced(case, finding, REDUCTION)
-    say(kind=kind.name, seed=seed, finding={"sort": first.sort, "symptom": first.symptom, "message": finding.message[-2000:],
-                                            "case": spell(Case(case.kind, case.text, case.inputs, case.options, title_of(finding))),
-                                            "seed": seed, "is_reduced": case is not original})
+        say(reduces=item)
+        item = described(*kind.reduced(case, finding, REDUCTION), seed, is_reduced=True)
+    say(kind=kind.name, finding=item)
+
+
+def described(case: Case, finding: Finding, seed: int, is_reduced: bool) -> dict[str, Any]:
+    """A finding as plain data, with the file of its case."""
+    text = spell(Case(case.kind, case.text, case.inputs, case.options, title_of(finding)))
+    return {"sort": finding.sort, "symptom": finding.symptom, "message": finding.message[-2000:], "case": text, "seed": seed,
+            "is_reduced": is_reduced}
 
 
 def title_of(finding: Finding) -> str:
@@ -220,9 +225,7 @@ def ended(plan: Plan, start: float, report: Report, workers: dict[int, Worker], 
     kind = BY_NAME[at["kind"]]
     seed = plan.seed * SPAN + at["index"]
     sort, what = (HANG, "no end, and deaf to signals") if is_silent else (INTERNAL, f"the process ended with status {status}")
-    case = kind.draw(seed)
-    item = {"sort": sort, "symptom": what, "message": what, "seed": seed, "is_reduced": False,
-            "case": spell(Case(case.kind, case.text, case.inputs, case.options, what))}
+    item = at["reduces"] if "reduces" in at else described(kind.draw(seed), Finding(sort, what, what), seed, is_reduced=False)
     report.counts[kind.name]["cases"] += 1
     report.add(kind.name, item)
     keep(plan, kind.name, item, report)

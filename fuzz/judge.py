@@ -94,6 +94,7 @@ def place_of(error: BaseException) -> str:
 
 def symptom_of(text: str) -> str:
     """A message without its numbers and names, so that smaller cases say the same."""
+    text = re.sub(r"(aten|prim)::\w+(\.\w+)?", "operator", text)
     text = re.sub(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|%[\w.]+|-?\b\d[\w.+-]*|\bnan\b|\binf\b", "", text.partition("\n")[0])
     return " ".join(re.sub(r"[^A-Za-z0-9_: ]+", " ", text).split())[:90]
 

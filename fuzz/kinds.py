@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fuzz import programs
+from fuzz import gradients, laws, pipelines, programs
 from fuzz.case import Case
 from fuzz.judge import Check, Finding, attempt
 from fuzz.reduction import Smaller, reduced
@@ -33,5 +33,8 @@ class Kind:
 
 KINDS = (
     Kind("programs", 4, 30, programs.draw, programs.check, programs.smaller),
+    Kind("gradients", 1, 30, gradients.draw, gradients.check, gradients.smaller),
+    Kind("laws", 1, 40, laws.draw, laws.check, laws.smaller),
+    Kind("pipelines", 1, 40, pipelines.draw, pipelines.check, pipelines.smaller),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -67,3 +67,12 @@ def to_numpy(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(to_numpy, value)) if isinstance(value, tuple) else [to_numpy(each) for each in value]
     return {key: to_numpy(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def leaves(value: Any) -> list[Any]:
+    """Tensors in results, in order; of dicts in order of insertion."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [leaf for each in value for leaf in leaves(each)]
+    return [value] if isinstance(value, library().Tensor) else []

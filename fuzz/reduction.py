@@ -1,6 +1,7 @@
 """Smaller cases that fail in the same way: lines and blocks dropped, results dropped, inputs made small. Bounded in time."""
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,13 +22,19 @@ def reduced(check: Check, smaller: Smaller, case: Case, finding: Finding, second
         for candidate in smaller(case):
             if time.monotonic() > end:
                 return case, finding
-            if candidate.size() >= case.size():
+            if candidate.size() >= case.size() or is_endless(candidate.text):
                 continue
             again = attempt(check, candidate, Counter(), min(limit, max(0.1, end - time.monotonic())))
             if again is not None and again.symptom == finding.symptom:
                 case, finding, is_smaller = candidate, again, True
                 break
     return case, finding
+
+
+def is_endless(text: str) -> bool:
+    """Did a `while` lose the step of its counter?"""
+    counters = re.findall(r"while (\w+) <", text)
+    return any(f"{counter} += 1" not in text for counter in counters)
 
 
 def fewer_lines(lines: list[str]) -> Iterator[list[str]]:

@@ -231,7 +231,7 @@ class Writer:
         name = self.fresh("k")
         self.emit(f"{name} = {text.format(a=a.text, n=self.number(), r=self.real())}")
         names.append(name)
-        if self.carried is None and self.random.random() < 0.3:
+        if self.carried is None and not self.style.grad and self.random.random() < 0.3:
             self.results.append(name)
 
     def lists(self) -> None:

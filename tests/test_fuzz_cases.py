@@ -15,7 +15,8 @@ from fuzz.judge import Finding, Wrong, attempt, same
 from fuzz.kinds import BY_NAME, KINDS, Kind
 
 CASES = sorted((Path(__file__).parent / "fuzz_cases").glob("*"))
-LIVE = {"programs": range(40, 52)}
+LIVE = {"programs": range(40, 52), "gradients": (4, 7, 14, 15, 25, 26, 27, 30), "laws": (0, 4, 5, 6, 8, 9, 12, 13),
+        "pipelines": range(5, 13)}
 """Seeds of live cases."""
 
 

@@ -1,0 +1,187 @@
+"""Gradients: the same by the reference, by plans and tapes of every executor, by pairs of graphs, and in torch; refusals are the same, too.
+
+Ways: `vjp` (irtool.vjp, again and again), the executors of programs.py, `record` (a tape that is kept), `pair` (the pass differentiate,
+f and df run by the interpreter), `groups` (create-autodiff-subgraphs first), `differences` (gradcheck).
+"""
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import irtool
+from fuzz import oracle, programs
+from fuzz.case import Case
+from fuzz.judge import Outcome, Skip, Wrong, agree, outcome
+from fuzz.programs import EXECUTORS, compile_source, torch_function
+from fuzz.source import Style, program
+from fuzz.values import copied, elements, value_of
+
+HUGE = 1e6
+"""Gradients beyond this, and those that are not finite, say nothing."""
+EXCUSED = ("modified by an inplace operation",)
+"""torch's autograd keeps one version of what is written into; irtool has them all, and what it gives is compared between its ways."""
+RATHER = ("plain", "default", "threads", "profiling", "unoptimised", "record", "pair", "groups")
+
+
+def draw(seed: int) -> Case:
+    """Smooth programs on double precision; of large tensors, one in twenty."""
+    rng = random.Random(seed)
+    drawn = program(seed, Style(grad=True, large=rng.random() < 1 / 20, most=11, one_result=rng.random() < 0.4))
+    rare = [way for way in ("native", "differences") if rng.random() < 0.1]
+    ways = {"vjp", *rng.sample(RATHER, 3), *rare}
+    options = {"ways": " ".join(sorted(ways))}
+    if rng.random() < 0.2:
+        options["undefined"] = str(rng.randrange(3))
+    return Case("gradients", drawn.source, drawn.inputs, options)
+
+
+def check(case: Case, tally: Counter[str]) -> None:
+    """All ways against the reference, and the reference against torch. Raises Wrong, Skip."""
+    values = [value_of(literal) for literal in case.inputs.values()]
+    wrt = [place for place, value in enumerate(values) if isinstance(value, np.ndarray)]
+    function = torch_function(case.text, tally)
+    module = compile_source(case.text, tally)
+    outputs = outcome(lambda: irtool.run(module, values, interpret=True))
+    if outputs[0] != "value":
+        tally[f"{'refused' if outputs[0] == 'refused' else 'raises'}: {outputs[1]}"] += 1
+        raise Skip("no outputs")
+    seeds = cotangents(leaves(outputs[1]), case.options.get("undefined"))
+    if not seeds or all(seed is None for seed in seeds):
+        raise Skip("no floating-point output")
+    want = outcome(lambda: irtool.vjp(module, values, seeds, wrt, interpret=True))
+    tally["ways"] += 1
+    if want[0] == "refused":
+        tally[f"refused: {want[1]}"] += 1
+    if function is not None:
+        compare_with_torch(function, values, seeds, wrt, want, tally)
+    want = copied(want)
+    if want[0] == "value" and not all(map(is_tame, [*want[1], *leaves(outputs[1])])):
+        raise Skip("not finite")
+    for way in case.options["ways"].split():
+        check_way(way, module, values, seeds, wrt, want, tally)
+
+
+def is_tame(value: Any) -> bool:
+    """Is it finite, and of moderate size?"""
+    return not isinstance(value, np.ndarray) or bool(np.isfinite(value).all() and np.abs(value).max(initial=0) < HUGE)
+
+
+def leaves(value: Any) -> list[Any]:
+    """Tensors in results, in order; of dicts in order of insertion."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [leaf for each in value for leaf in leaves(each)]
+    return [value] if isinstance(value, np.ndarray) else []
+
+
+def cotangents(outputs: list[Any], undefined: str | None) -> list[Any]:
+    """An array for each output, None for that whose number is `undefined`, and for those that have no gradient."""
+    rng = np.random.default_rng(len(outputs))
+    seeds = [elements(rng, each.shape, each.dtype.name) if each.dtype.kind in "fc" else None for each in outputs]
+    if undefined is not None and len(seeds) > int(undefined):
+        seeds[int(undefined)] = None
+    return seeds
+
+
+def compare_with_torch(function: Any, values: list[Any], seeds: list[Any], wrt: list[int], want: Outcome, tally: Counter[str]) -> None:
+    """torch.autograd on the same. Raises Wrong, also where torch has a gradient and the reference an error that is no refusal."""
+    torch = oracle.library()
+    inputs = [oracle.to_torch(each) for each in values]
+    for place in wrt:
+        inputs[place].requires_grad_()
+    try:
+        results = oracle.leaves(function(*inputs))
+        pairs = [(one, torch.from_numpy(np.asarray(seed))) for one, seed in zip(results, seeds) if seed is not None and one.requires_grad]
+        gradients = [None for _ in wrt] if not pairs else torch.autograd.grad(
+            [one for one, _ in pairs], [inputs[place] for place in wrt], [seed for _, seed in pairs], allow_unused=True)
+    except Exception as error:
+        words = str(error).strip().rpartition("\n")[2][:150]
+        tally[f"torch raises: {words[:60]}"] += 1
+        if want[0] == "value" and not any(each in words for each in EXCUSED):
+            raise Wrong("torch", f"lenient: no error, but torch: {words}") from None
+        return
+    tally["compared with torch"] += 1
+    expected = [np.zeros(values[place].shape) if each is None else oracle.to_numpy(each) for place, each in zip(wrt, gradients)]
+    if all(map(is_tame, expected)) and want[0] != "refused":
+        agree((want[0], dense(want[1], values, wrt) if want[0] == "value" else want[1]), ("value", expected), "torch")
+
+
+def dense(gradients: list[Any], values: list[Any], wrt: list[int]) -> list[Any]:
+    """Zeros for None."""
+    return [np.zeros_like(values[place]) if each is None else each for place, each in zip(wrt, gradients)]
+
+
+def check_way(way: str, module: Any, values: list[Any], seeds: list[Any], wrt: list[int], want: Outcome, tally: Counter[str]) -> None:
+    """One way, three times. Raises Wrong where it differs, or refuses what the reference does not, or the other way round."""
+    if way == "differences":
+        check_differences(module, values, tally)
+        return
+    try:
+        calls = callers(way, module, values, seeds, wrt)
+    except (irtool.PassError, irtool.UnsupportedError) as error:
+        tally[f"refused: {way}: {str(error).rpartition('error: ')[2].partition(chr(10))[0][:80]}"] += 1
+        return
+    for call in calls:
+        tally["ways"] += 1
+        got = outcome(call)
+        if got[0] == "refused" and want[0] == "value" and way in ("pair", "groups"):
+            tally[f"refused: {way}: {got[1]}"] += 1
+            return
+        if got[0] == "value" and want[0] == "refused":
+            raise Wrong(way, f"a gradient that the reference refuses: {want[1]}")
+        if got[0] == "value" and want[0] == "value":
+            got = "value", dense(got[1], values, wrt)
+            agree(got, ("value", dense(want[1], values, wrt)), way)
+        else:
+            agree(got, want, way)
+
+
+def callers(way: str, module: Any, values: list[Any], seeds: list[Any], wrt: list[int]) -> list[Callable[[], Any]]:
+    """What to call, in order. Raises PassError where the pass refuses."""
+    if way == "vjp":
+        return [lambda: irtool.vjp(module, values, seeds, wrt)] * 3
+    if way in EXECUTORS:
+        executor = irtool.compile(module, **EXECUTORS[way])
+        return [lambda: executor.vjp(values, seeds, wrt)] * 3
+    if way == "record":
+        recording = irtool.compile(module, native=False)
+        return [lambda: recording.record(values, wrt).backward(seeds)] * 2
+    changed = irtool.parse(str(module))
+    if way == "groups":
+        irtool.PassManager("create-autodiff-subgraphs{threshold=1}", verify=True).run(changed)
+        return [lambda: irtool.vjp(changed, values, seeds, wrt, interpret=True), lambda: irtool.vjp(changed, values, seeds, wrt)]
+    irtool.PassManager("differentiate{requires-grad=all},lower-grad-of,O1", verify=True).run(changed)
+    return [lambda: by_pair(changed, values, seeds, wrt)]
+
+
+def by_pair(module: Any, values: list[Any], seeds: list[Any], wrt: list[int]) -> list[Any]:
+    """f and df of a module with a pair, run by the interpreter; only where outputs are tensors, as cotangents go by output there."""
+    from irtool.execute.pairs import Forward
+    from irtool.ir.pair import pairs
+
+    forward = Forward(next(iter(pairs(module))), values)
+    if not all(isinstance(each, np.ndarray) for each in forward.outputs):
+        raise irtool.UnsupportedError("cotangents of structures by output")
+    gradients, _ = forward.backward({place: seed for place, seed in enumerate(seeds) if seed is not None})
+    return [gradients.get(place) for place in wrt]
+
+
+def check_differences(module: Any, values: list[Any], tally: Counter[str]) -> None:
+    """gradcheck in the first order, of small inputs. Raises Wrong."""
+    if sum(np.size(each) for each in values) > 40:
+        return
+    kind, report = outcome(lambda: irtool.gradcheck(module, values, order=1))
+    tally[f"gradcheck: {kind}"] += 1
+    if kind == "value" and not report.is_right:
+        raise Wrong("differences", str(report)[:500])
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """As programs are made smaller."""
+    yield from programs.smaller(case)
+
