@@ -15,7 +15,7 @@ nodes itself (`irtool/text/parser.py`), before any use is built.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -29,8 +29,18 @@ PARAM = "prim::Param"
 RETURN = "prim::Return"
 NO_ATTRIBUTES: Mapping[str, Attribute] = {}
 NO_BLOCKS: tuple[Block, ...] = ()
+GAP, LAST = 1 << 200, 1 << 1000
+"""How far places of neighbours are apart when they are given: so often a node fits between two before all get new ones. The place of what
+closes a block."""
 MAX_DIGITS = 4000
 """A name of more digits is no id that others are counted from: Python refuses to read numbers of more than 4300 digits."""
+
+
+def without(values: tuple[Value, ...], places: Collection[int]) -> tuple[Value, ...]:
+    """The values but those at some places. Raises IndexError for a place that is none."""
+    for place in places:
+        values[place]
+    return tuple([value for place, value in enumerate(values) if place not in places and place - len(values) not in places])
 
 
 class Use(NamedTuple):
@@ -78,7 +88,7 @@ class Value:
     @property
     def index(self) -> int:
         """Position among the defining node's outputs."""
-        return next(i for i, v in enumerate(self.node.outputs) if v is self)
+        return self.node.outputs.index(self)
 
     @property
     def has_id_name(self) -> bool:
@@ -185,25 +195,11 @@ class Node:
                 if attribute.text == "<Graph>" and isinstance(attribute.value, Graph)}
 
     def before_in_block(self, other: Node) -> bool:
-        """Does this node stand before `other` of the same block? O(distance). Raises ValueError for nodes of different blocks."""
+        """Does this node stand before `other` of the same block? Raises ValueError for nodes of different blocks."""
         block = self.owner_block
         if other.owner is not block:
             raise ValueError(f"{self.kind} and {other.kind} stand in different blocks")
-        if self is other or other is block.param_node:
-            return False
-        if self is block.param_node:
-            return True
-        end = block.return_node
-        ahead = behind = self
-        while True:         # both ways at once, so that neighbours are found quickly
-            if ahead is not end:
-                ahead = ahead.next
-                if ahead is other:
-                    return True
-            if behind.prev is not end:
-                behind = behind.prev
-                if behind is other:
-                    return False
+        return self is not other and block.place_of(self) < block.place_of(other)
 
     @property
     def owner_block(self) -> Block:
@@ -234,9 +230,14 @@ class Node:
 
     def remove_output(self, index: int) -> None:
         """Drop a result nobody uses."""
-        if self.outputs[index].has_uses:
-            raise ValueError(f"%{self.outputs[index].name} is used")
-        self.outputs = self.outputs[:index] + self.outputs[index + 1:]
+        self.remove_outputs((index,))
+
+    def remove_outputs(self, indices: Collection[int]) -> None:
+        """Drop results nobody uses, all at once: one by one, many take time in the square of their number."""
+        for index in indices:
+            if self.outputs[index].has_uses:
+                raise ValueError(f"%{self.outputs[index].name} is used")
+        self.outputs = without(self.outputs, indices)
 
     def replace_input(self, slot: int, value: Value) -> Value:
         """`inputs[slot] = value`; gives the old one."""
@@ -273,7 +274,11 @@ class Node:
 
     def remove_input(self, slot: int) -> None:
         """Drop an operand; later ones move up."""
-        self.set_inputs(self.inputs[:slot] + self.inputs[slot + 1:])
+        self.remove_inputs((slot,))
+
+    def remove_inputs(self, slots: Collection[int]) -> None:
+        """Drop operands, all at once; later ones move up."""
+        self.set_inputs(without(self.inputs, slots))
 
     def set_attribute(self, name: str, value: Attribute) -> None:
         """Add or replace one attribute (see Note [shared attributes])."""
@@ -310,6 +315,8 @@ class Node:
         other.prev.next = self
         other.prev = self
         self.owner = other.owner
+        if self.owner is not None:
+            self.owner._place(self)
 
     def move_after(self, other: Node) -> None:
         """Leave the present place and stand after `other`."""
@@ -340,6 +347,7 @@ class Node:
         prev.next = self
         next.prev = self
         self.owner = block
+        block._place(self)
         graph = block.graph
         if graph is not None:
             self._settle(graph)
@@ -392,10 +400,11 @@ class Node:
 class Block:
     """A list of nodes with inputs and results, owned by a node or by a graph."""
 
-    __slots__ = ("graph", "owning_node", "param_node", "return_node")
+    __slots__ = ("graph", "owning_node", "param_node", "return_node", "_places")
 
     def __init__(self, graph: Graph | None, owning_node: Node | None = None) -> None:
         self.graph = graph
+        self._places: dict[Node, int] | None = None     # numbers that grow along the block, once they are asked for
         self.owning_node = owning_node
         self.param_node = Node(PARAM)
         self.return_node = Node(RETURN)
@@ -452,6 +461,26 @@ class Block:
         node._link(end, end.next, self)
         return node
 
+    def place_of(self, node: Node) -> int:
+        """A number that grows along the block, for comparing places. The hidden parameter node is first, the return node last."""
+        places = self._places
+        if places is None:
+            places = self._places = {each: place * GAP for place, each in enumerate(self, 1)}
+        return -1 if node is self.param_node else LAST if node is self.return_node else places[node]
+
+    def _place(self, node: Node) -> None:
+        """The node was put where it is: its number is between those of its neighbours; all are given anew when there is none between."""
+        places = self._places
+        if places is None:
+            return
+        end = self.return_node
+        low = places[node.prev] if node.prev is not end else 0
+        high = places[node.next] if node.next is not end else low + 2 * GAP
+        if high - low < 2:
+            self._places = None
+        else:
+            places[node] = (low + high) // 2
+
     def add_input(self, name: str, type: Type) -> Value:
         """A new last input."""
         return self.param_node.add_output(name, type)
@@ -468,6 +497,10 @@ class Block:
         """Drop an input nobody uses."""
         self.param_node.remove_output(index)
 
+    def remove_inputs(self, indices: Collection[int]) -> None:
+        """Drop inputs nobody uses, all at once."""
+        self.param_node.remove_outputs(indices)
+
     def add_output(self, value: Value) -> int:
         """A new last result; gives its position."""
         self.return_node.add_input(value)
@@ -480,6 +513,10 @@ class Block:
     def remove_output(self, index: int) -> None:
         """Drop a result."""
         self.return_node.remove_input(index)
+
+    def remove_outputs(self, indices: Collection[int]) -> None:
+        """Drop results, all at once."""
+        self.return_node.remove_inputs(indices)
 
     def walk(self) -> Iterator[Node]:
         """All nodes, nested ones included, in text order (a node comes before what is in its blocks)."""

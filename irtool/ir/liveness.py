@@ -175,31 +175,30 @@ def _sweep(block: Block, live: Liveness) -> bool:
             node.remove()
             changed = True
             continue
-        dead = _drop_dead_results(node, live) if node.blocks else []
+        dead = _drop_dead_results(node, live) if node.blocks else set()
         for inner in node.blocks:
             changed = _sweep(inner, live) or changed
         if dead and node.kind in LOOP_KINDS:
-            for i in reversed(dead):        # now that nothing in the body reads them
-                node.blocks[0].remove_input(i + 1)
+            node.blocks[0].remove_inputs({i + 1 for i in dead})     # now that nothing in the body reads them
         changed = changed or bool(dead)
     return changed
 
 
-def _drop_dead_results(node: Node, live: Liveness) -> list[int]:
+def _drop_dead_results(node: Node, live: Liveness) -> set[int]:
     """Drop results of `If` and `Loop` nobody needs and what the blocks give for them; says which. A loop's block inputs stay."""
-    dead = [i for i, value in enumerate(node.outputs) if value not in live.values]
+    dead = {i for i, value in enumerate(node.outputs) if value not in live.values}
     if node.kind in IF_KINDS or node.kind == "prim::GradOf" and not live.keeps_gradients_whole:
-        for i in reversed(dead):
-            node.remove_output(i)
+        if dead:
+            node.remove_outputs(dead)
             for block in node.blocks:
-                block.remove_output(i)
+                block.remove_outputs(dead)
         return dead
     if node.kind not in LOOP_KINDS:
-        return []
+        return set()
     body = node.blocks[0]
-    dead = [i for i in dead if body.inputs[i + 1] not in live.values]
-    for i in reversed(dead):
-        node.remove_input(i + 2)
-        node.remove_output(i)
-        body.remove_output(i + 1)
+    dead = {i for i in dead if body.inputs[i + 1] not in live.values}
+    if dead:
+        node.remove_inputs({i + 2 for i in dead})
+        node.remove_outputs(dead)
+        body.remove_outputs({i + 1 for i in dead})
     return dead

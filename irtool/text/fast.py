@@ -201,6 +201,7 @@ def new_block(graph: Graph, owner: Node, line: int) -> Block:
     block: Block = FreshBlock()
     block.graph = graph
     block.owning_node = owner
+    block._places = None
     for kind in (PARAM, RETURN):
         node = FreshNode()
         node.kind = kind
