@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from irtool.ir.places import comes_before, note_place
+
 if TYPE_CHECKING:
     from irtool.ir.attribute import Attribute
     from irtool.ir.dialect import Dialect
@@ -29,18 +31,8 @@ PARAM = "prim::Param"
 RETURN = "prim::Return"
 NO_ATTRIBUTES: Mapping[str, Attribute] = {}
 NO_BLOCKS: tuple[Block, ...] = ()
-GAP, LAST = 1 << 200, 1 << 1000
-"""How far places of neighbours are apart when they are given: so often a node fits between two before all get new ones. The place of what
-closes a block."""
 MAX_DIGITS = 4000
 """A name of more digits is no id that others are counted from: Python refuses to read numbers of more than 4300 digits."""
-
-
-def without(values: tuple[Value, ...], places: Collection[int]) -> tuple[Value, ...]:
-    """The values but those at some places. Raises IndexError for a place that is none."""
-    for place in places:
-        values[place]
-    return tuple([value for place, value in enumerate(values) if place not in places and place - len(values) not in places])
 
 
 class Use(NamedTuple):
@@ -199,7 +191,7 @@ class Node:
         block = self.owner_block
         if other.owner is not block:
             raise ValueError(f"{self.kind} and {other.kind} stand in different blocks")
-        return self is not other and block.place_of(self) < block.place_of(other)
+        return self is not other and comes_before(block, self, other)
 
     @property
     def owner_block(self) -> Block:
@@ -237,7 +229,7 @@ class Node:
         for index in indices:
             if self.outputs[index].has_uses:
                 raise ValueError(f"%{self.outputs[index].name} is used")
-        self.outputs = without(self.outputs, indices)
+        self.outputs = tuple([value for i, value in enumerate(self.outputs) if i not in indices])
 
     def replace_input(self, slot: int, value: Value) -> Value:
         """`inputs[slot] = value`; gives the old one."""
@@ -278,7 +270,7 @@ class Node:
 
     def remove_inputs(self, slots: Collection[int]) -> None:
         """Drop operands, all at once; later ones move up."""
-        self.set_inputs(without(self.inputs, slots))
+        self.set_inputs([value for slot, value in enumerate(self.inputs) if slot not in slots])
 
     def set_attribute(self, name: str, value: Attribute) -> None:
         """Add or replace one attribute (see Note [shared attributes])."""
@@ -315,8 +307,8 @@ class Node:
         other.prev.next = self
         other.prev = self
         self.owner = other.owner
-        if self.owner is not None:
-            self.owner._place(self)
+        if self.owner is not None and self.owner._places is not None:
+            note_place(self.owner, self)
 
     def move_after(self, other: Node) -> None:
         """Leave the present place and stand after `other`."""
@@ -347,7 +339,8 @@ class Node:
         prev.next = self
         next.prev = self
         self.owner = block
-        block._place(self)
+        if block._places is not None:
+            note_place(block, self)
         graph = block.graph
         if graph is not None:
             self._settle(graph)
@@ -460,26 +453,6 @@ class Block:
         end = self.return_node
         node._link(end, end.next, self)
         return node
-
-    def place_of(self, node: Node) -> int:
-        """A number that grows along the block, for comparing places. The hidden parameter node is first, the return node last."""
-        places = self._places
-        if places is None:
-            places = self._places = {each: place * GAP for place, each in enumerate(self, 1)}
-        return -1 if node is self.param_node else LAST if node is self.return_node else places[node]
-
-    def _place(self, node: Node) -> None:
-        """The node was put where it is: its number is between those of its neighbours; all are given anew when there is none between."""
-        places = self._places
-        if places is None:
-            return
-        end = self.return_node
-        low = places[node.prev] if node.prev is not end else 0
-        high = places[node.next] if node.next is not end else low + 2 * GAP
-        if high - low < 2:
-            self._places = None
-        else:
-            places[node] = (low + high) // 2
 
     def add_input(self, name: str, type: Type) -> Value:
         """A new last input."""
