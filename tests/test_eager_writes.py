@@ -65,7 +65,15 @@ def argument(x: Any) -> Any:
     return (y * x).sum()
 
 
-PROGRAMS = [row, part_of_a_view, whole_seen_by_views, piece, places, rounds, plain, argument]
+def turned(x: Any) -> Any:
+    y = x.clone()
+    v = y[1:]
+    y.t().t_()
+    v.t_().unsqueeze_(0).mul_(2)
+    return (y * x).sum() + v[0, 2].sum()
+
+
+PROGRAMS = [turned, row, part_of_a_view, whole_seen_by_views, piece, places, rounds, plain, argument]
 X = np.random.default_rng(5).standard_normal((3, 3))
 
 
@@ -93,8 +101,8 @@ def test_gradients(f: Any) -> None:
 def test_batches(f: Any) -> None:
     batch = np.random.default_rng(6).standard_normal((4, 3, 3))
     wanted = [float(f(irtool.Tensor(each.copy()))) for each in batch]
-    np.testing.assert_allclose(np.asarray(irtool.vmap(f)(batch)), wanted, rtol=1e-12)
-    np.testing.assert_allclose(np.asarray(irtool.jit(irtool.vmap(f))(batch)), wanted, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(irtool.vmap(f)(batch.copy())), wanted, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(irtool.jit(irtool.vmap(f))(batch.copy())), wanted, rtol=1e-12)
     slopes = [differences(f, each) for each in batch]
     found = irtool.grad(lambda x: irtool.vmap(f)(x).sum())(batch)
     np.testing.assert_allclose(np.asarray(found), slopes, rtol=1e-6, atol=1e-8)
@@ -115,7 +123,7 @@ def test_traces_leave_what_they_are_given_alone() -> None:
     given, wanted = np.ones((2, 2)), [[12.0, 12.0], [4.0, 4.0]]
     graph, jitted = irtool.trace(f, [given]), irtool.jit(f)
     for found in (irtool.run(graph, [given])[0], irtool.run(graph, [given], interpret=True)[0], jitted(given), jitted(given),
-                  irtool.vmap(f)(given[None])[0]):
+                  irtool.vmap(f)(given[None].copy())[0]):
         assert np.array_equal(np.asarray(found), wanted)
     assert np.array_equal(given, np.ones((2, 2)))
 
@@ -136,21 +144,25 @@ def test_what_cannot_be_done_says_so() -> None:
         y.mul_(2)
         return y.sum()
 
-    def turned(x: Any) -> Any:
-        y = x.clone()
-        y.t().t_()
-        return y.sum()
+    y0 = torch.zeros([3])
 
     def outside(x: Any) -> Any:
-        y = torch.zeros([3])
-        y.copy_(x[0])
-        return y.sum()
+        y0.copy_(x[0])
+        return y0.sum()
+
+    def part_of_outside(x: Any) -> Any:
+        y0[1:].zero_()
+        return x.sum()
+
+    def parted(x: Any) -> Any:
+        return (x * 1)[0].detach_().sum()
 
     def wider(x: Any) -> Any:
         y = x[0].clone()
         y.add_(x)
         return y.sum()
-    for f, words in ((shared, "share memory with one another"), (turned, "shares its memory with another"), (outside, "outside of it"),
+    for f, words in ((shared, "more than one element of the written-to tensor"), (outside, "would mutate a captured Tensor"),
+                     (part_of_outside, "would mutate a captured Tensor"), (parted, "Can't detach views in-place"),
                      (wider, "doesn't match the broadcast shape")):
         with pytest.raises(irtool.Error, match=words):
             irtool.grad(f)(X)

@@ -177,7 +177,7 @@ def test_in_place_operators_give_their_tensor_another_value():
         return (y * y).sum()
     close(irtool.grad(f)(np.ones(2)), [24, 24])
     close(vmap(f)(np.ones((3, 2))), [32, 32, 32])
-    with pytest.raises(irtool.Error, match="not batched"):
+    with pytest.raises(irtool.Error, match="`self` not being vmapped over"):
         vmap(lambda x: irtool.Tensor(np.ones(2)).add_(x))(np.ones((3, 2)))
 
 

@@ -13,7 +13,7 @@ from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loops import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
 from irtool.dispatch.trees import flatten
-from irtool.dispatch.writes import remember, write
+from irtool.dispatch.writes import another, do_write, is_inside, remember, root_of, write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
@@ -155,7 +155,7 @@ class Autograd(Layer):
 
     def variable(self, value: Any) -> Any:
         """A tensor of the layer below (or tensors, in lists and tuples) as one whose gradient can be asked for."""
-        return map_tensors(lambda each: Boxed(self, each, Variable()), value)
+        return map_tensors(lambda each: Boxed(self, another(each), Variable()), value)
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Do `aten::add`; what was done before with such operands is noted without asking the rules again."""
@@ -172,6 +172,8 @@ class Autograd(Layer):
             else:
                 variables.append(None)
                 key.append(-1 if arg.__class__ is Tensor and arg.array.ndim else arg.__class__)
+                if isinstance(arg, Tensor) and arg.born > self.start:      # a constant that may yet be written into
+                    arg = another(arg)
             values.append(arg)
         place = tuple(key)
         try:
@@ -187,9 +189,7 @@ class Autograd(Layer):
         variable = Variable(len(self.tape))
         self.tape.append(QuickEntry(self, name, values, variables, rest, result, variable))
         boxed = Boxed(self, result, variable)
-        if is_view:
-            remember(self, name, [*args, *rest], boxed)
-        return boxed
+        return remember(self, name, [*args, *rest], boxed) if is_view else boxed
 
     def takes_part(self, args: Sequence[Any]) -> bool:
         """Does what is done with these go on the tape?"""
@@ -209,26 +209,28 @@ class Autograd(Layer):
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation below, and note it if it has one of this tape's tensors among its operands."""
         rules = self.rules
-        if not rules.constants_on_tape and not any(value.layer is self for value in tensors_in(args) if isinstance(value, Boxed)):
-            return self.below.apply(name, args)
         plain = rules.without_write(name)
-        if plain is not None:
-            return self.write_into(args[0], self.apply(plain, args), name)
+        if plain is not None or rules.only_writes(name):
+            self.check_target(args[0], name)
+            return do_write(self, name, plain, args)
+        if not rules.constants_on_tape and not any(value.layer is self for value in tensors_in(args) if isinstance(value, Boxed)):
+            result = self.below.apply(name, args)
+            return remember(self, name, args, result) if rules.is_view(name) else result
         if not self.records:
-            return self.below.apply(name, [self.opened(arg) for arg in args])
-        if self.owns(args[0]) and rules.only_writes(name):
-            raise UnsupportedError(f"{name.partition('.')[0]} is not supported inside a gradient: it writes into its operand")
+            result = self.below.apply(name, [self.opened(arg) for arg in args])
+            return remember(self, name, args, result) if rules.is_view(name) else result
         shortcut = rules.shortcut(name, args)
         if shortcut is not None:
             return shortcut
         inner = [self.opened(arg) for arg in args]
         if not rules.is_differentiable(name):
-            return self.below.apply(name, inner)
+            result = self.below.apply(name, inner)
+            return remember(self, name, args, result) if rules.is_view(name) else result
         result, saved = rules.forward(name, inner, self.below.apply)
         entry = Entry(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], saved)
         boxed = self.note(entry, result)
         if rules.is_view(name):
-            remember(self, name, args, boxed)
+            boxed = remember(self, name, args, boxed)
         if self.write is not None:
             self.write(line(self, boxed, rules.spelled(name, args, label, is_tape=True)))
         return boxed
@@ -247,17 +249,23 @@ class Autograd(Layer):
 
     def snapshot(self, value: Any) -> Any:
         """The tensor as it is now: an operator that writes gives its handle another value."""
-        return Boxed(self, value.value, value.data) if self.owns(value) else value
+        return another(value) if value.born > self.start or self.owns(value) else value
+
+    def writes_constants(self, is_detached: bool) -> bool:
+        """Inside no_grad too."""
+        return is_detached or not self.records
+
+    def check_target(self, target: Any, name: str) -> None:
+        """Raises DispatchError, in torch's words, for a write into a tensor from outside."""
+        if not is_inside(self, root_of(target)):
+            raise DispatchError("During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                                f"operation ({name}) that would mutate a captured Tensor. This is not supported; please rewrite the "
+                                "function being transformed to explicitly accept the mutated Tensor(s) as inputs.")
 
     def write_into(self, target: Any, result: Any, name: str) -> Any:
-        """A tensor that was written into has a new value from now on. Raises DispatchError when it is no variable of the layer."""
-        if not self.owns(target):
-            raise DispatchError(f"a value of {self} is written in place into a tensor outside of it")
+        """A tensor that was written into has a new value from now on. Raises DispatchError for a tensor from outside."""
+        self.check_target(target, name)
         return write(self, name, target, result)
-
-    def rebind(self, target: Boxed, result: Any) -> Boxed:
-        """A variable has another value from now on, which may be a constant."""
-        return super().rebind(target, result if self.owns(result) else Boxed(self, result, Variable()))
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Run below, where lower tapes keep the rule too; `backward` runs on this layer."""

@@ -7,7 +7,7 @@ from typing import Any
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, pushed, tensors_in
 from irtool.ops.quick import run_quickly
-from irtool.ops.tensor import Tensor, run_chosen
+from irtool.ops.tensor import Tensor, next_birth, run_chosen
 
 
 class Backend(Layer):
@@ -22,9 +22,10 @@ class Backend(Layer):
         if self.is_quick:
             found = None if named else run_quickly(kind, args)
             if found is not None:
+                found.born = next_birth()
                 return found
             if not any([isinstance(value, Boxed) for value in args]):
-                return run_chosen(kind, args, named)
+                return numbered(run_chosen(kind, args, named), args)
         return super().call(kind, args, named)
 
     def apply(self, name: str, args: list[Any]) -> Any:
@@ -33,7 +34,7 @@ class Backend(Layer):
             if isinstance(value, Boxed):
                 raise DispatchError(f"incompatible dispatcher trees: a tensor of {value.layer} is used where that layer is not"
                                     if value.layer.is_alive else f"value escaped its transform: {value.layer} is over")
-        return self.rules.run(name, args)
+        return numbered(self.rules.run(name, args), args)
 
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
         """Decide, and run one."""
@@ -76,6 +77,14 @@ class Backend(Layer):
         with pushed(self):
             output, saved = forward(*args)
         return output, saved
+
+
+def numbered(result: Any, args: Sequence[Any]) -> Any:
+    """The results of an operation, with the numbers of new handles; an operand that was written into stays what it is."""
+    for each in tensors_in(result if isinstance(result, list | tuple) else (result,)):
+        if each is not args[0]:
+            each.born = next_birth()
+    return result
 
 
 BACKEND = Backend()

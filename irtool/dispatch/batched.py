@@ -12,7 +12,7 @@ from irtool.dispatch.control import either, truth
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.dispatch.writes import remember, write
+from irtool.dispatch.writes import do_write, is_inside, remember, root_of, write
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError
 from irtool.ir.schema import Schema
@@ -97,16 +97,16 @@ class Batched(Layer):
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation for all places at once. Raises UnsupportedError, with the reason, for an operator without a rule."""
         is_batched = any(each.layer is self for each in tensors_in(args) if isinstance(each, Boxed))
-        if not self.must_differ(name, args) and not is_batched:
-            return self.below.apply(name, args)
         rules = self.rules
+        if not self.must_differ(name, args) and not is_batched:
+            result = self.below.apply(name, args)
+            return remember(self, name, args, result) if rules.is_view(name) else result
         plain = rules.without_write(name)
         if plain is not None:
-            return self.write_into(args[0], self.apply(plain, args), name)
+            self.check_target(args[0], name)
+            return do_write(self, name, plain, args)
         result = rules.batch(name)(Batch(self, name), *args)
-        if rules.is_view(name):
-            remember(self, name, args, result)
-        return result
+        return remember(self, name, args, result) if rules.is_view(name) else result
 
     def must_differ(self, name: str, args: Sequence[Any]) -> bool:
         """Does a random operator draw other numbers for each place? Raises RunError where that was not said."""
@@ -116,15 +116,18 @@ class Batched(Layer):
             raise RunError(f"{name.partition('.')[0]} draws random numbers inside vmap: say randomness='same' or 'different'")
         return self.randomness == "different"
 
-    def write_into(self, target: Any, result: Any, name: str) -> Any:
-        """A tensor that was written into has a new value from now on. Raises DispatchError for a tensor that is the same for all places."""
-        if not self.owns(target):
-            raise DispatchError(f"{name.partition('.')[0]} writes batched values into a tensor that is not batched")
-        return write(self, name, target, result)
+    def check_target(self, target: Any, name: str) -> None:
+        """Raises DispatchError, in torch's words, for batched values that are written into a tensor from outside, which is not batched."""
+        if not is_inside(self, root_of(target)):
+            kind = name.partition(".")[0]
+            raise DispatchError(f"vmap: {kind}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
+                                "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
+                                f"being vmapped over in a vmap. Please try to use out-of-place operators instead of {kind}.")
 
-    def rebind(self, target: Boxed, result: Any) -> Boxed:
-        """A tensor has another value from now on, which may be the same for all places."""
-        return super().rebind(target, result if self.owns(result) else self.box(self.whole(result)))
+    def write_into(self, target: Any, result: Any, name: str) -> Any:
+        """A tensor that was written into has a new value from now on. Raises DispatchError for one from outside that is not batched."""
+        self.check_target(target, name)
+        return write(self, name, target, result)
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Hand down both functions, made to work on whole batches."""

@@ -20,7 +20,7 @@ import numpy as np
 from irtool.dispatch.functional import FUNCTIONS, reduction_number
 from irtool.dispatch.torch_names import ABSENT, FACTORIES, NAMES, without_gradient
 from irtool.ir.errors import NameMissing, RunError
-from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, operator_names
+from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, next_birth, operator_names
 from irtool.ops.tensor_methods import refuse_gradient
 
 PREFIXES = ("linalg", "fft", "special")
@@ -64,6 +64,7 @@ class Torch(Functions):
             return data.clone() if dtype is None else data.to(dtype, copy=True)
         try:
             made = Tensor(np.array(data))
+            made.born = next_birth()        # its elements are nobody else's
         except ValueError as error:
             raise RunError(f"tensor: expected numbers, or lists of them of equal length, got {str(data)[:40]}") from error
         if made.array.dtype.kind not in "bifc" and made.array.dtype.name != "uint8":

@@ -89,10 +89,11 @@ class Library:
         found = overload(name)
         count = len(found.schema.arguments)
         types = [argument.type.text for argument in found.schema.arguments]
-        if found.mode == "inplace":
-            return next((own for text, own in zip(found.op.schemas, found.op.names, strict=True)
-                         if [a.type.text for a in parse_schema(text).arguments[:count]] == types), found.op.names[0])
         kind, dot, rest = name.partition(".")
+        if found.mode == "inplace":
+            alike = [own for text, own in zip(found.op.schemas, found.op.names, strict=True)
+                     if [a.type.text for a in parse_schema(text).arguments[:count]] == types]
+            return next((own for own in alike if own.partition(".")[0] == kind[:-1]), (*alike, found.op.names[0])[0])
         own = PLAIN.get(kind) or (kind[:-1] if kind in WRITERS else "")
         return next((each for each in (own + dot + rest, own) if each in OPS and len(overload(each).schema.arguments) == count), None)
 

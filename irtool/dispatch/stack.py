@@ -15,7 +15,7 @@ import numpy as np
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
-from irtool.ops.tensor import Tensor, calling, choose_again, is_kind
+from irtool.ops.tensor import Tensor, calling, choose_again, is_kind, next_birth
 
 Branch = Callable[..., list[Any]]
 """A block as a function of the values it reads."""
@@ -28,15 +28,20 @@ class DispatchError(RunError):
 class Boxed(Tensor):
     """A tensor as a layer sees it. value: the same as the layer below sees it; data: what the layer knows of it.
 
-    origin, parts: of what it may be a view, and what may be views of it, where there is such (`irtool.dispatch.writes`).
+    It has the slots of a tensor, so that one that was made inside of a layer can become the layer's by a write.
     """
 
-    __slots__ = ("layer", "value", "data", "origin", "parts", "__weakref__")
+    __slots__ = ()
+    layer: Layer
+    value: Tensor
+    data: Any = Tensor.__dict__["known"]
 
     def __init__(self, layer: Layer, value: Tensor, data: Any = None) -> None:
         self.layer = layer
         self.value = value
         self.data = data
+        self.born = next_birth()
+        self.links = None
 
     @property
     def array(self) -> Any:     # type: ignore[override]
@@ -115,6 +120,7 @@ class Layer:
         self.inner = inner
         self.name = name or type(self).__name__
         self.is_alive = True
+        self.start = next_birth()       # handles with larger numbers are made inside
         self._rules = rules
 
     @property
@@ -178,10 +184,23 @@ class Layer:
         """The sizes of one of its tensors."""
         return tensor.value.shape
 
-    def rebind(self, target: Boxed, result: Any) -> Boxed:
-        """A tensor in one of the layer's boxes has another value from now on; gives the tensor."""
-        target.value, target.data = result.value, result.data
-        return target
+    def writes_constants(self, is_detached: bool) -> bool:
+        """Does a write change the value alone, and nothing that the layer knows of it? is_detached: it goes through a detached tensor."""
+        return False
+
+    def adopted(self, tensor: Tensor) -> Boxed:
+        """A tensor that was made inside of the layer, and by which it knows nothing, in one of its boxes."""
+        raise NotImplementedError
+
+    def rebind(self, target: Tensor, result: Any, only_value: bool = False) -> None:
+        """A tensor that was made inside of the layer has another value from now on; only_value: what the layer knows of it stays."""
+        from irtool.dispatch.writes import become
+
+        if only_value and self.owns(target):
+            boxed: Any = target
+            boxed.value = self.opened(result)
+        else:
+            become(target, result)
 
     def owns(self, value: Any) -> bool:
         """Is it a tensor in one of the layer's boxes?"""

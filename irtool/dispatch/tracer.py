@@ -19,6 +19,7 @@ from irtool.dispatch.custom import record_custom
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
+from irtool.dispatch.writes import another, is_view, is_write, remember, take_in
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
@@ -62,6 +63,10 @@ class Tracer(Layer):
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation, and write it down if it is about the trace's tensors."""
         is_own = any(self.owns(each) for each in tensors_in(args))
+        if args and isinstance(args[0], Tensor) and not self.owns(args[0]) and is_write(name):
+            self.constants.clear()      # which have other elements from now on
+            if is_own:
+                take_in(self, args[0])
         opened = self.opened(args)
         result = self.below.apply(name, opened)
         kind = name.partition(".")[0]
@@ -69,8 +74,12 @@ class Tracer(Layer):
             warnings.warn(f"{kind} of a traced tensor gives a number that is a constant in the graph", TraceWarning, stacklevel=2)
         results = list(tensors_in([result]))
         if not results or not is_own and any(True for _ in tensors_in(args)):
-            return result
+            return remember(self, name, args, result) if results and is_view(name) else result
         return self.record(name, args, result)
+
+    def adopted(self, tensor: Any) -> Boxed:
+        """A tensor that was made inside of the trace as one of the trace's: each run begins with a copy of its elements."""
+        return Boxed(self, another(tensor), self.build.call("aten::clone", self.constant(tensor), None, type=type_of(tensor)))
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """A node that holds both (`irtool.ir.custom`), so that the graph can be differentiated as the function says."""

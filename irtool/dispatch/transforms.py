@@ -22,6 +22,7 @@ from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.callables import as_function, may_vary
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.trees import flatten, spread, unflatten
+from irtool.dispatch.writes import Lent
 from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import generator
@@ -97,18 +98,23 @@ class Recorded:
     def __init__(self, function: Function, args: Sequence[Any], which: Sequence[int], named: dict[str, Any] | None = None,
                  where: str = "grad") -> None:
         self.layer = Autograd(current())
-        given = [tensors(arg, as_variable if place in which else as_tensor) for place, arg in enumerate(args)]
+        lent = Lent()
+
+        def taken(value: Any) -> Any:
+            return lent.lend(as_tensor(value))
+        given = [tensors(arg, as_variable if place in which else taken) for place, arg in enumerate(args)]
         self.variables = []
         for place in which:
             leaves, shape = flatten(given[place])
             if leaves and not any(map(is_floating, leaves)):
                 found = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
                 raise RunError(f"{where}: only tensors of floating point numbers have gradients, argument {place} is {found}")
-            boxed = [self.layer.variable(leaf) if is_floating(leaf) else leaf for leaf in leaves]
+            boxed = [self.layer.variable(leaf) if is_floating(leaf) else lent.lend(leaf) for leaf in leaves]
             self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # the function may write into it
             given[place] = unflatten(shape, boxed)
         with pushed(self.layer):
-            self.result = called(where, function, given, tensors(named or {}))
+            self.result = called(where, function, given, tensors(named or {}, taken))
+        lent.hand_back(self.layer)
 
     def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], unused: str) -> list[Any]:
         """Trees of gradients, one per argument asked for. unused: "zeros" or "none" for what the outputs do not depend on."""
@@ -324,10 +330,11 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
 
         def once(given: list[Any], size: int) -> tuple[list[Any], list[Any], Any]:
             """Results with the dimension where it belongs, where that is, and the tree they stand in."""
-            layer = Batched(current(), size, randomness=randomness)
-            boxed = [leaf if dim is None else layer.box(leaf, dim) for leaf, dim in zip(given, dims, strict=True)]
+            layer, lent = Batched(current(), size, randomness=randomness), Lent()
+            boxed = [leaf if dim is None else lent.lend(leaf, layer.box(leaf, dim), dim) for leaf, dim in zip(given, dims, strict=True)]
             with pushed(layer):
                 result = called("vmap", func, unflatten(shape, boxed), tensors(named))
+            lent.hand_back(layer)
             found, out_shape = flatten(result)
             wanted = tuple(out_dims) if isinstance(out_dims, list) else out_dims
             if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(result, list | tuple | dict):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import count
 from operator import itemgetter
 from typing import Any
 
@@ -30,17 +31,33 @@ Device = str
 Generator = np.random.Generator
 """The same for a source of random numbers."""
 Call = Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
+next_birth = count(1).__next__
+"""The number of the next handle that an operation under layers makes."""
 
 
 class Tensor:
-    """A tensor value. `array` holds the elements; methods and operators are torch's."""
+    """A tensor value. `array` holds the elements; methods and operators are torch's.
 
-    __slots__ = ("array", "label")
+    born: what operations under layers make is numbered, so that a layer can tell what was there before; 0 for what stands for an array of
+    the user's. links: which tensors share its memory, as far as layers noted (`irtool.dispatch.writes`). layer, value, known: see
+    `irtool.dispatch.stack.Boxed`, which a handle may become.
+    """
+
+    __slots__ = ("array", "label", "born", "links", "layer", "value", "known", "__weakref__")
+    label: str
+    layer: Any
+    value: Any
+    known: Any
     __hash__ = object.__hash__
     __array_priority__ = 1000       # NumPy leaves `array * tensor` to the tensor
 
     def __init__(self, array: Any) -> None:
         self.array = array if array.__class__ is np.ndarray else elements(array)
+        self.born = 0
+        self.links: Any = None
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.array,)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.array) if dtype is None else np.asarray(self.array, dtype)
