@@ -1,6 +1,7 @@
 """`irtool decompile`: a graph as TorchScript source."""
 from __future__ import annotations
 
+from irtool.cli.beside import take
 from irtool.cli.command import Arguments, Command, Option, Positional
 from irtool.ir.errors import Error
 
@@ -14,7 +15,9 @@ def run(arguments: Arguments, console: Console) -> int:
     from irtool.cli.pieces import parse_source
     from irtool.script.to_python import to_script
 
-    module = parse_source(console.read(arguments.file))
+    source = console.read(arguments.file)
+    module = parse_source(source)
+    take(module, source, arguments.file, console, is_needed=False)
     if not module.graphs:
         raise Error(f"{module.filename}: no graph in this file")
     if arguments.graph:

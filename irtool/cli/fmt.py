@@ -1,12 +1,14 @@
 """`irtool fmt`: print IR text canonically, in its own dialect or in another."""
 from __future__ import annotations
 
+from irtool.cli.beside import keep, take
 from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, dialect_name
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.console import Console
+    from irtool.interop.npz import Archive
     from irtool.ir.module import Module
     from irtool.ir.source import SourceFile
 
@@ -27,7 +29,7 @@ def run(arguments: Arguments, console: Console) -> int:
     for path in files:
         try:
             source = console.read(path)
-            text = formatted(source, arguments, console)
+            text = formatted(source, path, arguments, console)
         except UsageError:
             raise
         except Error as error:
@@ -48,12 +50,13 @@ def run(arguments: Arguments, console: Console) -> int:
     return code
 
 
-def formatted(source: SourceFile, arguments: Arguments, console: Console) -> str:
-    """The text of one file as it should be. Raises ParseError, or Error where a dialect cannot say it."""
+def formatted(source: SourceFile, path: str, arguments: Arguments, console: Console) -> str:
+    """The text of one file, that at `path`, as it should be. Raises ParseError, or Error where a dialect cannot say it."""
     from irtool.cli.pieces import parse_source
     from irtool.text.convert import convert, renumber, tidy
 
     module = parse_source(source)
+    taken = None if arguments.constants else take(module, source, path, console, is_needed=False)
     if arguments.constants:
         take_constants(module, arguments.constants, console)
     if arguments.syntax:
@@ -65,6 +68,8 @@ def formatted(source: SourceFile, arguments: Arguments, console: Console) -> str
             renumber(graph)
     if arguments.constants and not arguments.check:
         keep_constants(module, arguments.constants)
+    if taken is not None:
+        keep(module, taken, path, path if arguments.in_place or arguments.check else arguments.output, console)
     return str(module)
 
 
@@ -84,9 +89,14 @@ def take_constants(module: Module, path: str, console: Console) -> None:
 
 def attach_constants(module: Module, path: str, console: Console) -> None:
     """Attach the arrays of an npz. Raises Error for a key that is no constant, UsageError where the file cannot be read."""
+    attach_archive(module, console.read_archive(path), path)
+
+
+def attach_archive(module: Module, archive: Archive, path: str) -> None:
+    """The same of what the file holds."""
     from irtool.interop.constants import attach
 
-    unused = attach(module, console.read_archive(path))
+    unused = attach(module, archive)
     if unused:
         raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'")
 

@@ -1,6 +1,7 @@
 """What commands that run graphs take: a graph or a gradient pair of a file, arrays, literals, cotangents."""
 from __future__ import annotations
 
+from irtool.cli.beside import take
 from irtool.cli.command import Arguments, Option, Positional, UsageError
 from irtool.ir.errors import Error
 
@@ -113,11 +114,14 @@ def read_module(arguments: Arguments, console: Console) -> Module:
     """The file's graphs, with the constants that are kept beside it; Python files that were asked for have been executed."""
     from irtool.cli.pieces import parse_source
 
-    module = parse_source(console.read(arguments.file))
+    source = console.read(arguments.file)
+    module = parse_source(source)
     if arguments.constants:
         from irtool.cli.fmt import attach_constants
 
         attach_constants(module, arguments.constants, console)
+    else:
+        take(module, source, arguments.file, console, is_needed=True)
     for path in getattr(arguments, "load", ()):
         load_python(path, console)
     return module

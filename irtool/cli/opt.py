@@ -1,6 +1,7 @@
 """`irtool opt`: parse, verify, run passes, print."""
 from __future__ import annotations
 
+from irtool.cli.beside import keep, take
 from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least, dialect_name
 from irtool.cli.console import InternalError
 from irtool.cli.interrupt import raise_interrupt
@@ -117,6 +118,7 @@ class Job:
 
         arguments = self.arguments
         module = parse_source(piece)
+        taken = take(module, piece, arguments.file, self.console, is_needed=False)
         if not module.graphs and not is_part:
             raise Error(f"{piece.name}: no graph in this file")
         if arguments.graph:
@@ -132,6 +134,8 @@ class Job:
             from irtool.text.convert import convert
 
             convert(module, arguments.syntax)
+        if taken is not None:
+            keep(module, taken, arguments.file, "-" if is_part else arguments.output, self.console)
         if arguments.verify_roundtrip:
             check_roundtrip(module, "the result")
         return str(module)

@@ -88,16 +88,16 @@ def untyped(names: list[str]) -> Graph:
 
 
 def deliver(graph: Graph, arguments: Arguments, console: Console) -> None:
-    """Print or store the graph; arrays that it has as constants go to an npz, where one is named."""
+    """Print or store the graph; arrays that it has as constants go into the text, or into a file beside it, or one that is named."""
+    from irtool.cli.beside import keep
     from irtool.cli.fmt import keep_constants
-    from irtool.interop.constants import missing, places
     from irtool.ir.module import Module
 
     module = Module([graph])
     if arguments.save_constants:
         keep_constants(module, arguments.save_constants)
-    elif any(True for _ in places(module)) and not missing(module):
-        console.err("warning: the text says <Tensor> for constants of the function: --save-constants FILE.npz keeps their numbers")
+    else:
+        keep(module, None, "-", arguments.output, console)
     console.save(arguments.output, str(module))
 
 

@@ -12,7 +12,7 @@ Key = tuple[object, ...]
 
 
 def attribute_keys(node: Node) -> tuple[object, ...]:
-    """Attributes so that equal keys mean equal values: by exact text (`0.0` is not `-0.0`), what the text hides by identity."""
+    """Attributes so that equal keys mean equal values: by exact text (`0.0` is not `-0.0`), what the text hides by its array."""
     return tuple([(name, _attribute_key(attribute)) for name, attribute in node.attributes.items()])
 
 
@@ -24,7 +24,8 @@ def _attribute_key(attribute: Attribute) -> object:
 
 
 class _Hidden:
-    """Compares what stands behind `<Tensor>`: an array somebody put there, or nothing but itself."""
+    """Compares what stands behind `<Tensor>`: an array that somebody put there. Without one it is equal to nothing, since lines of one
+    text share their attributes (Note [shared attributes]) and may still stand for two tensors."""
 
     __slots__ = ("attribute",)
 
@@ -34,7 +35,8 @@ class _Hidden:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Hidden):
             return False
-        return self.attribute is other.attribute or self.attribute.value is other.attribute.value
+        value = self.attribute.value
+        return value is other.attribute.value and getattr(value, "data", None) is not None
 
     def __hash__(self) -> int:
         return id(self.attribute.value)

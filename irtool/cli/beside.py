@@ -1,0 +1,142 @@
+"""Constants beside the text: read the file that a text names, write one where the text cannot hold the numbers."""
+from __future__ import annotations
+
+import os
+
+from irtool.cli.command import UsageError
+from irtool.ir.errors import Error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+    from irtool.interop.beside import Beside
+    from irtool.ir.module import Module
+    from irtool.ir.source import SourceFile
+
+LINE = "# constants:"
+
+
+class Taken:
+    """What became of the file that a text names: is it there, and what are its keys and arrays?"""
+
+    def __init__(self, text: str, content: dict[str, tuple[str, tuple[int, ...], bytes]] | None) -> None:
+        self.text = text
+        self.content = content
+
+
+def take(module: Module, source: SourceFile, path: str, console: Console, is_needed: bool) -> Taken | None:
+    """Give the constants their arrays from the file that the text names, if it names one.
+
+    path: where the text is from. Raises UsageError where the file cannot be read, Error where it is another, unless it is not needed: then
+    there is a note.
+    """
+    if LINE not in source.text:
+        return None
+    from irtool.interop.beside import named_in
+
+    beside = named_in(module, source)
+    if beside is None:
+        return None
+    text = str(module)
+    try:
+        attach_named(module, beside, path, console)
+    except Error as error:
+        if is_needed:
+            raise
+        console.report(beside.problem(f"{error.message}: the numbers of constants are not known", "note"))
+        return Taken(text, None)
+    return Taken(text, content_of(module))
+
+
+def attach_named(module: Module, beside: Beside, path: str, console: Console) -> None:
+    """The same of what a line says. Raises UsageError, or Error."""
+    from irtool.cli.fmt import attach_archive
+    from irtool.interop.beside import checksum
+    from irtool.interop.npz import decode
+
+    place = os.path.join(os.path.dirname(path) if path != "-" else "", beside.name)
+    if os.path.exists(place) and not os.path.isfile(place):
+        raise UsageError(diagnostics=[beside.problem(f"constants are in {place}, which is no file")])
+    try:
+        data = console.read_bytes(place)
+    except UsageError as error:
+        raise UsageError(diagnostics=[beside.problem(f"constants are in {error.message}")]) from None
+    if checksum(data) != beside.checksum:
+        raise Error(diagnostics=[beside.problem(f"constants are in {place}, which is another file by now: its sha256 is {checksum(data)}")])
+    attach_archive(module, decode(data, place), place)
+
+
+def content_of(module: Module) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
+    """The constants that have arrays, to be compared."""
+    from irtool.interop.constants import collect
+
+    archive = collect(module)
+    return {key: (each.dtype.name, each.shape, each.tobytes()) for key, each in archive.arrays.items()}
+
+
+def keep(module: Module, taken: Taken | None, path: str, output: str, console: Console) -> None:
+    """See to it that the text of the module, which is to be written to `output`, gives back the constants that have arrays.
+
+    Small ones go into the text, others into a file beside it, `STEM.constants.npz`, which the text names. Where the text goes to the result
+    stream there is no place for such a file: a warning says so. path: where the module came from. Raises UsageError.
+    """
+    if taken is not None:
+        if taken.content is None:
+            forget_stale(module, taken, path, output, console)
+            return
+        if is_same_folder(path, output) and content_of(module) == taken.content:
+            return
+    from irtool.interop.beside import set_line
+    from irtool.interop.spelling import spell
+
+    rest = spell(module)
+    set_line(module, None)
+    if not rest:
+        return
+    if output == "-" or os.path.exists(output) and not os.path.isfile(output):
+        more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
+        console.err(f"warning: the text says <Tensor> for constant %{rest[0]}{more}: -o FILE keeps the numbers in a file beside it")
+        return
+    store(module, rest, output)
+
+
+def store(module: Module, keys: list[str], output: str) -> None:
+    """Write the arrays at these keys into a file beside `output`, and name it in the text. Raises UsageError."""
+    from irtool.cli.console import write_whole
+    from irtool.interop.beside import set_line
+    from irtool.interop.constants import collect
+    from irtool.interop.npz import Archive, encode
+
+    target = os.path.realpath(output)
+    name = f"{os.path.basename(target).rpartition('.')[0] or os.path.basename(target)}.constants.npz"
+    place = os.path.join(os.path.dirname(target), name)
+    every = collect(module)
+    data = encode(Archive({key: every.arrays[key] for key in keys}, bfloat16=every.bfloat16 & set(keys)))
+    if os.path.lexists(place) and not names_it(target, name):
+        raise UsageError(f"cannot write {place}: it is there, and no text of this name says that it is its constants")
+    write_whole(place, data)
+    set_line(module, name, data)
+
+
+def names_it(path: str, name: str) -> bool:
+    """Is there a text at `path` that names this file?"""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return f"{LINE} {name} sha256=" in file.read()
+    except OSError:
+        return False
+
+
+def forget_stale(module: Module, taken: Taken, path: str, output: str, console: Console) -> None:
+    """Arrays are found by the names of values: a text that was changed without them does not name them any more."""
+    from irtool.interop.beside import set_line
+
+    if str(module) != taken.text or not is_same_folder(path, output):
+        set_line(module, None)
+        console.err("warning: the result does not name the file of constants any more, which could not be read: the names may be others")
+
+
+def is_same_folder(path: str, output: str) -> bool:
+    """Is what the text at `path` names beside `output`, too?"""
+    folders = [os.path.realpath(os.path.dirname(each) if each != "-" else "") for each in (path, output)]
+    return output == "-" or folders[0] == folders[1]

@@ -1,0 +1,67 @@
+"""The line of a text that names the file with its constants: `# constants: NAME.npz sha256=HEX`, above the graph, in the same folder."""
+from __future__ import annotations
+
+import hashlib
+import re
+
+from irtool.ir.errors import Error
+from irtool.ir.module import Module
+from irtool.ir.source import Diagnostic, SourceFile
+
+_LINE = re.compile(r"^[ \t]*# constants:[ \t]*(.*?)[ \t]*\n", re.MULTILINE)
+_CONTENT = re.compile(r"([^/\\\0]{1,255}\.npz) sha256=([0-9a-f]{64})")
+
+
+class Beside:
+    """What the line says: the file's name, the checksum of its content, the line's number."""
+
+    def __init__(self, name: str, checksum: str, source: SourceFile, line: int) -> None:
+        self.name = name
+        self.checksum = checksum
+        self.source = source
+        self.line = line
+
+    def problem(self, message: str, severity: str = "error") -> Diagnostic:
+        """Something to say of the line."""
+        return Diagnostic(severity, message, self.source, self.line, 1)
+
+
+def named_in(module: Module, source: SourceFile) -> Beside | None:
+    """What the module's line says, None where there is none. Raises Error for two lines, and for one that cannot be understood."""
+    found: list[Beside] = []
+    for item in module.items:
+        text = item if isinstance(item, str) else ""
+        for match in _LINE.finditer(text):
+            number = line_of(source, match[0], [each.line for each in found])
+            content = _CONTENT.fullmatch(match[1])
+            place = Beside(content[1] if content else "", content[2] if content else "", source, number)
+            if content is None or content[1].startswith("."):
+                expected = "'# constants: NAME.npz sha256=' and 64 hexadecimal digits, NAME that of a file in this folder"
+                raise Error(diagnostics=[place.problem(f"expected {expected}")])
+            if found:
+                raise Error(diagnostics=[place.problem("constants are named twice")])
+            found.append(place)
+    return found[0] if found else None
+
+
+def line_of(source: SourceFile, text: str, taken: list[int]) -> int:
+    """The number of the line with this text."""
+    text = text.rstrip("\n")
+    for number, line in enumerate(source.text.split("\n"), source.first_line):
+        if line == text and number not in taken:
+            return number
+    return 0
+
+
+def set_line(module: Module, name: str | None, data: bytes = b"") -> None:
+    """Name a file with this content in place of the one that was named; None: none."""
+    for place, item in enumerate(module.items):
+        if isinstance(item, str):
+            module.items[place] = _LINE.sub("", item)
+    if name is not None:
+        module.items.insert(0, f"# constants: {name} sha256={checksum(data)}\n")
+
+
+def checksum(data: bytes) -> str:
+    """What the line says of a file with this content."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,74 @@
+"""Constants in full precision in the text itself: ` 0.3333333333333333 0.25 [ CPUDoubleType{2} ]`, which reads back bit for bit."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irtool.interop.constants import places
+from irtool.interop.npz import Array
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.errors import Error
+from irtool.ir.graph import Node
+from irtool.ir.module import Module
+from irtool.ir.type_model import DTYPE_WORDS, contiguous_strides, tensor_text
+from irtool.ir.types import TensorType, parse_type
+from irtool.ops.structure import tensor_of
+
+MOST = 100
+"""Larger tensors stand beside the text."""
+
+
+def spell(module: Module) -> list[str]:
+    """Write the arrays of small constants into their text; the keys of those whose arrays only an archive can hold."""
+    rest = []
+    for key, node, name in places(module):
+        literal = node.attributes[name].value
+        if not isinstance(literal, TensorLiteral) or literal.data is None:
+            continue
+        array: Any = literal.data
+        if name == "value":
+            forget_strides(node, array.shape)
+        text = exact_text(array) if literal.dtype != "bfloat16" and name == "value" else None
+        if text is None or not reads_back(text, node, array):
+            rest.append(key)
+        else:
+            node.set_attribute(name, Attribute(text, TensorLiteral(text, literal.dtype, array.shape, array)))
+    return rest
+
+
+def forget_strides(node: Node, shape: tuple[int, ...]) -> None:
+    """Neither a text nor an archive keeps in what order elements lie: the type says what comes of reading them."""
+    type = node.output.type
+    if isinstance(type, TensorType) and type.strides is not None and type.strides != contiguous_strides(shape):
+        text = tensor_text(type.dtype, type.sizes, contiguous_strides(shape), type.requires_grad, type.device)
+        node.output.type = parse_type(text)
+
+
+def exact_text(array: Array) -> str | None:
+    """The dump of an array with all digits; None where there is no such text."""
+    word = DTYPE_WORDS.get(array.dtype.name)
+    if array.size > MOST or array.dtype.kind not in "biuf" or word is None:
+        return None
+    tag = f"[ CPU{word}Type{{{','.join(map(str, array.shape))}}} ]"
+    if array.ndim < 3 or not array.size:
+        return "".join(f" {digits(each)}" for each in array.ravel()) + " " + tag
+    slices = []
+    for place in np.ndindex(array.shape[:-2]):
+        label = "".join(f"{at + 1}," for at in reversed(place))
+        slices.append(f"({label}.,.) =" + "".join(f" {digits(each)}" for each in array[place].ravel()))
+    return " ".join(slices) + " " + tag
+
+
+def digits(number: Any) -> str:
+    """The shortest decimal that is this number in its precision."""
+    return str(int(number)) if number.dtype.kind == "b" else str(number)
+
+
+def reads_back(text: str, node: Node, array: Array) -> bool:
+    """Is the text read as this array, bit for bit?"""
+    try:
+        again = np.asarray(tensor_of(TensorLiteral(text), node.output.type))
+    except (Error, ValueError, OverflowError):
+        return False
+    return again.dtype == array.dtype and again.shape == array.shape and again.tobytes() == array.tobytes()
