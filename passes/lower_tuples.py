@@ -7,6 +7,7 @@ from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.liveness import remove_dead_nodes
+from irtool.ir.pair import is_in_pair
 from irtool.ir.rewrite import replace_node, replace_output
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TupleType
@@ -35,6 +36,11 @@ def lower_tuples(graph: Graph, all: bool = False) -> bool:
           return (%4)
     """
     lowering = Lowering(graph, all)
+    if all and is_in_pair(graph):
+        for node, values in ((graph.block.param_node, graph.inputs), (graph.block.return_node, graph.outputs)):
+            if any(isinstance(value.type, TupleType) for value in values):
+                lowering.refuse(node, f"'{graph.name}' belongs to a gradient pair, whose graphs take and give what they did: "
+                                      "lower tuples before the pair is made")
     if all:
         lowering.lower_block(graph.block)
     else:

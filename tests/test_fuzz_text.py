@@ -112,7 +112,7 @@ def graphs(draw: Callable[..., object]) -> str:
         for _ in range(int(str(draw(st.integers(0, 4))))):
             operands = refs(scope)
             blocks = int(str(draw(st.sampled_from([0, 0, 0, 1, 2])))) if level < 7 else 0
-            kind = draw(st.sampled_from(["aten::mul", "prim::If", "foo::bar_x", "^Name(1, (2, 3))", "prim::Constant"]))
+            kind = draw(st.sampled_from(["aten::mul", "foo::bar_x", "^Name(1, (2, 3))", "prim::Constant", *["prim::If"] * (blocks > 0)]))
             inner: list[str] = []
             outputs = declared(int(str(draw(st.sampled_from([1, 1, 1, 1, 0, 2])))), inner)
             attributes = "" if str(kind).startswith("^") else draw(ATTRIBUTES)

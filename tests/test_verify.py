@@ -151,3 +151,41 @@ def test_all_violations_are_collected() -> None:
 def test_the_table_has_no_double_names() -> None:
     names = [name for name, _ in INVARIANTS]
     assert len(names) == len(set(names))
+
+
+FORMS = [
+    ("%2 : Tensor = prim::ConstantChunk(%x)", "forms: prim::ConstantChunk needs the attribute 'chunks'"),
+    ("%2 : Tensor = prim::ConstantChunk[chunks=two, dim=0](%x)", "forms: the attribute 'chunks' of prim::ConstantChunk is an int, found 'two'"),
+    ("%2 : Tensor = prim::ConstantChunk[chunks=2, dim=99999999999999999999](%x)",
+     "forms: the attribute 'dim' of prim::ConstantChunk is an int, found '99999999999999999999'"),
+    ("%2 : Tensor = prim::TupleIndex(%p)", "forms: prim::TupleIndex needs an index, as an operand or as the attribute 'index'"),
+    ("%2 : (Tensor) = prim::TupleSlice[beg=0](%p)", "forms: prim::TupleSlice needs the attribute 'end'"),
+    ("%2 : Tensor = prim::unchecked_cast(%x, %x)", "forms: prim::unchecked_cast takes 1 operands, found 2"),
+    ("%2 : Tensor = prim::GradOf[name=\"aten::neg\"](%x)", "forms: prim::GradOf has one block, found 0"),
+    ("%2 : int = aten::cat[value=1]()", "operators: no overload of aten::cat takes (value=1)"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), FORMS)
+def test_forms_of_undeclared_kinds(line: str, expected: str) -> None:
+    graph = graph_of(f"graph(%x : Tensor, %p : (Tensor, Tensor)):\n  {line}\n  return (%x)\n")
+    assert any(message.startswith(expected) for message in messages(graph)), messages(graph)
+
+
+OLD = [
+    ("%2 : Dynamic, %3 : Dynamic = aten::add(%x, %x, %n)", "operators: aten::add gives 1 results, found 2"),
+    ("%2 : Dynamic = aten::mul[other={2}, a=1, b=2](%x, %x)", "operators: aten::mul takes 2 to 3 arguments, found 5"),
+    ("%2 : Dynamic = aten::neg()", "operators: aten::neg takes 1 to 2 arguments, found 0"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), OLD)
+def test_old_dialects_are_held_to_numbers_of_arguments_and_results(line: str, expected: str) -> None:
+    graph = graph_of(f"graph(%x : Dynamic\n      %n : int) {{\n  {line}\n  return (%x);\n}}\n")
+    assert any(message.startswith(expected) for message in messages(graph)), messages(graph)
+
+
+def test_old_results_that_are_one_list_today() -> None:
+    graph = graph_of("graph(%x : Dynamic) {\n  %2 : Dynamic, %3 : Dynamic = aten::chunk[chunks=2, dim=1](%x)\n"
+                     "  %4 : Dynamic, %5 : Dynamic = aten::max_pool2d[kernel_size=[2, 2]](%2)\n  return (%3, %4);\n}\n")
+    assert not messages(graph)

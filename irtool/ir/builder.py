@@ -172,13 +172,18 @@ class Builder:
         return self.constant(value, type)
 
     def _give_attribute(self, argument: Argument, value: object, inputs: list[Value], attributes: dict[str, Attribute]) -> None:
-        """The form of 2018: tensors are operands (a list of them one after the other), everything else is an attribute."""
+        """The form of 2018: tensors are operands (a list of them one after the other), so are numbers that are computed; the rest are
+        attributes."""
         type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
         if is_tensor_like(type) or argument.name == "other" and isinstance(value, Value):
             inputs.append(value if isinstance(value, Value) else self.constant(value))
             return
         if isinstance(type, ListType) and isinstance(value, (list, tuple)) and any(isinstance(each, Value) for each in value):
-            inputs.extend(each if isinstance(each, Value) else self.constant(each) for each in value)
+            element = type.element.element if isinstance(type.element, OptionalType) else type.element
+            if is_tensor_like(element):
+                inputs.extend(each if isinstance(each, Value) else self.constant(each) for each in value)
+            else:
+                inputs.append(self._operand(value, argument))
             return
         if isinstance(value, Value):
             found = constant(value)

@@ -184,6 +184,11 @@ def read_numbers(graph: Graph, name: str) -> list[int]:
     return [int(word) for word in words]
 
 
+def is_in_pair(graph: Graph) -> bool:
+    """Is the graph one of a gradient pair, so that its inputs and results stay what they are?"""
+    return OF in graph.metadata or REAL_OUTPUTS in graph.metadata
+
+
 def set_defined(graph: Graph, flags: Sequence[bool]) -> None:
     """Record which inputs a reverse graph was specialised for."""
     graph.metadata = {**graph.metadata, DEFINED: _spelled([int(flag) for flag in flags])}

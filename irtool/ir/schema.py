@@ -387,10 +387,10 @@ def _fits_partly(schema: Schema, operands: Sequence[Type], attributes: Sequence[
 
 
 def _spread(schema: Schema, free: Sequence[Argument], operands: Sequence[Type]) -> bool:
-    """Before mid-2018 a `Tensor[]` argument was written as that many operands: `aten::cat[dim=1](%a, %b)`."""
+    """Before mid-2018 a `Tensor[]` argument was written as that many operands, one at least: `aten::cat[dim=1](%a, %b)`."""
     lists = [argument for argument in free if _is_tensor_list(argument.type)]
     others = [argument for argument in free if not _is_tensor_list(argument.type) and not argument.has_default]
-    return len(lists) == 1 and len(others) <= len(operands) and all(is_tensor_like(operand) for operand in operands)
+    return len(lists) == 1 and len(others) < len(operands) and all(is_tensor_like(operand) for operand in operands)
 
 
 def _is_tensor_list(type: Type) -> bool:

@@ -8,26 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from irtool.ir import types
-from irtool.ir.attribute import Opaque
 from irtool.ir.custom import BACKWARD, CUSTOM_VJP, custom_parts
-from irtool.ir.effects import IF_KINDS, SPECIAL_PRIMS, is_known_prim
+from irtool.ir.effects import IF_KINDS
 from irtool.ir.errors import Error, UnsupportedError, VerifyError
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
-from irtool.ir.kinds import nearest_kind
 from irtool.ir.module import Module
-from irtool.ir.schema import Schema, is_tensor_like, schema_of, schemas
+from irtool.ir.schema import is_tensor_like
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irtool.ir.types import Type
+from irtool.ir.verify_nodes import STRICT_DIALECTS, Found, check_forms, check_operators, check_prims, flows
 
 if TYPE_CHECKING:
     from irtool.ir.source import SourceFile
 
-Found = tuple[Node | None, str]
-STRICT_DIALECTS = frozenset(("G", "H", "T"))
 MAX_FOUND = 1000
-MAX_HINTS = 20
-"""So many unknown kinds get a suggestion: more are not read, and each takes time."""
+FUTURES = frozenset(("prim::fork", "prim::awaitable"))
+"""Their result stands for all that their graph gives."""
 
 
 def verify(subject: Module | Graph) -> None:
@@ -246,33 +242,8 @@ def _check_flow(graph: Graph, node: Node, what: str, given: tuple[Value, ...], w
     if graph.dialect.name not in STRICT_DIALECTS:
         return
     for mine, yours in zip(given, wanted, strict=True):
-        if mine.type is not yours.type and not _flows(mine.type, yours.type):
+        if mine.type is not yours.type and not flows(mine.type, yours.type):
             yield node, f"{what} %{mine.name} : {mine.type} for %{yours.name} : {yours.type}"
-
-
-_NUMBERS = frozenset(("int", "float", "bool", "complex", "Scalar"))
-
-
-def _flows(given: Type, wanted: Type) -> bool:
-    """Tensors flow into tensors whatever is known of their shapes: shapes are observations.
-
-    So do numbers into 0-dim tensors and back, as after erase-number-types.
-    """
-    if types.is_subtype(given, wanted):
-        return True
-    if is_tensor_like(given) and (is_tensor_like(wanted) or wanted.key in _NUMBERS):
-        return True
-    if is_tensor_like(wanted) and given.key in _NUMBERS:
-        return True
-    if isinstance(wanted, OptionalType):
-        return given.key == "None" or _flows(given.element if isinstance(given, OptionalType) else given, wanted.element)
-    if isinstance(wanted, UnionType):
-        return any(_flows(given, choice) for choice in wanted.elements)
-    if given.key == "Any" or wanted.key == "Any":
-        return True
-    if type(given) is type(wanted) and given.elements and len(given.elements) == len(wanted.elements):
-        return all(_flows(x, y) for x, y in zip(given.elements, wanted.elements, strict=True))
-    return types.is_subtype(wanted, given) and not is_tensor_like(given) and bool(given.elements)
 
 
 def _is_condition(type: Type) -> bool:
@@ -290,157 +261,13 @@ def _check_subgraphs(graph: Graph) -> Iterator[Found]:
             called = name == "Subgraph" and node.kind not in ("prim::PythonOp", "prim::Closure") and not node.kind.startswith("^")
             if len(inner.inputs) != len(node.inputs) and called:
                 yield node, f"the graph of {_show(node)} takes {len(inner.inputs)} values, it is given {len(node.inputs)}"
+            elif len(inner.outputs) < len(node.outputs) and called and node.kind not in FUTURES:
+                yield node, f"the graph of {_show(node)} gives {len(inner.outputs)} values, it has {len(node.outputs)} results"
             elif name == BACKWARD and node.kind == CUSTOM_VJP and custom_parts(node) is None:
                 yield node, f"the graphs of {_show(node)} do not take and give what it takes and gives"
             for diagnostic in violations(inner):
                 yield node, f"in the graph of {_show(node)}: {diagnostic.message}"
 
-
-# ---------------------------------------------------------------- operators
-def _check_operators(graph: Graph) -> Iterator[Found]:
-    """Kinds of `aten::` and `prim::` are declared, and an overload takes the operands."""
-    strict = graph.dialect.name in STRICT_DIALECTS
-    known: dict[tuple[object, ...], bool] = {}
-    unknown: set[str] = set()
-    for node in graph.walk():
-        if node.blocks and node.kind.startswith("aten::"):
-            yield node, f"{node.kind} has no blocks"
-        key = (node.kind, *[value.type for value in node.inputs], len(node.outputs), *node.attributes)
-        fine = known.get(key)
-        if not fine:
-            message = "" if fine else _operator_problem(node, strict, len(unknown) < MAX_HINTS or node.kind in unknown)
-            known[key] = not message
-            if message:
-                if not schemas(node.kind):
-                    unknown.add(node.kind)
-                yield node, message
-
-
-def _operator_problem(node: Node, strict: bool, has_hint: bool) -> str:
-    kind = node.kind
-    space, colons, name = kind.partition("::")
-    if not colons or space not in ("aten", "prim") or kind in SPECIAL_PRIMS or kind == "prim::Uninitialized":
-        return ""
-    declared = schemas(kind)
-    if not declared:
-        if not strict or kind == "aten::ATen" or space == "prim" and is_known_prim(kind):
-            return ""
-        hint = nearest_kind(kind) if has_hint else ""
-        if space == "prim" and not hint:    # test programs register primitives of their own
-            return ""
-        return f"unknown operator '{kind}'" + (f", did you mean '{hint}'?" if hint else "")
-    if not strict:
-        return ""
-    if len(declared) == 1 and declared[0].is_vararg:
-        return ""
-    schema = schema_of(node)
-    if schema is None:
-        given = ", ".join([*(f"{value.type}" for value in node.inputs), *(f"{name}={text}" for name, text in node.attributes.items())])
-        if len(declared) == 1:
-            return f"{kind} does not take ({given}), expected {declared[0]}"
-        counts = sorted({len(each.arguments) for each in declared})
-        if not node.attributes and not any(each.is_vararg for each in declared) and len(node.inputs) > counts[-1]:
-            return f"{kind} takes at most {counts[-1]} operands, found {len(node.inputs)}"
-        return f"no overload of {kind} takes ({given})"
-    if not schema.is_varret and len(node.outputs) != len(schema.returns) and not (
-            len(schema.returns) < 2 and (not schema.returns and len(node.outputs) == 1 or schema.returns and _gives_list(schema))):
-        given_count = len(node.inputs) + len(node.attributes)
-        if any(len(each.returns) == len(node.outputs) and len(each.arguments) == given_count for each in declared):
-            return ""       # where numbers were erased, `max(%x, %dim, %keepdim)` is taken for `max.out`
-        return f"{kind} gives {len(schema.returns)} results, found {len(node.outputs)}"
-    return ""
-
-
-def _gives_list(schema: Schema) -> bool:
-    """Until mid-2018, and longer in traces, the elements of a resulting list were results of their own."""
-    return isinstance(schema.returns[0].type, ListType)
-
-
-def _check_prims(graph: Graph) -> Iterator[Found]:
-    """Constants, and nodes that make or take apart containers, have the operands and results their types say."""
-    for node in graph.walk():
-        check = _PRIM_CHECKS.get(node.kind)
-        if check is not None:
-            message = check(node, graph.dialect.name in STRICT_DIALECTS)
-            if message:
-                yield node, message
-
-
-def _constant_problem(node: Node, strict: bool) -> str:
-    if node.inputs:
-        return f"{node.kind} takes no operands, found {len(node.inputs)}"
-    if len(node.outputs) != 1:
-        return f"{node.kind} gives one result, found {len(node.outputs)}"
-    attribute = node.attributes.get("value")
-    type = node.output.type
-    if strict and attribute is not None and type.key in _NUMBER_KEYS and isinstance(attribute.as_type(type), str | Opaque):
-        return f"a constant of type {type} needs a number, found '{attribute.text[:40]}'"
-    return ""
-
-
-_NUMBER_KEYS = ("int", "float", "bool", "complex")
-
-
-def _one_result(node: Node, what: str) -> str:
-    return "" if len(node.outputs) == 1 else f"{node.kind} gives one {what}, found {len(node.outputs)} results"
-
-
-def _list_problem(node: Node, strict: bool) -> str:
-    if len(node.outputs) != 1 or not strict:
-        return _one_result(node, "list")
-    type = node.output.type
-    if not isinstance(type, ListType):
-        return "" if type.key == "Any" or isinstance(type, OptionalType) else f"{node.kind} gives a list, found {type}"
-    for value in node.inputs:
-        if not _flows(value.type, type.element):
-            return f"{node.kind} makes {type} of %{value.name} : {value.type}"
-    return ""
-
-
-def _tuple_problem(node: Node, strict: bool) -> str:
-    if len(node.outputs) != 1 or not strict:
-        return _one_result(node, "tuple")
-    type = node.output.type
-    if not isinstance(type, TupleType):
-        return "" if type.key in ("Any", "Tuple") else f"{node.kind} gives a tuple, found {type}"
-    if len(type.elements) != len(node.inputs):
-        return f"{node.kind} makes {type} of {len(node.inputs)} values"
-    for value, element in zip(node.inputs, type.elements, strict=True):
-        if not _flows(value.type, element):
-            return f"{node.kind} makes {type} of %{value.name} : {value.type}"
-    return ""
-
-
-def _dict_problem(node: Node, strict: bool) -> str:
-    if len(node.inputs) % 2:
-        return f"{node.kind} takes keys and values in turn, found {len(node.inputs)} operands"
-    if len(node.outputs) == 1 and strict and not isinstance(node.output.type, DictType) and node.output.type.key != "Any":
-        return f"{node.kind} gives a dict, found {node.output.type}"
-    return _one_result(node, "dict")
-
-
-def _unpack_problem(node: Node, strict: bool) -> str:
-    if len(node.inputs) != 1:
-        return f"{node.kind} takes one operand, found {len(node.inputs)}"
-    type = node.inputs[0].type
-    if not strict:
-        return ""
-    if node.kind == "prim::TupleUnpack" and isinstance(type, TupleType) and len(type.elements) != len(node.outputs):
-        return f"{node.kind} gives the {len(type.elements)} values of {type}, found {len(node.outputs)} results"
-    wanted = TupleType if node.kind == "prim::TupleUnpack" else ListType
-    if not isinstance(type, wanted) and type.key not in ("Any", "Tuple") and not is_tensor_like(type):
-        return f"{node.kind} takes a {'tuple' if wanted is TupleType else 'list'}, found %{node.inputs[0].name} : {type}"
-    return ""
-
-
-_PRIM_CHECKS: dict[str, Callable[[Node, bool], str]] = {
-    "prim::Constant": _constant_problem,
-    "prim::ListConstruct": _list_problem,
-    "prim::TupleConstruct": _tuple_problem,
-    "prim::DictConstruct": _dict_problem,
-    "prim::TupleUnpack": _unpack_problem,
-    "prim::ListUnpack": _unpack_problem,
-}
 
 INVARIANTS: tuple[tuple[str, Callable[[Graph], Iterator[Found]]], ...] = (
     ("links", _check_links),            # the rest walks the graph, so links come first
@@ -450,7 +277,8 @@ INVARIANTS: tuple[tuple[str, Callable[[Graph], Iterator[Found]]], ...] = (
     ("if", _check_if),
     ("loop", _check_loop),
     ("subgraphs", _check_subgraphs),
-    ("prims", _check_prims),
-    ("operators", _check_operators),
+    ("prims", check_prims),
+    ("forms", check_forms),
+    ("operators", check_operators),
 )
 """Every invariant by name; a diagnostic's `code` is the name."""

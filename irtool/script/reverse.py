@@ -22,7 +22,7 @@ from irtool.ir.kinds import unknown_operator
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import ListType, NamedTupleType, OptionalType, TensorType, TupleType, Type, spell
+from irtool.ir.types import INT, ListType, NamedTupleType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.script.captures import SAME, Captures
 from irtool.script.changes import Changes
 from irtool.script.gradients import formula_of
@@ -463,7 +463,9 @@ class Differentiator(Captures):
         schema = declared
         found: list[Item] = []
         for given, argument in zip(node_arguments(node, schema), schema.arguments, strict=False):
-            if isinstance(given, Value):
+            if isinstance(given, Value) and argument.fixed_size and given.type.key == INT.key:      # `stride=1` for `int[2] stride`
+                found.append(Items([item_of(given)] * argument.fixed_size, False, types.list_of(INT)))
+            elif isinstance(given, Value):
                 found.append(self.steady(given, node))
             elif isinstance(given, Literal):
                 found.append(Known(given.value))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from irtool.text.parser import GraphFile
 
 
-FEWEST_BLOCKS = {"prim::If": 2, "If": 2, "prim::Loop": 1, "Loop": 1}
-"""How many blocks follow a node of these kinds."""
+BRANCHES = frozenset(("prim::If", "If", "prim::Loop", "Loop"))
+"""Blocks follow a node of these kinds."""
 
 
 class NodeReader:
@@ -44,8 +44,6 @@ class NodeReader:
         """Outer values that a name of an inner block hides."""
         self.elided = False
         """A comment said that lines were left out: names that those would define may be used."""
-        self.has_branches = False
-        """Was a node read that needs blocks?"""
         self.waits: dict[str, deque[Node]] = {}
         """Nodes whose kind ends in a number and whose `with` section has not come yet."""
         self.records: list[tuple[Node, int, str, int, int]] = []
@@ -133,8 +131,8 @@ class NodeReader:
         node.outputs = tuple([Value(name, type if type is not None else self.untyped(node), node) for name, type in declared])
         end, node.tail = self.tail(after)
         self.place(node)
-        if node.kind in FEWEST_BLOCKS:
-            self.has_branches = True
+        if node.kind in BRANCHES:
+            self.file.has_branches = True
         waits = lexer.SUBGRAPH_KIND.match(node.kind)
         if waits:
             self.waits.setdefault(node.kind, deque()).append(node)

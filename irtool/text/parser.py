@@ -65,6 +65,8 @@ class GraphFile:
         self.dialect: Dialect | None = None
         self.templates: dict[str, Template] = {}
         """Text between output name and operands of a canonical line -> what it means."""
+        self.has_branches = False
+        """Was a node read that needs blocks?"""
         self.tails = Tails()
         self.types: dict[str, Type] = {}
         self.attributes: dict[str, Mapping[str, Attribute]] = {}

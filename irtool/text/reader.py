@@ -9,7 +9,7 @@ from irtool.text import lexer
 from irtool.text.fast import new_block, read_body
 from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake, blanks, expected, filler, line_end, says_omission
-from irtool.text.nodes import FEWEST_BLOCKS, NodeReader
+from irtool.text.nodes import BRANCHES, NodeReader
 from irtool.text.printer import STAGE, collect_uses, number_subgraphs, section_label
 
 if TYPE_CHECKING:
@@ -60,19 +60,17 @@ class Reader(NodeReader):
                 pass
         for node in self.owners:
             node.blocks = tuple(node.blocks)
-        if self.has_branches and not self.elided and len(self.file.problems) == problems:
+        if self.file.has_branches and not self.elided and len(self.file.problems) == problems:
             self.check_blocks()
 
     def check_blocks(self) -> None:
-        """Every If and Loop has its blocks. Until 2019 one of an If may be missing: torch's own tests print it with a block erased."""
-        from irtool.ir.verify import STRICT_DIALECTS, diagnostic_at
+        """Every If and Loop has a block. That an If has two is for the verifier: torch's own tests print some with one erased."""
+        from irtool.ir.verify import diagnostic_at
 
-        is_strict = self.dialect.name in STRICT_DIALECTS
         for node in self.graph.walk():
-            fewest = FEWEST_BLOCKS.get(node.kind, 0)
-            if len(node.blocks) < fewest and not self.file.is_full and (is_strict or not node.blocks):
-                blocks = "two blocks" if fewest == 2 else "one block"
-                self.file.problems.append(diagnostic_at(self.file.source, node, f"{node.kind} has {blocks}, found {len(node.blocks)}"))
+            if node.kind in BRANCHES and not node.blocks and not self.file.is_full:
+                blocks = "one block" if node.kind.endswith("Loop") else "two blocks"
+                self.file.problems.append(diagnostic_at(self.file.source, node, f"{node.kind} has {blocks}, found none"))
 
     def names_are_good(self) -> bool:
         """Are all names what the general reader takes for names? The fast path does not look at single characters."""

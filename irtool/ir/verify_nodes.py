@@ -1,0 +1,333 @@
+"""The verifier's invariants of single nodes: operands, attributes and results are what the kind's declaration, or its form, says.
+
+What passes read of a node, they read without asking: `node.inputs[1]` of an `aten::mul`, `chunks` of a `prim::ConstantChunk`.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from irtool.ir import types
+from irtool.ir.attribute import Opaque
+from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
+from irtool.ir.graph import Graph, Node
+from irtool.ir.kinds import nearest_kind
+from irtool.ir.schema import Schema, is_tensor_like, schema_of, schemas
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
+
+Found = tuple[Node | None, str]
+STRICT_DIALECTS = frozenset(("G", "H", "T"))
+MAX_HINTS = 20
+"""So many unknown kinds get a suggestion: more are not read, and each takes time."""
+
+
+_NUMBERS = frozenset(("int", "float", "bool", "complex", "Scalar"))
+
+
+def flows(given: Type, wanted: Type) -> bool:
+    """Tensors flow into tensors whatever is known of their shapes: shapes are observations.
+
+    So do numbers into 0-dim tensors and back, as after erase-number-types.
+    """
+    if types.is_subtype(given, wanted):
+        return True
+    if is_tensor_like(given) and (is_tensor_like(wanted) or wanted.key in _NUMBERS):
+        return True
+    if is_tensor_like(wanted) and given.key in _NUMBERS:
+        return True
+    if isinstance(wanted, OptionalType):
+        return given.key == "None" or flows(given.element if isinstance(given, OptionalType) else given, wanted.element)
+    if isinstance(wanted, UnionType):
+        return any(flows(given, choice) for choice in wanted.elements)
+    if given.key == "Any" or wanted.key == "Any":
+        return True
+    if type(given) is type(wanted) and given.elements and len(given.elements) == len(wanted.elements):
+        return all(flows(x, y) for x, y in zip(given.elements, wanted.elements, strict=True))
+    return types.is_subtype(wanted, given) and not is_tensor_like(given) and bool(given.elements)
+
+
+def check_operators(graph: Graph) -> Iterator[Found]:
+    """Kinds of `aten::` and `prim::` are declared, and an overload takes the operands."""
+    strict = graph.dialect.name in STRICT_DIALECTS
+    known: dict[tuple[object, ...], bool] = {}
+    unknown: set[str] = set()
+    for node in graph.walk():
+        if node.blocks and node.kind.startswith("aten::"):
+            yield node, f"{node.kind} has no blocks"
+        key = (node.kind, *[value.type for value in node.inputs], len(node.outputs), *node.attributes)
+        fine = known.get(key)
+        if not fine:
+            message = "" if fine else _operator_problem(node, strict, len(unknown) < MAX_HINTS or node.kind in unknown)
+            known[key] = not message
+            if message:
+                if not schemas(node.kind):
+                    unknown.add(node.kind)
+                yield node, message
+
+
+def _operator_problem(node: Node, strict: bool, has_hint: bool) -> str:
+    kind = node.kind
+    space, colons, name = kind.partition("::")
+    if not colons or space not in ("aten", "prim") or kind in SPECIAL_PRIMS or kind == "prim::Uninitialized":
+        return ""
+    declared = schemas(kind)
+    if not declared:
+        if not strict or kind == "aten::ATen" or space == "prim" and is_known_prim(kind):
+            return ""
+        hint = nearest_kind(kind) if has_hint else ""
+        if space == "prim" and not hint:    # test programs register primitives of their own
+            return ""
+        return f"unknown operator '{kind}'" + (f", did you mean '{hint}'?" if hint else "")
+    if not strict:
+        return _count_problem(node, declared)
+    if len(declared) == 1 and declared[0].is_vararg:
+        return ""
+    schema = schema_of(node)
+    if schema is None:
+        given = ", ".join([*(f"{value.type}" for value in node.inputs), *(f"{name}={text}" for name, text in node.attributes.items())])
+        if len(declared) == 1:
+            return f"{kind} does not take ({given}), expected {declared[0]}"
+        counts = sorted({len(each.arguments) for each in declared})
+        if not node.attributes and not any(each.is_vararg for each in declared) and len(node.inputs) > counts[-1]:
+            return f"{kind} takes at most {counts[-1]} operands, found {len(node.inputs)}"
+        return f"no overload of {kind} takes ({given})"
+    if not schema.is_varret and len(node.outputs) != len(schema.returns) and not (
+            len(schema.returns) < 2 and (not schema.returns and len(node.outputs) == 1 or schema.returns and _gives_list(schema))):
+        given_count = len(node.inputs) + len(node.attributes)
+        if any(len(each.returns) == len(node.outputs) and len(each.arguments) == given_count for each in declared):
+            return ""       # where numbers were erased, `max(%x, %dim, %keepdim)` is taken for `max.out`
+        return f"{kind} gives {len(schema.returns)} results, found {len(node.outputs)}"
+    return ""
+
+
+def _count_problem(node: Node, declared: tuple[Schema, ...]) -> str:
+    """Texts of older dialects say little of types; they give as many operands as some declaration takes, and have its results."""
+    schema = schema_of(node)
+    if schema is None:
+        given = len(node.inputs) + len(node.attributes.keys() - {"scalars"})
+        fewest = min(sum(not argument.has_default for argument in each.arguments) for each in declared)
+        most = max(len(each.arguments) for each in declared)
+        if not fewest <= given <= most and not any(each.is_vararg for each in declared):
+            return f"{node.kind} takes {fewest}{f' to {most}' if most > fewest else ''} arguments, found {given}"
+        counts = {len(each.returns) for each in declared if not each.is_varret}
+    else:
+        counts = set() if schema.is_varret or _gives_list(schema) else {len(schema.returns)}
+    named = schemas(f"{node.kind}_with_indices")        # of `aten::max_pool2d` until mid-2018
+    if counts and len(node.outputs) not in counts and not (named and len(node.outputs) == len(named[0].returns)):
+        return f"{node.kind} gives {' or '.join(map(str, sorted(counts)))} results, found {len(node.outputs)}"
+    return ""
+
+
+def _gives_list(schema: Schema) -> bool:
+    """Until mid-2018, and longer in traces, the elements of a resulting list were results of their own."""
+    return len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType)
+
+
+def check_prims(graph: Graph) -> Iterator[Found]:
+    """Constants, and nodes that make or take apart containers, have the operands and results their types say."""
+    for node in graph.walk():
+        check = _PRIM_CHECKS.get(node.kind)
+        if check is not None:
+            message = check(node, graph.dialect.name in STRICT_DIALECTS)
+            if message:
+                yield node, message
+
+
+def _constant_problem(node: Node, strict: bool) -> str:
+    if node.inputs:
+        return f"{node.kind} takes no operands, found {len(node.inputs)}"
+    if len(node.outputs) != 1:
+        return f"{node.kind} gives one result, found {len(node.outputs)}"
+    attribute = node.attributes.get("value")
+    type = node.output.type
+    if strict and attribute is not None and type.key in _NUMBER_KEYS and isinstance(attribute.as_type(type), str | Opaque):
+        return f"a constant of type {type} needs a number, found '{attribute.text[:40]}'"
+    return ""
+
+
+_NUMBER_KEYS = ("int", "float", "bool", "complex")
+
+
+def _one_result(node: Node, what: str) -> str:
+    return "" if len(node.outputs) == 1 else f"{node.kind} gives one {what}, found {len(node.outputs)} results"
+
+
+def _list_problem(node: Node, strict: bool) -> str:
+    if len(node.outputs) != 1 or not strict:
+        return _one_result(node, "list")
+    type = node.output.type
+    if not isinstance(type, ListType):
+        return "" if type.key == "Any" or isinstance(type, OptionalType) else f"{node.kind} gives a list, found {type}"
+    for value in node.inputs:
+        if not flows(value.type, type.element):
+            return f"{node.kind} makes {type} of %{value.name} : {value.type}"
+    return ""
+
+
+def _tuple_problem(node: Node, strict: bool) -> str:
+    if len(node.outputs) != 1 or not strict:
+        return _one_result(node, "tuple")
+    type = node.output.type
+    if not isinstance(type, TupleType):
+        return "" if type.key in ("Any", "Tuple") else f"{node.kind} gives a tuple, found {type}"
+    if len(type.elements) != len(node.inputs):
+        return f"{node.kind} makes {type} of {len(node.inputs)} values"
+    for value, element in zip(node.inputs, type.elements, strict=True):
+        if not flows(value.type, element):
+            return f"{node.kind} makes {type} of %{value.name} : {value.type}"
+    return ""
+
+
+def _dict_problem(node: Node, strict: bool) -> str:
+    if len(node.inputs) % 2:
+        return f"{node.kind} takes keys and values in turn, found {len(node.inputs)} operands"
+    if len(node.outputs) == 1 and strict and not isinstance(node.output.type, DictType) and node.output.type.key != "Any":
+        return f"{node.kind} gives a dict, found {node.output.type}"
+    return _one_result(node, "dict")
+
+
+def _unpack_problem(node: Node, strict: bool) -> str:
+    if len(node.inputs) != 1:
+        return f"{node.kind} takes one operand, found {len(node.inputs)}"
+    type = node.inputs[0].type
+    if not strict:
+        return ""
+    if node.kind == "prim::TupleUnpack" and isinstance(type, TupleType) and len(type.elements) != len(node.outputs):
+        return f"{node.kind} gives the {len(type.elements)} values of {type}, found {len(node.outputs)} results"
+    wanted = TupleType if node.kind == "prim::TupleUnpack" else ListType
+    if not isinstance(type, wanted) and type.key not in ("Any", "Tuple") and not is_tensor_like(type):
+        return f"{node.kind} takes a {'tuple' if wanted is TupleType else 'list'}, found %{node.inputs[0].name} : {type}"
+    return ""
+
+
+_PRIM_CHECKS: dict[str, Callable[[Node, bool], str]] = {
+    "prim::Constant": _constant_problem,
+    "prim::ListConstruct": _list_problem,
+    "prim::TupleConstruct": _tuple_problem,
+    "prim::DictConstruct": _dict_problem,
+    "prim::TupleUnpack": _unpack_problem,
+    "prim::ListUnpack": _unpack_problem,
+}
+
+
+# ---------------------------------------------------------------- kinds without a declaration
+class Form:
+    """How a node of a kind that no schema declares looks: numbers of operands and of results, and attributes that must be there."""
+
+    __slots__ = ("operands", "results", "attributes")
+
+    def __init__(self, operands: tuple[int, int], results: tuple[int, int], attributes: str = "") -> None:
+        self.operands = operands
+        self.results = results
+        self.attributes = tuple(word.partition(":")[::2] for word in attributes.split())
+        """Names, and whether the value is an int, a str or types; behind what may be missing stands a `?`."""
+
+
+ANY = 1 << 30
+FORMS: dict[str, Form] = {
+    "prim::ConstantChunk": Form((1, 1), (0, ANY), "chunks:int dim:int"),
+    "prim::FusedConcat": Form((1, ANY), (1, 1), "dim:int"),
+    "prim::TupleSlice": Form((1, 1), (1, 1), "beg:int end:int"),
+    "prim::GetAttr": Form((1, 1), (1, 1), "name:str"),
+    "prim::SetAttr": Form((2, 2), (0, 0), "name:str"),
+    "prim::CallMethod": Form((1, ANY), (0, ANY), "name:str"),
+    "prim::TypeCheck": Form((0, ANY), (1, ANY), "types:types?"),
+    "prim::RequiresGradCheck": Form((0, ANY), (1, ANY), "types:types?"),
+    "prim::Undefined": Form((0, 0), (1, 1)),
+    "prim::AutogradZero": Form((0, 0), (1, 1)),
+    "prim::None": Form((0, 0), (1, 1)),
+    "prim::AutogradAdd": Form((2, 2), (1, 1)),
+    "prim::AnyDefined": Form((0, ANY), (1, 1)),
+    "prim::AutogradAnyNonZero": Form((0, ANY), (1, 1)),
+    "prim::ReplaceIfUndef": Form((2, 2), (1, 1)),
+    "prim::unchecked_cast": Form((1, 1), (1, 1)),
+    "prim::unchecked_unwrap_optional": Form((1, 1), (1, 1)),
+    "prim::TupleIndex": Form((1, 2), (1, 1)),
+    "prim::NumToTensor": Form((1, 1), (1, 1)),
+    "prim::TensorToNum": Form((1, 1), (1, 1)),
+    "prim::TensorToBool": Form((1, 1), (1, 1)),
+    "prim::isinstance": Form((1, 1), (1, 1)),
+    "prim::Guard": Form((1, 1), (1, 1)),
+    "prim::Print": Form((0, ANY), (0, 1)),
+}
+
+
+def check_forms(graph: Graph) -> Iterator[Found]:
+    """Kinds that no schema declares have their operands, results and attributes; numbers that are arguments are numbers."""
+    for node in graph.walk():
+        kind = node.kind
+        form = FORMS.get(kind)
+        if form is not None:
+            message = _form_problem(node, form)
+            if message:
+                yield node, message
+        elif kind == "prim::GradOf":
+            yield from ((node, message) for message in _region_problems(node))
+        elif node.attributes and kind.startswith("aten::"):
+            message = _argument_problem(node)
+            if message:
+                yield node, message
+
+
+def _form_problem(node: Node, form: Form) -> str:
+    for what, (fewest, most), count in (("takes", form.operands, len(node.inputs)), ("gives", form.results, len(node.outputs))):
+        if not fewest <= count <= most:
+            wanted = f"at least {fewest}" if most == ANY else str(fewest) if fewest == most else f"{fewest} or {most}"
+            return f"{node.kind} {what} {wanted} {'operands' if what == 'takes' else 'results'}, found {count}"
+    for name, wanted in form.attributes:
+        attribute = node.attributes.get(name)
+        if attribute is None and wanted.endswith("?"):
+            continue
+        if attribute is None:
+            return f"{node.kind} needs the attribute '{name}'"
+        wanted = wanted.removesuffix("?")
+        if not _IS[wanted](attribute.value):
+            return f"the attribute '{name}' of {node.kind} is {_CALLED[wanted]}, found '{attribute.text[:40]}'"
+    index = node.attributes.get("index")
+    if node.kind == "prim::TupleIndex" and len(node.inputs) == 1 and not (index is not None and _is_int(index.value)):
+        return f"{node.kind} needs an index, as an operand or as the attribute 'index'"
+    return ""
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -1 << 63 <= value < 1 << 63
+
+
+def _are_types(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, Type) for each in value)
+
+
+_IS: dict[str, Callable[[object], bool]] = {"int": _is_int, "str": lambda value: isinstance(value, str | Type), "types": _are_types}
+_CALLED = {"int": "an int", "str": "a name", "types": "a list of types"}
+
+
+def _region_problems(node: Node) -> Iterator[str]:
+    """`prim::GradOf`: a block that takes nothing and gives what the node gives."""
+    if len(node.blocks) != 1:
+        yield f"{node.kind} has one block, found {len(node.blocks)}"
+        return
+    (block,) = node.blocks
+    if block.inputs:
+        yield f"block0 of {node.kind} has no inputs, found {len(block.inputs)}"
+    if len(block.outputs) != len(node.outputs):
+        yield f"block0 of {node.kind} gives {len(block.outputs)} values, expected {len(node.outputs)}"
+
+
+def _argument_problem(node: Node) -> str:
+    """Attributes that are arguments say values of the arguments' types."""
+    schema = schema_of(node)
+    if schema is None:
+        return ""
+    for name, attribute in node.attributes.items():
+        place = schema.positions.get(name)
+        if place is not None:
+            argument = schema.arguments[place]
+            value = attribute.as_type(argument.type)
+            if isinstance(value, str | Opaque) and _is_numeric(argument.type):
+                return f"the argument '{name}' of {node.kind} is {argument.type}, found '{attribute.text[:40]}'"
+    return ""
+
+
+def _is_numeric(type: Type) -> bool:
+    while isinstance(type, OptionalType | ListType):
+        type = type.element
+    return type.key in _NUMBERS
