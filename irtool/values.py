@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from irtool.ir.errors import RunError
-from irtool.ir.graph import Value
+from irtool.ir.graph import Graph, Value
 from irtool.ir.types import (
     ClassType,
     DictType,
@@ -71,6 +71,11 @@ def attribute_of(value: Any, name: str, whose: str) -> Any:
     if not has_attribute(attributes, name):
         raise RunError(f"input %{whose} has no attribute '{name}'")
     return attributes[name] if isinstance(attributes, dict) else getattr(attributes, name)
+
+
+def takes_objects(graph: Graph) -> bool:
+    """Does it read attributes of an input?"""
+    return any(isinstance(value.type, ClassType) and any(use.user.kind == "prim::GetAttr" for use in value.uses) for value in graph.inputs)
 
 
 def _accept(value: Any, type: Type, name: str) -> Any:

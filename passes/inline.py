@@ -2,20 +2,18 @@
 from __future__ import annotations
 
 from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.effects import GROUP_KINDS
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
+from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import inline_graph, replace_node
-
-GROUPS = frozenset(f"prim::{name}" for name in (
-    "DifferentiableGraph", "FusionGroup", "CudaFusionGroup", "TensorExprGroup", "TensorExprDynamicGroup", "oneDNNFusionGroup",
-    "FunctionalGraph", "FallbackGraph", "GraphExecutor", "StaticSubgraph"))
-"""Kinds that run the graph they own."""
 
 
 def inline(module: Module, groups: bool = False) -> bool:
     """Replace calls of other graphs in the file by their nodes; `groups` also opens fusion groups and differentiable subgraphs.
 
-    A call names its graph through a constant (`prim::CallFunction`) or as an operator (`^g`). Recursive calls stay.
+    A call names its graph through a constant (`prim::CallFunction`) or as an operator (`^g`). Recursive calls stay, and so does a node with
+    a gradient of its own (`pack-gradient`): what it runs does not say what its gradient is.
 
     before:
         # graph main:
@@ -96,7 +94,6 @@ class Inliner:
             scalars = node.attributes.get("scalars")
             callee = self.by_name.get(node.kind[1:])
             return (callee, node.inputs) if callee is not None and (scalars is None or not scalars.text) else None
-        if self.groups and node.kind in GROUPS:
-            if node.subgraph is not None:
-                return node.subgraph, node.inputs
+        if self.groups and node.kind in GROUP_KINDS and node.subgraph is not None and not owns_gradient(node):
+            return node.subgraph, node.inputs
         return None

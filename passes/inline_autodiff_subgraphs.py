@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.graph import Graph, Node
+from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import inline_graph, replace_node
 
 KINDS = frozenset(("prim::DifferentiableGraph", "prim::GraphExecutor"))
@@ -10,6 +11,8 @@ KINDS = frozenset(("prim::DifferentiableGraph", "prim::GraphExecutor"))
 
 def inline_autodiff_subgraphs(graph: Graph, threshold: int = 5) -> bool:
     """Open the differentiable subgraphs with fewer than `threshold` nodes, constants not counted, if none of them is a fusion group.
+
+    Those with a gradient of their own (`pack-gradient`) stay: it would be lost.
 
     before:
         graph(%x : Tensor):
@@ -26,7 +29,7 @@ def inline_autodiff_subgraphs(graph: Graph, threshold: int = 5) -> bool:
     """
     changed = False
     for node in list(graph.walk()):
-        if node.kind not in KINDS or node.owner is None:
+        if node.kind not in KINDS or node.owner is None or owns_gradient(node):
             continue
         attribute = node.attributes.get("Subgraph")
         if attribute is None or not isinstance(attribute.value, Graph):

@@ -5,18 +5,8 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
-from irtool.ir.pair import (
-    DEFINED,
-    LISTS,
-    MEMBERS,
-    PACKED_PREFIX,
-    REAL_OUTPUTS,
-    REVERSE,
-    GradientPair,
-    packed_nodes,
-    pairs,
-    read_numbers,
-)
+from irtool.ir.packed import packed_nodes
+from irtool.ir.pair import DEFINED, LISTS, MEMBERS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, pairs, read_numbers
 
 
 def pack_gradient(module: Module) -> bool:

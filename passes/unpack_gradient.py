@@ -4,7 +4,8 @@ from __future__ import annotations
 from irtool.ir.errors import Error, PassError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
-from irtool.ir.pair import DEFINED, LISTS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, packed_nodes, pairs, set_defined
+from irtool.ir.packed import attribute_of, numbers_of, packed_nodes
+from irtool.ir.pair import DEFINED, LISTS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, pairs, set_defined
 from irtool.ir.source import Diagnostic
 
 
@@ -58,7 +59,10 @@ def _unpacked(outer: Graph, name: str, node: Node) -> GradientPair:
         raise _problem(node, f"graph '{name}' does more than run a packed gradient; only a graph that hands its inputs to the node, and "
                              "the node's results out, is a pair")
     f, df = node.graphs["Subgraph"], node.graphs[REVERSE]
-    real = _value(node, REAL_OUTPUTS)
+    try:
+        real = attribute_of(node, REAL_OUTPUTS)
+    except Error as error:
+        raise _problem(node, error.message) from None
     if type(real) is not int or real != len(node.outputs):
         raise _problem(node, f"{REAL_OUTPUTS}={real} does not fit a node with {len(node.outputs)} results")
     lists = [_numbers(node, key) for key in LISTS]
@@ -80,18 +84,11 @@ def _unpacked(outer: Graph, name: str, node: Node) -> GradientPair:
     return pair
 
 
-def _value(node: Node, name: str) -> object:
-    attribute = node.attributes.get(name)
-    if attribute is None:
-        raise _problem(node, f"{node.kind} has no {name}")
-    return attribute.value
-
-
 def _numbers(node: Node, name: str) -> list[int]:
-    value = _value(node, name)
-    if not isinstance(value, list) or not all(type(each) is int and each >= 0 for each in value):
-        raise _problem(node, f"{name}={node.attributes[name].text[:60]} is no list of numbers")
-    return value
+    try:
+        return numbers_of(node, name)
+    except Error as error:
+        raise _problem(node, error.message) from None
 
 
 def _problem(node: Node, message: str) -> PassError:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from irtool.execute.tape import Function, Variable, Version, edge_of
+from irtool.execute.tape import Function, Holder, Variable, Version, edge_of
 from irtool.interpret import all_nodes
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError
@@ -57,47 +57,48 @@ def does_more(node: Node) -> bool:
     return facts.side_effects or facts.is_random or node_may_write(node) or node.kind[:1] == "^"
 
 
-class Saved:
-    """A value kept for df: a tensor with where it came from and how often its memory had been written into; or a list; or anything.
+class Saved(Holder):
+    """A value kept for df: a tensor with where it came from; or a list; or anything.
 
-    An output of the step itself is kept without the step, which would keep itself alive, and gets it back when it is unpacked. What the
-    caller does to an array between forwards and backwards is seen only where a checksum is taken (`checks`).
+    Before its memory is written into, a copy is taken: gradients are those of what was read, as they are where the whole graph is
+    differentiated. An output of the step itself is kept without the step, which would keep itself alive, and gets it back when it is
+    unpacked. What the caller does to an array between forwards and backwards is seen only where a checksum is taken (`checks`).
     """
 
-    __slots__ = ("data", "edge", "version", "count", "is_output", "name", "checksum")
+    __slots__ = ("data", "edge", "is_output", "name", "checksum")
 
     def __init__(self, value: Any, is_output: bool, name: str, checks: bool) -> None:
         self.is_output = is_output
         self.name = name
         self.edge: Any = None
-        self.version: Version | None = None
-        self.count = 0
         if isinstance(value, list | tuple):
             items = [Saved(each, is_output, name, checks) for each in value]        # a list itself may change until df runs
             self.data: Any = items if isinstance(value, list) else tuple(items)
         elif isinstance(value, Variable):
             self.data = value.data
             self.edge = None if is_output else edge_of(value)
-            self.version = value.version
-            self.count = 0 if value.version is None else value.version.count
+            if value.version is not None:
+                value.version.hold(self)
         else:
             self.data = value
         self.checksum = checksum(self.data) if checks else None
 
+    def take_copy(self) -> None:
+        """The memory is about to be written into."""
+        self.data = self.data.copy()
+
     def unpack(self, create_graph: bool, outputs: Any = None) -> Any:
-        """The value, as a Variable where it is a tensor with a gradient. Raises RunError for a tensor written into since."""
+        """The value, as a Variable where it is a tensor with a gradient. Raises RunError where the caller has changed it since."""
         if isinstance(self.data, list | tuple):
             given = outputs if isinstance(outputs, list) else [None] * len(self.data)
             items = [each.unpack(create_graph, one) for each, one in zip(self.data, given, strict=True)]
             return items if isinstance(self.data, list) else tuple(items)
-        if self.version is not None and self.version.count != self.count:
-            raise self._modified(f"is at version {self.version.count}; expected version {self.count} instead")
         if self.checksum is not None and self.checksum != checksum(self.data):
             raise self._modified("is not what it was when the graph ran")
         edge = outputs if self.is_output else self.edge
         if not create_graph or edge is None:
             return self.data
-        return Variable(self.data, edge[0], edge[1], self.version)
+        return Variable(self.data, edge[0], edge[1])
 
     def _modified(self, what: str) -> RunError:
         """It has been written into since; torch's words."""
@@ -349,6 +350,9 @@ def on_tape(value: Any, function: Function | None, place: Any, versions: Version
         places = place if isinstance(place, list | tuple) else [None] * len(value)
         items = [on_tape(each, function, one, versions) for each, one in zip(value, places, strict=True)]
         return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        slots = place if isinstance(place, dict) else {}
+        return {key: on_tape(each, function, slots.get(key), versions) for key, each in value.items()}
     if isinstance(value, Object):
         instance = Object(value.type)
         instance.attributes.update({name: on_tape(each, None, None, versions) for name, each in value.attributes.items()})
@@ -371,4 +375,6 @@ def needs_gradient(value: Any) -> bool:
     """Does it hold a Variable that needs a gradient?"""
     if isinstance(value, Variable):
         return value.function is not None
+    if isinstance(value, dict):
+        return any(map(needs_gradient, value.values()))
     return isinstance(value, list | tuple) and any(map(needs_gradient, value))

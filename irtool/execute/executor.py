@@ -51,6 +51,7 @@ from irtool.ir.rewrite import clone_graph
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
 from irtool.ops.tensor import Tensor
+from irtool.script.reach import requiring
 from irtool.values import accept, delivered
 
 
@@ -98,8 +99,8 @@ def last_executed_graph() -> Graph | None:
 class Executor:
     """Runs a graph through plans. See the module."""
 
-    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "shelf", "profile", "_lock",
-                 "__weakref__")
+    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "shelf", "profile", "reached",
+                 "_lock", "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = clone_graph(graph)
@@ -116,6 +117,7 @@ class Executor:
         if self.options.optimize and self.options.backend == "numpy" and self.options.told is None and not self.writes \
                 and self.profile is None and sum(1 for _ in self.graph.block) >= WORTH_KEEPING:
             self.shelf = Shelf(self.graph, (self.options.native, self.options.threads))
+        self.reached: dict[int, bool] = {}
         self._lock = Lock()
 
     # -- for users
@@ -155,7 +157,7 @@ class Executor:
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
         """Gradients of the inputs named by `wrt`, as `irtool.vjp` gives them: None where no gradient can reach.
 
-        cotangents: one per output, tensors in tuples and lists counted one by one; None: the output takes no part.
+        cotangents: one per tensor of the outputs, or trees of them (`irtool.execute.cotangents`); None: takes no part.
         """
         check_seed("vjp", seed)
         check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
@@ -282,6 +284,17 @@ class Executor:
         plan = self.get_plan(plain, flags)
         _last.graph = weakref.ref(plan.shown)
         return plan.record(list(values))
+
+    def reaches(self, index: int) -> bool:
+        """Could a gradient reach this input, whatever branches are taken? False where nothing in the graph depends on that."""
+        found = self.reached.get(index)
+        if found is None:
+            found = False
+            if any(node.blocks for node in self.graph.block):
+                found = not requiring(self.graph, [place == index for place in range(len(self.graph.inputs))], False).isdisjoint(
+                    self.graph.outputs)
+            self.reached[index] = found
+        return found
 
     # -- plans
     def get_plan(self, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:

@@ -1,26 +1,37 @@
-"""Gradients of a graph on arrays: differentiate it, run f, wire the captured values, run df."""
+"""Gradients of a graph on arrays: differentiate it, run f, wire the captured values, run df.
+
+A graph that cannot be differentiated as a whole is interpreted on a tape, node by node: what has gradients does not depend on the way.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irtool.execute.cotangents import as_seed, conjugate, distributed, parts_of
 from irtool.execute.dtypes import may_mix, observed_dtypes
 from irtool.interpret import run
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_graph, check_inputs, check_list, positions
+from irtool.ir.constants import constant, is_constant
 from irtool.ir.errors import PassError, RunError, UnsupportedError
-from irtool.ir.graph import Graph, Value
+from irtool.ir.graph import RETURN, Graph, Value
 from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
-from irtool.ir.types import TupleType
+from irtool.ir.types import TupleType, Type
 from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using
 from irtool.passes.lower_tuples import lower_tuples
+from irtool.script.groups import open_groups
 from irtool.script.inlining import MUTATORS
 from irtool.script.reverse import Reverse, differentiate_graph
 from irtool.script.versions import in_versions
 from irtool.script.writes import without_writes
+from irtool.values import takes_objects
+
+if TYPE_CHECKING:
+    from irtool.execute.executor import Executor
 
 CONSTRUCTS = ("prim::TupleConstruct", "prim::ListConstruct")
 
@@ -28,13 +39,22 @@ CONSTRUCTS = ("prim::TupleConstruct", "prim::ListConstruct")
 def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any]:
     """Gradients by reverse differentiation: one array per index in `wrt` (a list of them for a list), None where no gradient can reach.
 
-    cotangents: one per output of the graph, tensors in tuples and lists counted one by one; None: the output takes no part.
+    cotangents: one per tensor of the outputs, those of tuples, lists and dicts in order, or trees of them (`irtool.execute.cotangents`);
+    None: the output takes no part.
     `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
     graph = check_graph("vjp", graph)
     check_inputs("vjp", graph, inputs)
     check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
+    if takes_objects(graph):
+        from irtool.execute.objects import Unfolded  # which imports the executor
+
+        unfolded = Unfolded(graph)
+        values, places = unfolded.values(inputs), unfolded.positions(wrt)
+        there = [place for place in places if may_have_gradient(values[place])]
+        found = dict(zip(there, Differentiated(unfolded.graph, there, values).gradients(values, cotangents), strict=True))
+        return unfolded.gathered(wrt, [found.get(place) for place in places])
     return Differentiated(graph, wrt, inputs).gradients(inputs, cotangents)
 
 
@@ -50,6 +70,13 @@ def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[i
             raise RunError(f"{where}: wrt names input {place} (%{declared.name} : {declared.type}), which has no gradient: "
                            f"only tensors of floating-point and complex numbers have, it is {kind_of(value)}")
     return chosen
+
+
+def may_have_gradient(value: Any) -> bool:
+    """Is it a tensor of floating-point or complex numbers, or a list, tuple or dict with one in it?"""
+    if isinstance(value, list | tuple | dict):
+        return any(map(may_have_gradient, parts_of(value)))
+    return is_array(value) and value.dtype.kind in "fc"
 
 
 def kind_of(value: Any) -> str:
@@ -68,32 +95,48 @@ class Differentiated:
             graph = graph.graph()
         self.wrt = wanted("vjp", wrt, graph, () if sample is None else sample)
         self.count = len(graph.inputs)
-        f = prepared(graph)
+        f, self.outline = prepared_with_outline(graph)
         dtypes = {}
         if sample is not None and len(sample) == self.count and may_mix(f, sample):
             dtypes = observed_dtypes(f, sample)
-        self.pair = differentiate_graph(f, [index in wrt for index in range(self.count)], True, dtypes=dtypes)
+        self.pair: Reverse | None = None
+        self.tape: Executor | None = None
+        try:
+            self.pair = differentiate_graph(f, [index in wrt for index in range(self.count)], True, dtypes=dtypes)
+        except UnsupportedError:
+            from irtool.execute.executor import Executor
+            from irtool.execute.plans import Options
+
+            self.tape = Executor(graph, Options(optimize=False))
 
     def gradients(self, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:
         """As `vjp`; random operators draw from a generator seeded with `seed`."""
         if len(inputs) != self.count:
             raise RunError(f"expected {self.count} inputs, got {len(inputs)}")
         with using(namespace_for(inputs)):      # that of an array on a device, if there is one
-            _, found = run_pair(self.pair, inputs, cotangents, seed)
+            if self.pair is None:
+                assert self.tape is not None
+                return self.tape.vjp(inputs, cotangents, self.wrt, seed=seed)
+            _, found = run_pair(self.pair, inputs, cotangents, seed, self.outline)
             return [fitted(found[index], inputs[index]) if index in found else None for index in self.wrt]
 
 
 def prepared(graph: Graph) -> Graph:
     """A copy that gives its results one by one and writes into nothing, as far as that can be had."""
+    return prepared_with_outline(graph)[0]
+
+
+def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
+    """The same, and how the graph's results are put together of those of the copy."""
     f = without_tuples(graph)
-    outputs = list(f.outputs)
-    while any(map(is_construct, outputs)):
-        outputs = [each for value in outputs for each in (value.node.inputs if is_construct(value) else (value,))]
-    f.block.set_outputs(outputs)
+    open_groups(f)
+    results = iter(f.outputs)
+    outline = [outline_of(value.type, results) for value in graph.outputs]
+    f.block.set_outputs([each for part in outline for each in leaves_of_outline(part)])
     without_writes(f)
     f = in_versions(f)
     remove_dead_nodes(f)
-    return f
+    return f, outline
 
 
 def without_tuples(graph: Graph) -> Graph:
@@ -115,76 +158,85 @@ def is_construct(value: Value) -> bool:
     return value.node.kind in CONSTRUCTS and not any(user.kind in MUTATORS for user, _ in value.uses)
 
 
-def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0) -> tuple[list[Any], dict[int, Any]]:
+def is_dict_construct(value: Value) -> bool:
+    """The same for a dict, whose keys are constants, each another one; nobody but the results holds it."""
+    node = value.node
+    if node.kind != "prim::DictConstruct" or not is_only_result(value) or not all(map(is_constant, node.inputs[::2])):
+        return False
+    keys = [constant(key) for key in node.inputs[::2]]
+    return all(isinstance(key, str | int) for key in keys) and len(set(keys)) == len(keys)
+
+
+def is_only_result(value: Value) -> bool:
+    """Does a value go nowhere but into the results, and tuples among them?"""
+    return all(user.kind == RETURN or user.kind == "prim::TupleConstruct" and is_only_result(user.output) for user, _ in value.uses)
+
+
+Outline = Value | list[Any] | dict[Any, Any]
+"""An output of a graph: a value, or a list or dict of outlines."""
+
+
+def outline_of(type: Type, results: Iterator[Value]) -> Outline:
+    """An output of a type, of the next of these results: of several, where tuples were taken apart."""
+    value = next(results)
+    if not isinstance(type, TupleType) or isinstance(value.type, TupleType):
+        return outline_of_value(value)
+    rest = chain((value,), results)
+    return [outline_of(each, rest) for each in type.elements]
+
+
+def outline_of_value(value: Value) -> Outline:
+    """A value, as far as it is seen what it is put together of."""
+    parts = value.node.inputs
+    if is_construct(value):
+        return [outline_of_value(each) for each in parts]
+    if is_dict_construct(value):
+        return {constant(key): outline_of_value(each) for key, each in zip(parts[::2], parts[1::2], strict=True)}
+    return value
+
+
+def leaves_of_outline(outline: Outline) -> list[Any]:
+    """What outputs are put together of, in order."""
+    return [each for part in parts_of(outline) for each in leaves_of_outline(part)] if isinstance(outline, list | dict) else [outline]
+
+
+def filled_in(outline: Outline, results: Iterator[Any]) -> Any:
+    """Outputs put together again."""
+    if isinstance(outline, dict):
+        return {key: filled_in(part, results) for key, part in outline.items()}
+    return [filled_in(part, results) for part in outline] if isinstance(outline, list) else next(results)
+
+
+def spread_over(outline: Outline, cotangent: Any) -> list[Any]:
+    """The cotangents of what an output is put together of, one by one."""
+    if isinstance(outline, dict):
+        return [each for key, part in outline.items() for each in spread_over(part, cotangent[key])]
+    if isinstance(outline, list):
+        return [each for part, one in zip(outline, cotangent, strict=True) for each in spread_over(part, one)]
+    return [cotangent]
+
+
+def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0,
+             outline: list[Outline] | None = None) -> tuple[list[Any], dict[int, Any]]:
     """Run f, then df on `cotangents` (one per leaf of f's real outputs): the real outputs, and gradients by input index.
 
-    A gradient is None where it turned out to be undefined.
+    A gradient is None where it turned out to be undefined. outline: how the outputs that cotangents are for are put together of f's.
     """
     outputs = run(pair.f, inputs, seed=seed)
     real = outputs[:pair.real_outputs]
-    given = distributed(real, list(cotangents))
+    if outline is None:
+        given = distributed(real, cotangents)
+    else:
+        given = spread_over(outline, distributed(filled_in(outline, iter(real)), cotangents))
     seeds = [as_seed(given[index], outputs[index]) if index < pair.real_outputs else None for index in pair.input_vjps]
     values = [*seeds, *[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
     return real, dict(zip(pair.output_vjps, run(pair.df, values, seed=seed), strict=True))
 
 
-def distributed(outputs: Sequence[Any], cotangents: list[Any]) -> list[Any]:
-    """One cotangent per output: for a list or tuple a list of them, nested likewise. Raises RunError when there are too few or too many."""
-    counts = [leaves(output) for output in outputs]
-    counts_nones = sum(counts) == len(cotangents)       # outputs that are None may or may not have been counted
-    if not counts_nones:
-        counts = [0 if output is None else count for output, count in zip(outputs, counts, strict=True)]
-    if sum(counts) != len(cotangents):
-        raise RunError(f"expected {sum(counts)} cotangents, got {len(cotangents)}")
-    given = iter(cotangents)
-    return [None if output is None and not counts_nones else taken(output, given) for output in outputs]
-
-
-def taken(output: Any, given: Iterator[Any]) -> Any:
-    """The next cotangents, as many as an output has tensors, in lists as it has them in lists and tuples."""
-    return [taken(each, given) for each in output] if isinstance(output, list | tuple) else next(given)
-
-
-def is_absent(cotangent: Any) -> bool:
-    """Is there no cotangent, in none of the lists?"""
-    return all(map(is_absent, cotangent)) if isinstance(cotangent, list) else cotangent is None
-
-
-def leaves(output: Any) -> int:
-    """How many values there are in lists and tuples."""
-    return sum(map(leaves, output)) if isinstance(output, list | tuple) else 1
-
-
-def as_seed(cotangent: Any, output: Any) -> Any:
-    """A cotangent as an array of its output's dtype; zeros for the missing ones of a list. Raises RunError for a wrong shape."""
-    if isinstance(output, list | tuple):
-        if is_absent(cotangent):
-            return None
-        return [namespace_of(one).zeros_like(one) if each is None else as_seed(each, one)
-                for each, one in zip(cotangent, output, strict=True)]
-    if cotangent is None:
-        return None
-    array, given = here(output), as_numbers(cotangent)
-    if given.shape != array.shape:
-        raise RunError(f"a cotangent has shape {given.shape}, its output {array.shape}")
-    if given.dtype.kind == "c" != array.dtype.kind:
-        raise RunError(f"a cotangent is of {given.dtype}, its output of {array.dtype}")
-    return conjugate(given.astype(array.dtype, copy=False))
-
-
-def as_numbers(cotangent: Any) -> Any:
-    """A cotangent as an array. Raises RunError for what is not made of numbers."""
-    try:
-        array = here(cotangent)
-    except (TypeError, ValueError):
-        array = None
-    if array is None or array.dtype.kind in "OUSMm":
-        raise RunError(f"a cotangent is an array of numbers or None, not {type(cotangent).__name__} {str(cotangent)[:40]}")
-    return array
-
-
 def fitted(gradient: Any, given: Any) -> Any:
     """A gradient with the dtype and shape of its input; zeros where it turned out to be undefined; None for what has no gradient."""
+    if isinstance(given, dict):
+        return {key: fitted(gradient[key] if isinstance(gradient, dict) else None, each) for key, each in given.items()}
     if isinstance(given, list | tuple):
         pieces = gradient if isinstance(gradient, list | tuple) else [None] * len(given)
         return [fitted(piece, each) for piece, each in zip(pieces, given, strict=True)]
@@ -200,11 +252,6 @@ def fitted(gradient: Any, given: Any) -> Any:
     if found.shape != array.shape:
         found = summed(found, array.shape)
     return found.astype(dtype, copy=False)
-
-
-def conjugate(gradient: Any) -> Any:
-    """Formulas multiply by the plain derivative; torch's gradient is the conjugate of what they make of the conjugate."""
-    return gradient.conj() if gradient.dtype.kind == "c" else gradient
 
 
 def summed(gradient: Any, shape: tuple[int, ...]) -> Any:

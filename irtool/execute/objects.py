@@ -142,8 +142,3 @@ class ObjectExecutor(Executor):
     def nested(self, graph: Graph, options: Options | None = None) -> Executor:
         """As `Executor.nested`: graphs of gradients, and the unfolded one, take no instances."""
         return Executor(graph, options or self.options, self.counters)
-
-
-def takes_objects(graph: Graph) -> bool:
-    """Does it read attributes of an input?"""
-    return any(isinstance(value.type, ClassType) and any(use.user.kind == "prim::GetAttr" for use in value.uses) for value in graph.inputs)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.gradients import as_seed, fitted
+from irtool.execute.cotangents import as_seed
+from irtool.execute.gradients import fitted
 from irtool.interpret import run
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph

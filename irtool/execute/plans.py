@@ -29,6 +29,7 @@ from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import using
@@ -318,7 +319,7 @@ def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> 
     """Functions with gradients of their own, which a tape must not look into."""
     found: dict[Node, Differentiable] = {}
     for node in graph.walk():
-        if node.kind == CUSTOM_VJP:
+        if node.kind == CUSTOM_VJP or owns_gradient(node):
             inner = Graph(graph.dialect)
             copy = clone_node(node, {}, inner.block, inner)
             copy.set_inputs([inner.block.add_input(inner.fresh_id(), value.type) for value in node.inputs])
@@ -347,7 +348,7 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Diffe
     BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
     phases.tell("create-autodiff-subgraphs", graph)
     found = with_own_gradients(owner, graph, phases)
-    for node in [each for each in graph.walk() if each.kind in GROUP_KINDS]:
+    for node in [each for each in graph.walk() if each.kind in GROUP_KINDS and not owns_gradient(each)]:
         group = node.graphs["Subgraph"]
         flags = [holds_tensors(value.type) and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
                  for value in node.inputs]

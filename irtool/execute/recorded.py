@@ -1,14 +1,15 @@
 """A run that remembers what its gradients need."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irtool.execute.cotangents import as_seed, distributed, none_for, parts_of
 from irtool.execute.differentiable import detached, needs_gradient, summed
-from irtool.execute.gradients import as_seed, distributed, fitted
-from irtool.execute.tape import Function, Hook, Leaf, PostHook, PreHook, Variable, backward
+from irtool.execute.gradients import fitted
+from irtool.execute.tape import Entry, Function, Hook, Leaf, PostHook, PreHook, Variable, backward, edge_of
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, check_seed, is_whole, misfit, positions
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import current_namespace, is_array, seeded, using
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
     from irtool.execute.executor import Executor
 
 
+Reached = Callable[[int], bool]
+"""Of an input: could a gradient reach it, had other branches been taken?"""
+
+
 class Recorded:
     """What came out of a run, `outputs`, and the way back."""
 
-    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace", "threads")
+    __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace", "threads", "reached")
 
     def __init__(self, inputs: Sequence[Any], leaves: Sequence[Any], wrt: Sequence[int], results: list[Any], outputs: list[Any],
-                 seed: int, threads: int = 1) -> None:
+                 seed: int, threads: int = 1, reached: Reached | None = None) -> None:
         self.inputs = inputs
         self.leaves = leaves        # per input of wrt: a Variable, or a list or tuple of them
         self.wrt = wrt
@@ -33,6 +38,7 @@ class Recorded:
         self.seed = seed
         self.namespace = current_namespace()
         self.threads = threads if self.namespace is np else 1       # a device has an order of its own
+        self.reached = reached
 
     @staticmethod
     def of(executor: Executor, inputs: Sequence[Any], wrt: Sequence[int], seed: int) -> Recorded:
@@ -46,9 +52,9 @@ class Recorded:
         for index in dict.fromkeys(wrt):
             given[index] = leaf_of(values[index])
         with np.errstate(all="ignore"), seeded(seed):
-            results = executor.run_on_tape(given, True)
+            results = executor.run_on_tape([entered(each) for each in given] if executor.writes else given, True)
         return Recorded(values, [given[index] for index in wrt], tuple(wrt), results,
-                        executor.delivered([detached(value) for value in results]), seed, executor.options.threads)
+                        executor.delivered([detached(value) for value in results]), seed, executor.options.threads, executor.reaches)
 
     def hook_output(self, index: int, hook: Hook) -> None:
         """`hook(gradient)` sees the gradient of an output before it is handed on; what it gives, unless None, takes its place."""
@@ -92,13 +98,13 @@ class Recorded:
     def backward(self, cotangents: Sequence[Any]) -> list[Any]:
         """Gradients by position in `wrt`: None where none can reach; zeros where one could and is undefined this time.
 
-        cotangents: one per output, tensors in tuples and lists counted one by one; None: takes no part.
+        cotangents: one per tensor of the outputs, or trees of them (`irtool.execute.cotangents`); None: takes no part.
         """
         if self.namespace is not current_namespace():
             with using(self.namespace):
                 return self.backward(cotangents)
         found = self._walk_back(cotangents, False)
-        return [self._fitted(leaf, self.inputs[index], found) for leaf, index in zip(self.leaves, self.wrt, strict=True)]
+        return self._gradients(found)
 
     def backward_recorded(self, cotangents: Sequence[Any]) -> Recorded:
         """As `backward`, on the tape in turn: its `outputs` are the gradients, and its `backward` gives those of the same inputs."""
@@ -106,20 +112,27 @@ class Recorded:
             with using(self.namespace):
                 return self.backward_recorded(cotangents)
         found = self._walk_back(cotangents, True)
-        results = [found_for(leaf, found) for leaf in self.leaves]
-        outputs = [self._fitted(leaf, self.inputs[index], found) for leaf, index in zip(self.leaves, self.wrt, strict=True)]
+        outputs = self._gradients(found)
+        results = [found_for(leaf, output, found) for leaf, output in zip(self.leaves, outputs, strict=True)]
         return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed, self.threads)
 
     def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> dict[Leaf, Any]:
         """The gradients by leaf, as Variables; with create_graph, on the tape in turn."""
         check_list("backward", "cotangents", cotangents, ONE_PER_OUTPUT)
         plain = [detached(value) for value in self.results]
-        given = distributed(plain, list(cotangents))
+        given = distributed(plain, cotangents)
         roots: list[tuple[Variable, Any]] = []
         for result, output, cotangent in zip(self.results, plain, given, strict=True):
             roots += rooted(result, output, cotangent)
         with np.errstate(all="ignore"), seeded(self.seed):
             return backward(roots, leaves_of(self.leaves), summed, create_graph, self.threads)
+
+    def _gradients(self, found: dict[Leaf, Any]) -> list[Any]:
+        """The gradients as they are given back. Zeros where another branch than the one that was taken, or another round, has one."""
+        given = [self.inputs[index] for index in self.wrt]
+        gradients = [self._fitted(leaf, one, found) for leaf, one in zip(self.leaves, given, strict=True)]
+        return [fitted(None, one) if gradient is None and self.reached is not None and self.reached(index) else gradient
+                for gradient, one, index in zip(gradients, given, self.wrt, strict=True)]
 
     def _fitted(self, leaf: Any, given: Any, found: dict[Leaf, Any]) -> Any:
         """The gradient of an input as it is given back: in the dtype of `given`, a list for a list; None where none can reach."""
@@ -128,6 +141,10 @@ class Recorded:
             if not isinstance(function, Leaf) or function not in found:
                 return None
             return fitted(detached(found[function]), given)
+        if isinstance(leaf, dict):
+            entries = {key: self._fitted(each, given[key], found) for key, each in leaf.items()}
+            return None if all(each is None for each in entries.values()) else \
+                {key: fitted(None, given[key]) if each is None else each for key, each in entries.items()}
         if isinstance(leaf, list | tuple):
             pieces = [self._fitted(each, one, found) for each, one in zip(leaf, given, strict=True)]
             if all(piece is None for piece in pieces):
@@ -142,25 +159,46 @@ def leaf_of(value: Any) -> Any:
         return Variable(value, Leaf(value))
     if isinstance(value, list):
         return [leaf_of(each) for each in value]
+    if isinstance(value, dict):
+        return {key: leaf_of(each) for key, each in value.items()}
     return tuple([leaf_of(each) for each in value]) if isinstance(value, tuple) else value
+
+
+def entered(value: Any) -> Any:
+    """An input of a graph that may write into it: where it does, the gradient is that of the input as it was."""
+    if isinstance(value, Variable):
+        return Variable(value.data, Entry([edge_of(value)], 1), 0) if value.function is not None else value
+    if isinstance(value, list):
+        return [entered(each) for each in value]
+    if isinstance(value, dict):
+        return {key: entered(each) for key, each in value.items()}
+    return tuple([entered(each) for each in value]) if isinstance(value, tuple) else value
 
 
 def leaves_of(value: Any) -> list[Leaf]:
     """The leaves among inputs."""
     if isinstance(value, Variable):
         return [value.function] if isinstance(value.function, Leaf) else []
-    return [leaf for each in value for leaf in leaves_of(each)] if isinstance(value, list | tuple) else []
+    return [leaf for each in parts_of(value) for leaf in leaves_of(each)] if isinstance(value, list | tuple | dict) else []
 
 
-def found_for(leaf: Any, found: dict[Leaf, Any]) -> Any:
-    """The gradient of a leaf, as it is on the tape."""
+def found_for(leaf: Any, output: Any, found: dict[Leaf, Any]) -> Any:
+    """The gradient of a leaf, as it is on the tape; zeros where it was undefined."""
     if isinstance(leaf, Variable):
-        return found.get(leaf.function) if isinstance(leaf.function, Leaf) else None
-    return [found_for(each, found) for each in leaf] if isinstance(leaf, list | tuple) else None
+        gradient = found.get(leaf.function) if isinstance(leaf.function, Leaf) else None
+        return Variable(output) if gradient is None and output is not None else gradient
+    if output is None:
+        return None
+    if isinstance(leaf, dict):
+        return {key: found_for(each, output[key], found) for key, each in leaf.items()}
+    return [found_for(each, one, found) for each, one in zip(leaf, output, strict=True)] if isinstance(leaf, list | tuple) else None
 
 
 def rooted(result: Any, output: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
     """Where to begin, and with what: None where there is no cotangent, so that it shows which inputs gradients could reach."""
+    if isinstance(result, dict):
+        given = none_for(output) if cotangent is None else cotangent
+        return [pair for key, one in result.items() for pair in rooted(one, output[key], given[key])]
     if isinstance(result, list | tuple):
         given = [None] * len(result) if cotangent is None else cotangent
         return [pair for each in zip(result, output, given, strict=True) for pair in rooted(*each)]

@@ -92,13 +92,12 @@ class Recording:
             raise RunError(f"{qualified(node.kind).partition('::')[2]}(): functions with out=... arguments don't support automatic "
                            "differentiation, but one of the arguments requires grad.")
         if 0 not in written:            # statistics, beside what it is there for
-            self.bump([operands[place] for place in written])
+            self.announce([operands[place] for place in written])
             return self.noted(self.make(node, flags, False)(operands, self.versions), operands)
         target = operands[0]
         family = target.family if isinstance(target, Variable) else None
         if family is None:
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
-        family.check(target)
         given = operands
         if not takes_a_view(node):      # what is overwritten may be needed for the gradient
             given = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]
@@ -107,24 +106,24 @@ class Recording:
             target.data, target.function, target.slot = made.data, made.function, made.slot
             return [target] * len(node.outputs)
         assert schema is not None       # or there is nothing that does it without writing
+        self.announce([target])
         write_into(target.data, made.data, schema)
-        self.bump([target])
         family.written(target, made, node.kind)
         return [target] * len(node.outputs)
 
     def overwrite(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """No gradient goes through it; what was saved of the memory is no longer there."""
+        """No gradient goes through it."""
+        self.announce([operands[place] for place in written_by(node)])
         results = call_node(node, [detached(value) for value in operands])
-        self.bump([operands[place] for place in written_by(node)])
         back = {id(value.data): value for value in operands if isinstance(value, Variable)}
         return [back[id(result)] if id(result) in back else self.noted([on_tape(result, None, None, self.versions)], operands)[0]
                 for result in results]
 
-    def bump(self, written: Sequence[Any]) -> None:
-        """The memory of these has been written into."""
+    def announce(self, written: Sequence[Any]) -> None:
+        """The memory of these is about to be written into."""
         for each in variables(written):
             if each.version is not None:
-                each.version.count += 1
+                each.version.written()
 
     def noted(self, values: list[Any], sources: Sequence[Any] = ()) -> list[Any]:
         """The values; where memory may be written into it is remembered which of `sources` they are views of."""

@@ -172,9 +172,11 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
         interpret: bool = False) -> list[Any]:
     """Gradients by reverse differentiation: one array per index in `wrt` (a list of them for a list), None where no gradient can reach.
 
-    cotangents: one per output of the graph, tensors in tuples and lists counted one by one; None: the output takes no part.
+    cotangents: one per tensor of the outputs, those of tuples, lists and dicts in order; or one per output, a list for a list and a
+    dict for a dict, by key; None: takes no part.
     `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
-    interpret: differentiate the whole graph and interpret that, whatever ran before.
+    interpret: differentiate the whole graph and interpret that, whatever ran before; a graph that cannot be differentiated as a whole
+    is interpreted on a tape, node by node.
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
     from irtool.execute import gradients

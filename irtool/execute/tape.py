@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from irtool.execute.tape_ahead import Ahead
 from irtool.ir.errors import RunError
@@ -29,12 +30,34 @@ _numbers = count()
 
 
 class Version:
-    """How often memory was written into; shared by the variables that share the memory."""
+    """What is saved of a piece of memory that may be written into; shared by the variables that share the memory."""
 
-    __slots__ = ("count",)
+    __slots__ = ("holders",)
 
     def __init__(self) -> None:
-        self.count = 0
+        self.holders: list[ref[Holder]] = []
+
+    def hold(self, holder: Holder) -> None:
+        """A holder has saved some of the memory."""
+        self.holders.append(ref(holder))
+
+    def written(self) -> None:
+        """The memory is about to be written into: who has saved some of it takes a copy, which is nobody else's."""
+        for each in self.holders:
+            holder = each()
+            if holder is not None:
+                holder.take_copy()
+        self.holders = []
+
+
+class Holder:
+    """Who saves some of a piece of memory."""
+
+    __slots__ = ("__weakref__",)
+
+    def take_copy(self) -> None:
+        """The memory is about to be written into."""
+        raise NotImplementedError
 
 
 class Variable:
@@ -103,6 +126,16 @@ class Leaf(Function):
     def __init__(self, data: Any) -> None:
         super().__init__((), 1)
         self.data = data
+
+
+class Entry(Function):
+    """An input that gradients are wanted of, as a graph that writes into it has it: a tensor of its own with the same numbers."""
+
+    __slots__ = ()
+
+    def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
+        """The gradient, as it is."""
+        return gradients
 
 
 class Refusal(Function):

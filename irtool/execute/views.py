@@ -12,8 +12,8 @@ from weakref import ref
 import numpy as np
 
 from irtool.execute.differentiable import small
-from irtool.execute.tape import Function, Leaf, Variable, edge_of
-from irtool.ir.errors import RunError, UnsupportedError
+from irtool.execute.tape import Function, Variable, edge_of
+from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import here
 
 Edge = tuple[Function, int] | None
@@ -33,12 +33,6 @@ class Family:
         """One more of them."""
         member.family = self
         self.members.append(ref(member))
-
-    def check(self, target: Variable) -> None:
-        """Raises RunError where a write into `target` would write into a tensor whose gradient is asked for; torch's words."""
-        if self.edge is not None and isinstance(self.edge[0], Leaf):
-            which = "a leaf" if isinstance(target.function, Leaf) else "a view of a leaf"
-            raise RunError(f"{which} Variable that requires grad is being used in an in-place operation.")
 
     def written(self, target: Variable, made: Variable, kind: str) -> None:
         """`target` holds `made` from now on, and so do the others, where they share its memory.
@@ -133,3 +127,5 @@ def variables(values: Sequence[Any]) -> Iterator[Variable]:
             yield value
         elif isinstance(value, list | tuple):
             yield from variables(value)
+        elif isinstance(value, dict):
+            yield from variables(list(value.values()))

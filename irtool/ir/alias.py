@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from irtool.ir.alias_roots import roots_of_all
 from irtool.ir.custom import CUSTOM_VJP
-from irtool.ir.effects import DECLARED, FRESH, SPECIAL, category_of, facts_of, node_may_write, updates_statistics
+from irtool.ir.effects import DECLARED, FRESH, GROUP_KINDS, SPECIAL, UNDECLARED, category_of, facts_of, node_may_write, updates_statistics
 from irtool.ir.memory_classes import ANYTHING, classes_meet, contained_classes, is_mutable, memory_class
-from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
-from irtool.ir.types import ListType, TupleType
+from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of
+from irtool.ir.types import ListType, TensorType, TupleType
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Block, Graph, Node, Value
@@ -272,10 +272,24 @@ class Aliases:
                     self._analyze_unknown(node, node_may_write(node))
                 else:
                     self._analyze_declared(node, schema)
+                    if qualified(node.kind) in UNDECLARED:
+                        self._analyze_undeclared(node)
                     if updates_statistics(node):
                         self._write_statistics(node)
             else:
                 self._analyze_unknown(node, False)
+
+    def _analyze_undeclared(self, node: Node) -> None:
+        """The results may be, or be views of, the first tensor, or the first list of tensors, that it takes."""
+        given = next((value for value in node.inputs if isinstance(value.type, ListType | TensorType)), None)
+        if given is None:
+            return
+        for value in node.outputs:
+            if isinstance(given.type, ListType) or isinstance(value.type, ListType):
+                self._make_wild(given)
+                self._make_wild(value)
+            else:
+                self._point(value, given)
 
     def _analyze_declared(self, node: Node, schema: Schema) -> None:
         actual: dict[str, list[Value]] = {}
@@ -487,8 +501,6 @@ _RULES = {
     "prim::awaitable_nowait": Aliases._analyze_selection,
     "prim::awaitable_wait": Aliases._analyze_wait,
     "aten::wait": Aliases._analyze_wait,
-    **{f"prim::{name}": Aliases._analyze_subgraph for name in (
-        "FusionGroup", "DifferentiableGraph", "GraphExecutor", "TensorExprGroup", "TensorExprDynamicGroup", "CudaFusionGroup",
-        "oneDNNFusionGroup", "FunctionalGraph", "FallbackGraph", "StaticSubgraph")},
+    **dict.fromkeys(GROUP_KINDS, Aliases._analyze_subgraph),
     CUSTOM_VJP: Aliases._analyze_subgraph,
 }

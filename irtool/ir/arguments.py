@@ -103,7 +103,7 @@ def check_inputs(where: str, graph: Graph, inputs: Sequence[Any]) -> None:
         raise RunError(f"expected {len(graph.inputs)} inputs ({signature(graph)}), got {len(inputs)}")
 
 
-ONE_PER_OUTPUT = "one per output of the graph, tensors in tuples and lists one by one"
+ONE_PER_OUTPUT = "one per tensor of the outputs, those of tuples, lists and dicts in order, or trees of them"
 
 
 def positions(where: str, wrt: Any, graph: Graph) -> tuple[int, ...]:

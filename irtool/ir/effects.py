@@ -53,15 +53,18 @@ prim::device prim::dtype prim::shape prim::itemsize prim::AddStatValue prim::Tim
 prim::BailoutTemplate prim::SumToSize prim::Load prim::Store prim::hasattr prim::id prim::Reverse prim::layout
 """.split())
 
-SPECIAL_PRIMS = frozenset("""
+GROUP_KINDS = frozenset(f"prim::{name}" for name in (
+    "DifferentiableGraph", "FusionGroup", "CudaFusionGroup", "TensorExprGroup", "TensorExprDynamicGroup", "oneDNNFusionGroup",
+    "FunctionalGraph", "FallbackGraph", "GraphExecutor", "StaticSubgraph"))
+"""Kinds that run the graph they own, and nothing else."""
+
+SPECIAL_PRIMS = GROUP_KINDS | frozenset("""
 prim::If prim::Loop prim::GradOf prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::TupleUnpack
 prim::TupleIndex prim::TupleSlice prim::ListUnpack prim::GetAttr prim::SetAttr prim::unchecked_cast
 prim::ConstantChunk prim::profile prim::profile_ivalue prim::TypeCheck prim::RequiresGradCheck prim::BailOut prim::Guard
 prim::tolist prim::ReplaceIfUndef prim::BroadcastMKLDNNTensors prim::IfThenElse prim::fork aten::wait prim::awaitable
 prim::awaitable_wait prim::awaitable_nowait prim::NamedTupleConstruct prim::CallFunction prim::CallMethod prim::PythonOp
 prim::IgnoredPythonOp prim::Enter prim::Exit
-prim::FusionGroup prim::DifferentiableGraph prim::GraphExecutor prim::TensorExprGroup prim::TensorExprDynamicGroup
-prim::CudaFusionGroup prim::oneDNNFusionGroup prim::FunctionalGraph prim::FallbackGraph prim::StaticSubgraph
 irtool::custom_vjp
 """.split())
 """Kinds with a rule of their own in `alias.py`."""
@@ -77,6 +80,12 @@ STATISTICS = {"aten::batch_norm": "training", "aten::instance_norm": "use_input_
 
 RESHAPES = frozenset(f"aten::{name}" for name in "as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
 """Kinds that make their operand itself the view that their plain form gives."""
+
+UNDECLARED = frozenset(f"aten::{name}" for name in """
+type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d sum_to_size _grad_sum_to_size data
+unsafe_chunk unsafe_split unsafe_split_with_sizes
+""".split())
+"""Kinds that may give back an operand, or a view of it, though their schemas do not say so."""
 
 
 class KindFacts:
@@ -129,7 +138,7 @@ def _find_facts(kind: str) -> KindFacts:
         out_arities = frozenset(len(schema.arguments) for schema in declared if _has_out(schema))
         writes = full in STATISTICS or any(schema.is_mutable for schema in plain)
         aliases = any(a.alias is not None for schema in plain for a in (*schema.arguments, *schema.returns))
-        category = DECLARED if aliases or full in STATISTICS or any(schema.is_varret for schema in plain) else FRESH
+        category = DECLARED if aliases or full in STATISTICS or full in UNDECLARED or any(schema.is_varret for schema in plain) else FRESH
         if plain and not any(schema.returns or schema.is_varret or schema.is_mutable for schema in plain):
             effects = True      # it gives nothing and writes nothing: an assertion, a setting
         return KindFacts(effects, random, writes, category, out_arities, not all(schema.is_mutable for schema in plain))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irtool.ir.errors import Error
-from irtool.ir.graph import Graph, Node
+from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType, same
@@ -166,11 +166,6 @@ def pair_violations(module: Module) -> list[Diagnostic]:
     except Error as error:
         out.append(Diagnostic("error", error.message, code="pairs"))
     return out
-
-
-def packed_nodes(graph: Graph) -> list[Node]:
-    """The nodes that own a gradient pair."""
-    return [node for node in graph.walk() if REVERSE in node.attributes and {"Subgraph", REVERSE} <= node.graphs.keys()]
 
 
 def read_numbers(graph: Graph, name: str) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ir.effects import RESHAPES
+from irtool.ir.effects import RESHAPES, UNDECLARED
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
@@ -47,7 +47,7 @@ class Overload:
             if converter is not None and place not in promoted and not (argument.alias is not None and "[]" in argument.type.text):
                 self.converters.append((place, converter, argument))
         self.result = [RESULTS.get(result.type.text) for result in schema.returns]
-        self.fresh = not any(result.alias is not None for result in schema.returns)
+        self.fresh = schema.kind not in UNDECLARED and not any(result.alias is not None for result in schema.returns)
 
     def __call__(self, args: list[Any]) -> Any:
         """Run on one value per argument of the schema. Gives the kernel's result, arrays for tensors."""

@@ -7,6 +7,7 @@ from irtool.ir import types
 from irtool.ir.custom import CUSTOM_VJP, results_of_custom
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.packed import operands_of_packed, owns_gradient, results_of_packed
 from irtool.ir.pair import DEFINED, OF
 from irtool.ir.schema import schema_of
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
@@ -22,7 +23,7 @@ def holds_tensors(type: Type) -> bool:
     """May it hold a tensor with a gradient? Tensors of floating or unknown dtype, and containers of them."""
     if isinstance(type, TensorType):
         return type.dtype is None or type.dtype in FLOATING
-    if isinstance(type, (ListType, OptionalType, TupleType)):
+    if isinstance(type, (ListType, OptionalType, TupleType, DictType)):
         return any(holds_tensors(element) for element in type.elements)
     return type.key == "Any"
 
@@ -53,12 +54,14 @@ def reach(block: Iterable[Node], found: set[Value], trust_types: bool) -> None:
             reached = _reach_rounds(node, found, trust_types)
         elif node.kind == CUSTOM_VJP:
             reached = results_of_custom(node) if not found.isdisjoint(node.inputs) else ()
+        elif owns_gradient(node):
+            reached = results_of_packed(node) if not found.isdisjoint(operands_of_packed(node)) else ()
         elif not found.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, found)):
             reached = [*node.outputs, *changed_lists(node)]
         for value in reached:
             if trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False:
                 continue
-            if holds_tensors(value.type) or isinstance(value.type, DictType):
+            if holds_tensors(value.type):
                 found.add(value)
 
 

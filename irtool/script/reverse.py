@@ -19,6 +19,7 @@ from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.kinds import unknown_operator
+from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
@@ -26,6 +27,7 @@ from irtool.ir.types import INT, ListType, NamedTupleType, OptionalType, TensorT
 from irtool.script.captures import SAME, Captures
 from irtool.script.changes import Changes
 from irtool.script.gradients import formula_of
+from irtool.script.groups import open_groups
 from irtool.script.hidden_writes import hidden_writes
 from irtool.script.inlining import Inliner
 from irtool.script.items import NONE, Item, Items, Known, elements, item_of
@@ -36,6 +38,7 @@ from irtool.script.reverse_branches import reverse_choice
 from irtool.script.reverse_custom import read_saved, reverse_custom
 from irtool.script.reverse_lists import LISTS, hand_on_list, is_list, undo, unpack
 from irtool.script.reverse_loops import reverse_loop
+from irtool.script.reverse_packed import reverse_packed
 from irtool.script.saving import context_of, take_apart
 from irtool.script.writes import is_rewritable, live_nodes, without_writes, writes_for_good
 
@@ -74,6 +77,7 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
     Raises UnsupportedError, at its line, for an operator without a gradient.
     """
     with Paused():
+        open_groups(graph)
         writers = [node for node in graph.walk() if is_rewritable(node)]
         if writers:
             needs = requiring(graph, flags, trust_types)
@@ -222,6 +226,8 @@ class Differentiator(Captures):
                 raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
             elif node.kind == CUSTOM_VJP:
                 reverse_custom(self, node)
+            elif owns_gradient(node):
+                reverse_packed(self, node)
             elif changed:
                 undo(self, node)
             elif node.kind in STRUCTURE:

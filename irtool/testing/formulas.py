@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from irtool.execute.gradients import Differentiated, as_seed, fitted
+from irtool.execute.cotangents import as_seed
+from irtool.execute.gradients import Differentiated, fitted
 from irtool.interpret import run
 from irtool.ir import types
 from irtool.ir.builder import Builder
@@ -314,6 +315,7 @@ def with_types(graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]) -> G
 def specialized(whole: Differentiated, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int) -> list[Any]:
     """The gradients when it is known which gradients come in."""
     pair = whole.pair
+    assert pair is not None     # or its gradients would have been refused
     outputs = run(pair.f, inputs, seed=seed)
     seeds: list[Any] = []
     leaves = iter(cotangents)

@@ -1,0 +1,136 @@
+"""Gradients of outputs: what belongs to which tensor of which output.
+
+They come flat, one per tensor of the outputs: those of lists and tuples in order, of dicts in the order in which entries were inserted. Or
+they come as trees, one per output, which have the lengths of its lists and tuples and the keys of its dicts.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from irtool.ir.errors import RunError, did_you_mean
+from irtool.ops.arrays import here, namespace_of
+
+
+def distributed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """One cotangent per output: for a list, tuple or dict one like it, with one for each of its tensors.
+
+    Raises RunError when there are too few or too many, and for a tree that is not the output's.
+    """
+    counts = [leaves(output) for output in outputs]
+    counts_nones = sum(counts) == len(cotangents)       # outputs that are None may or may not have been counted
+    if not counts_nones:
+        counts = [0 if output is None else count for output, count in zip(outputs, counts, strict=True)]
+    if len(cotangents) == len(outputs) and any(map(is_tree, outputs, cotangents)):
+        return [grown(output, tree, f"cotangent {place}") for place, (output, tree) in enumerate(zip(outputs, cotangents, strict=True))]
+    if sum(counts) != len(cotangents):
+        raise RunError(f"expected {sum(counts)} cotangents, got {len(cotangents)}")
+    given = iter(cotangents)
+    return [None if output is None and not counts_nones else taken(output, given) for output in outputs]
+
+
+def is_tree(output: Any, cotangent: Any) -> bool:
+    """Is it a cotangent of a whole list, tuple or dict, with its parts? Nested lists of numbers are one array."""
+    return isinstance(output, list | tuple | dict) and holds_parts(cotangent)
+
+
+def holds_parts(value: Any) -> bool:
+    """Does it hold arrays, or keys, rather than numbers?"""
+    if isinstance(value, dict):
+        return True
+    return isinstance(value, list | tuple) and any(each is None or hasattr(each, "shape") or holds_parts(each) for each in value)
+
+
+def grown(output: Any, tree: Any, where: str) -> Any:
+    """The cotangents of an output, in its own structure. Raises RunError where those that came have another."""
+    if tree is None:
+        return none_for(output)
+    if isinstance(output, dict):
+        if not isinstance(tree, dict):
+            raise RunError(f"{where} is of a dict with the keys {listed(output)}, expected a dict of those, not {type(tree).__name__}")
+        for key in tree:
+            if key not in output:
+                raise RunError(f"{where} has the key {key!r}, its output has {listed(output)}"
+                               f"{did_you_mean(str(key), [str(each) for each in output])}")
+        for key in output:
+            if key not in tree:
+                raise RunError(f"{where} lacks the key {key!r} of its output; None is for what takes no part")
+        return {key: grown(one, tree[key], f"{where}[{key!r}]") for key, one in output.items()}
+    if isinstance(output, list | tuple):
+        if not isinstance(tree, list | tuple) or len(tree) != len(output):
+            got = f"one of {len(tree)}" if isinstance(tree, list | tuple) else type(tree).__name__
+            raise RunError(f"{where} is of a {type(output).__name__} of {len(output)}, expected a list or tuple of as many, not {got}")
+        return [grown(one, each, f"{where}[{place}]") for place, (one, each) in enumerate(zip(output, tree, strict=True))]
+    return tree
+
+
+def listed(output: dict[Any, Any]) -> str:
+    """The keys of a dict, the first ones where there are many."""
+    names = [repr(key) for key in output]
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "no keys"
+
+
+def taken(output: Any, given: Iterator[Any]) -> Any:
+    """The next cotangents, as many as an output has tensors, in lists and dicts as it has them."""
+    if isinstance(output, dict):
+        return {key: taken(each, given) for key, each in output.items()}
+    return [taken(each, given) for each in output] if isinstance(output, list | tuple) else next(given)
+
+
+def none_for(output: Any) -> Any:
+    """None for every tensor of an output."""
+    if isinstance(output, dict):
+        return {key: none_for(each) for key, each in output.items()}
+    return [none_for(each) for each in output] if isinstance(output, list | tuple) else None
+
+
+def is_absent(cotangent: Any) -> bool:
+    """Is there no cotangent, in none of the lists?"""
+    if isinstance(cotangent, dict):
+        return all(map(is_absent, cotangent.values()))
+    return all(map(is_absent, cotangent)) if isinstance(cotangent, list) else cotangent is None
+
+
+def parts_of(output: Any) -> Sequence[Any]:
+    """What is in a list, tuple or dict; a tensor is its only part."""
+    return list(output.values()) if isinstance(output, dict) else output if isinstance(output, list | tuple) else [output]
+
+
+def leaves(output: Any) -> int:
+    """How many values there are in lists, tuples and dicts."""
+    return sum(map(leaves, parts_of(output))) if isinstance(output, list | tuple | dict) else 1
+
+
+def as_seed(cotangent: Any, output: Any) -> Any:
+    """A cotangent as an array of its output's dtype; zeros for the missing ones of a list. Raises RunError for a wrong shape."""
+    if isinstance(output, dict):
+        return {key: as_seed(cotangent[key], one) for key, one in output.items()} if cotangent is not None else None
+    if isinstance(output, list | tuple):
+        if is_absent(cotangent):
+            return None
+        return [namespace_of(one).zeros_like(one) if each is None and hasattr(one, "shape") else as_seed(each, one)
+                for each, one in zip(cotangent, output, strict=True)]
+    if cotangent is None:
+        return None
+    array, given = here(output), as_numbers(cotangent)
+    if given.shape != array.shape:
+        raise RunError(f"a cotangent has shape {given.shape}, its output {array.shape}")
+    if given.dtype.kind == "c" != array.dtype.kind:
+        raise RunError(f"a cotangent is of {given.dtype}, its output of {array.dtype}")
+    return conjugate(given.astype(array.dtype, copy=False))
+
+
+def as_numbers(cotangent: Any) -> Any:
+    """A cotangent as an array. Raises RunError for what is not made of numbers."""
+    try:
+        array = here(cotangent)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.dtype.kind in "OUSMm":
+        raise RunError(f"a cotangent is an array of numbers or None, not {type(cotangent).__name__} {str(cotangent)[:40]}")
+    return array
+
+
+def conjugate(gradient: Any) -> Any:
+    """Formulas multiply by the plain derivative; torch's gradient is the conjugate of what they make of the conjugate."""
+    return gradient.conj() if gradient.dtype.kind == "c" else gradient

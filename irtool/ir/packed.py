@@ -1,0 +1,106 @@
+"""Gradient pairs that one node owns, as `pack-gradient` writes them.
+
+    %0 : Tensor = prim::DifferentiableGraph_0[name="df", f_real_outputs=1, df_input_vjps=[0], df_input_captured_inputs=[], \
+df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
+
+`Subgraph` is f, `ReverseSubgraph` df; the index lists are those of `irtool.ir.pair`. The gradient of such a node is what df says, whatever
+f does. The node gives f's real outputs; where gradients are made of it, the temporaries too, behind them.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.pair import DEFINED, LISTS, REAL_OUTPUTS, REVERSE
+
+
+class Packed(NamedTuple):
+    """What a node with a gradient of its own owns. defined: for each input of df, whether df was specialised to its being there."""
+
+    f: Graph
+    df: Graph
+    real_outputs: int
+    input_vjps: list[int]
+    captured_inputs: list[int]
+    captured_outputs: list[int]
+    output_vjps: list[int]
+    defined: list[bool] | None
+
+    def problems(self, node: Node) -> list[str]:
+        """What does not fit: counts, and indices out of range."""
+        f, df = self.f, self.df
+        found = []
+        if not 0 <= self.real_outputs <= len(f.outputs) or len(node.outputs) not in (self.real_outputs, len(f.outputs)):
+            found.append(f"{REAL_OUTPUTS}={self.real_outputs} does not fit a node with {len(node.outputs)} results")
+        if len(node.inputs) != len(f.inputs):
+            found.append(f"it has {len(node.inputs)} operands, its graph {len(f.inputs)} inputs")
+        for name, numbers, limit in zip(LISTS, self[3:7], (len(f.outputs), len(f.inputs), len(f.outputs), len(f.inputs)), strict=True):
+            found += [f"{name} names {number}, its graph has only {limit}" for number in numbers if number >= limit]
+        taken = len(self.input_vjps) + len(self.captured_inputs) + len(self.captured_outputs)
+        if len(df.inputs) != taken:
+            found.append(f"its gradient takes {len(df.inputs)} inputs, its lists name {taken}")
+        if len(df.outputs) != len(self.output_vjps):
+            found.append(f"its gradient gives {len(df.outputs)} results, df_output_vjps names {len(self.output_vjps)}")
+        if self.defined is not None and len(self.defined) != len(df.inputs):
+            found.append(f"{DEFINED} has {len(self.defined)} flags, its gradient takes {len(df.inputs)} inputs")
+        return found
+
+
+def owns_gradient(node: Node) -> bool:
+    """Does a node have a gradient of its own, of which it is one half?"""
+    return REVERSE in node.attributes and {"Subgraph", REVERSE} <= node.graphs.keys()
+
+
+def packed_nodes(graph: Graph) -> list[Node]:
+    """The nodes that own a gradient pair."""
+    return [node for node in graph.walk() if owns_gradient(node)]
+
+
+def packed_of(node: Node) -> Packed:
+    """The pair that a node owns. Raises Error where what the node says does not fit together."""
+    real = attribute_of(node, REAL_OUTPUTS)
+    if type(real) is not int:
+        raise Error(f"{REAL_OUTPUTS}={node.attributes[REAL_OUTPUTS].text[:60]} is no count")
+    vjps, inputs, outputs, gradients = [numbers_of(node, name) for name in LISTS]
+    defined = [flag != 0 for flag in numbers_of(node, DEFINED)] if DEFINED in node.attributes else None
+    graphs = node.graphs
+    packed = Packed(graphs["Subgraph"], graphs[REVERSE], real, vjps, inputs, outputs, gradients, defined)
+    problems = packed.problems(node)
+    if problems:
+        raise Error(f"{node.kind}: " + "; ".join(problems))
+    return packed
+
+
+def results_of_packed(node: Node) -> Sequence[Value]:
+    """The results that a gradient can reach; all, where what the node says does not fit together, so that somebody says so."""
+    try:
+        reached = packed_of(node).input_vjps
+    except Error:
+        return node.outputs
+    return [value for index, value in enumerate(node.outputs) if index in reached]
+
+
+def operands_of_packed(node: Node) -> Sequence[Value]:
+    """The operands that the node's gradient gives one for."""
+    try:
+        return [node.inputs[index] for index in packed_of(node).output_vjps]
+    except Error:
+        return node.inputs
+
+
+def attribute_of(node: Node, name: str) -> object:
+    """The value of an attribute. Raises Error where there is none."""
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        raise Error(f"{node.kind} has no {name}")
+    return attribute.value
+
+
+def numbers_of(node: Node, name: str) -> list[int]:
+    """An attribute that is a list of small natural numbers. Raises Error for anything else."""
+    value = attribute_of(node, name)
+    if not isinstance(value, list) or not all(type(each) is int and each >= 0 for each in value):
+        raise Error(f"{name}={node.attributes[name].text[:60]} is no list of numbers")
+    return value

@@ -1,0 +1,27 @@
+"""Groups in a graph that is about to be differentiated: opened, but for those that have a gradient of their own."""
+from __future__ import annotations
+
+from irtool.ir.effects import GROUP_KINDS
+from irtool.ir.graph import Graph
+from irtool.ir.packed import owns_gradient
+from irtool.ir.rewrite import inline_graph, replace_node
+
+
+def open_groups(graph: Graph) -> None:
+    """Put what groups do in their place: differentiable subgraphs, fusion groups, and those in them.
+
+    One with a gradient of its own stays, and gives its temporaries too, behind its results: what they are for is in its gradient.
+    """
+    opened = True
+    while opened:       # there may be others in them
+        opened = False
+        for node in list(graph.walk()):
+            inner = node.subgraph if node.kind in GROUP_KINDS else None
+            if inner is None:
+                continue
+            if owns_gradient(node):
+                for value in inner.outputs[len(node.outputs):]:
+                    node.add_output(graph.fresh_id(), value.type)
+            elif len(node.inputs) == len(inner.inputs) and len(node.outputs) <= len(inner.outputs):
+                replace_node(node, inline_graph(inner, node, node.inputs)[:len(node.outputs)])
+                opened = True

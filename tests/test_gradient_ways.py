@@ -1,0 +1,275 @@
+"""Gradients do not depend on the way to have them: interpreted, planned, in groups, node by node; nor do cotangents, nor refusals."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gradient_ways import alike, differences, outcome, ways
+from random_programs import program
+from write_programs import write_program
+
+import irtool
+from irtool.passmanager import PassManager
+from irtool.script.front import compile_source
+
+ONES = np.ones(2, np.float32)
+
+
+def numbers(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+# -- cotangents
+TREES = """graph(%x : Tensor, %c : bool, %d : Dict(str, Tensor)):
+  %a : str = prim::Constant[value="a"]()
+  %b : str = prim::Constant[value="b"]()
+  %w : Tensor = aten::__getitem__(%d, %b)
+  %y : Tensor = aten::mul(%x, %w)
+  %z : Tensor = aten::sin(%y)
+  %r : (Tensor, Tensor) = prim::If(%c)
+    block0():
+      %1 : (Tensor, Tensor) = prim::TupleConstruct(%y, %z)
+      -> (%1)
+    block1():
+      %2 : (Tensor, Tensor) = prim::TupleConstruct(%z, %x)
+      -> (%2)
+  %l : Tensor[] = prim::ListConstruct(%x, %y)
+  %t : (Tensor[], (Tensor, Tensor)) = prim::TupleConstruct(%l, %r)
+  %e : Dict(str, Tensor) = prim::DictConstruct(%b, %y, %a, %z)
+  return (%z, %t, %e)
+"""
+
+
+@pytest.mark.parametrize("taken", [True, False])
+@pytest.mark.parametrize("text", [TREES, TREES.replace("  return", "  %v : Tensor[] = aten::values(%e)\n  return")])
+def test_cotangents_are_flat_or_trees(text: str, taken: bool) -> None:
+    """Flat, the entries of a dict come in the order in which they were inserted; of a tree the keys count."""
+    x, w = np.array([0.5, -1.0]), np.array([2.0, 3.0])
+    inputs = [x, taken, {"a": x, "b": w}]
+    g = [np.full(2, 10.0 ** place) for place in range(7)]
+    first, second = (w, w * np.cos(x * w)) if taken else (w * np.cos(x * w), np.ones(2))
+    slope = g[0] * w * np.cos(x * w) + g[1] + g[2] * w + g[3] * first + g[4] * second + g[5] * w + g[6] * w * np.cos(x * w)
+    flat, tree = g, [g[0], [[g[1], g[2]], (g[3], g[4])], {"a": g[6], "b": g[5]}]
+    graph = irtool.parse(text)
+    for cotangents in (flat, tree):
+        assert not differences(graph, inputs, cotangents, [0], [slope])
+    without = [None, (None, None), {"a": None, "b": g[5]}]
+    expected = [g[5] * w, {"a": np.zeros(2), "b": g[5] * x}]
+    assert not differences(graph, inputs, without, [0, 2], expected)
+
+
+@pytest.mark.parametrize(("cotangents", "words"), [
+    ([ONES], "expected 7 cotangents, got 1"),
+    ([None, None, {"a": ONES}], "cotangent 2 lacks the key 'b' of its output"),
+    ([None, None, {"a": ONES, "b": ONES, "bb": ONES}], "cotangent 2 has the key 'bb', its output has 'b', 'a' (did you mean 'b'?)"),
+    ([None, [[ONES], None], None], "cotangent 1[0] is of a list of 2, expected a list or tuple of as many, not one of 1"),
+    ([None, [[ONES, ONES], (ONES, "x")], None], "a cotangent is an array of numbers or None, not str x"),
+    ([None, None, [ONES, ONES]], "cotangent 2 is of a dict with the keys 'b', 'a', expected a dict of those, not list"),
+    ([None, None, {"a": ONES, "b": np.ones(3)}], "a cotangent has shape (3,), its output (2,)"),
+])
+def test_cotangents_that_do_not_fit_are_refused_in_the_same_words(cotangents: Any, words: str) -> None:
+    inputs = [ONES, True, {"a": ONES, "b": ONES}]
+    for name, call in ways(irtool.parse(TREES), inputs, cotangents, [0]):
+        assert words in outcome(call), name
+
+
+# -- dicts
+DICTS = {
+    "read": "def f(x, y):\n    d = {'a': x * y, 'b': y}\n    return d['a'] * d['b']\n",
+    "changed": "def f(x, y):\n    d = {'a': x}\n    d['b'] = d['a'] * y\n    d['a'] = d['b'] + x\n    return d\n",
+    "an entry given twice": "def f(x, y):\n    d = {'a': x * 2, 'a': y}\n    return d\n",
+    "in a loop": "def f(x, y):\n    d = {0: x}\n    for i in range(3):\n        d[i + 1] = d[i] * y\n    return d[3], d\n",
+    "keys and values": "def f(x, y):\n    d = {'b': x * y, 'a': y}\n    s = x\n    for k in d.keys():\n        s = s * d[k]\n"
+                       "    for v in d.values():\n        s = s + v\n    for k, v in d.items():\n        s = s * v\n    return s\n",
+    "pop and update": "def f(x, y):\n    d = {'a': x * y}\n    e = {'b': y * y}\n    d.update(e)\n    p = d.pop('a')\n"
+                      "    d.setdefault('c', x)\n    return d, p * d['b']\n",
+    "of lists": "def f(x, y):\n    d = {'a': [x, y]}\n    d['a'].append(x * y)\n    return d\n",
+    "in a branch": "def f(x, y):\n    d = {'a': x}\n    if bool(x.sum() > 0):\n        d['a'] = x * y\n    else:\n        d['b'] = y\n"
+                   "    return d\n",
+    "written into": "def f(x, y):\n    d = {'a': x * y}\n    d['a'].mul_(y)\n    return d\n",
+}
+
+
+@pytest.mark.parametrize("name", DICTS)
+def test_dicts_have_gradients(name: str) -> None:
+    """Those of differences."""
+    graph = compile_source(DICTS[name]).graph()
+    x, y = np.array([0.5, 1.5]), np.array([2.0, -0.5])
+    outputs = irtool.run(graph, [x, y])
+    cotangents = [np.full(np.shape(leaf), 1.0 + place) for place, leaf in enumerate(flat(outputs))]
+
+    def total(x: Any, y: Any) -> Any:
+        return sum((leaf * one).sum() for leaf, one in zip(flat(irtool.run(graph, [x, y])), cotangents, strict=True))
+
+    expected = [np.array([(total(*up) - total(*down)) / 2e-6 for up, down in moved([x, y], place)]) for place in range(2)]
+    assert not differences(graph, [x, y], cotangents, [0, 1], expected, zeros=True)
+
+
+def flat(value: Any) -> list[Any]:
+    parts = list(value.values()) if isinstance(value, dict) else value
+    return [leaf for each in parts for leaf in flat(each)] if isinstance(parts, list | tuple) else [parts]
+
+
+def moved(values: list[Any], place: int) -> list[tuple[list[Any], list[Any]]]:
+    """The values with each element of one of them moved up, and down."""
+    out = []
+    for at in range(values[place].size):
+        up, down = [value.copy() for value in values], [value.copy() for value in values]
+        up[place].flat[at] += 1e-6
+        down[place].flat[at] -= 1e-6
+        out.append((up, down))
+    return out
+
+
+# -- instances
+def test_attributes_of_an_instance_have_gradients_from_the_first_time_on() -> None:
+    graph = irtool.parse("""graph(%self : __torch__.M, %x : Tensor):
+  %l : __torch__.L = prim::GetAttr[name="l"](%self)
+  %w : Tensor = prim::GetAttr[name="w"](%l)
+  %n : int = prim::GetAttr[name="n"](%self)
+  %u : Tensor = prim::GetAttr[name="u"](%self)
+  %y : Tensor = aten::mul(%x, %w)
+  %z : Tensor = aten::mul(%y, %n)
+  return (%z)
+""")
+    values = [{"l": {"w": numbers(3, 4)}, "n": 2, "u": ONES}, numbers(5, 6)]
+    expected = [{"l.w": numbers(10, 12), "n": None, "u": None}, numbers(6, 8)]
+    assert not differences(graph, values, [ONES], [0, 1], expected)
+
+
+# -- programs
+@pytest.mark.parametrize("seed", range(24))
+def test_random_programs_that_write(seed: int) -> None:
+    graph = compile_source(write_program(seed, 12, control=seed % 3 == 0)).graph()
+    inputs = list(np.random.default_rng(seed).standard_normal((2, 3, 3)))
+    check(graph, inputs)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_programs(seed: int) -> None:
+    """With loops, branches and lists; every other one writes."""
+    graph = compile_source(program(seed, writes=seed % 2 == 0)).graph()
+    check(graph, [*np.random.default_rng(seed).standard_normal((2, 3)), 3])
+
+
+def check(graph: Any, inputs: list[Any]) -> None:
+    """All ways give the same, where the program runs at all."""
+    outputs = outcome(lambda: irtool.run(graph, inputs, interpret=True))
+    if isinstance(outputs, str):
+        return
+    rng = np.random.default_rng(1)
+    cotangents = [rng.standard_normal(np.shape(leaf)) for leaf in flat(outputs)]
+    assert not differences(graph, inputs, cotangents, [0, 1], zeros=True)
+
+
+# -- groups, and gradients of one's own
+CHAIN = """graph(%a : Tensor, %b : Tensor):
+  %2 : Tensor = aten::mul(%a, %b)
+  %3 : Tensor = aten::tanh(%2)
+  %4 : Tensor = aten::mul(%3, %b)
+  return (%4, %3)
+"""
+STRAIGHT_THROUGH = """# graph f: f_real_outputs=1
+graph(%x : Tensor):
+  %1 : Tensor = aten::round(%x)
+  return (%1)
+# graph df: of=f df_input_vjps=[0] df_input_captured_inputs=[] df_input_captured_outputs=[] df_output_vjps=[0]
+graph(%g : Tensor):
+  return (%g)
+"""
+TWO_RESULTS = """# graph f: f_real_outputs=2
+graph(%x : Tensor, %y : Tensor):
+  %1 : Tensor = aten::neg(%x)
+  %2 : Tensor = aten::exp(%y)
+  return (%1, %2)
+# graph df: of=f df_input_vjps=[0, 1] df_input_captured_inputs=[0] df_input_captured_outputs=[1] df_output_vjps=[1]
+graph(%g : Tensor, %h : Tensor, %x : Tensor, %e : Tensor):
+  %3 : Tensor = aten::mul(%g, %x)
+  %4 : Tensor = aten::mul(%h, %e)
+  %5 : int = prim::Constant[value=1]()
+  %6 : Tensor = aten::add(%3, %4, %5)
+  return (%6)
+"""
+
+
+@pytest.mark.parametrize("passes", ["create-autodiff-subgraphs", "create-autodiff-subgraphs{threshold=1}", "fuse{threshold=1}",
+                                    "differentiate,pack-gradient", "differentiate,specialize-undef,pack-gradient",
+                                    "create-autodiff-subgraphs,fuse", "differentiate,pack-gradient,create-autodiff-subgraphs,O1",
+                                    "differentiate,pack-gradient,inline{groups},inline-autodiff-subgraphs{threshold=99}"])
+def test_groups_have_the_gradients_of_what_is_in_them(passes: str) -> None:
+    plain, grouped = irtool.parse(CHAIN), PassManager(passes, verify=True).run(irtool.parse(CHAIN))
+    values, given = [numbers(1, -2), numbers(0.5, 3)], [numbers(1, 10), numbers(2, 3)]
+    for cotangents in (given, [None, given[1]]) if "specialize" not in passes else (given,):
+        expected = irtool.vjp(plain, values, cotangents, [0, 1], interpret=True)
+        assert not differences(grouped, values, cotangents, [0, 1], expected)
+
+
+def test_a_group_that_is_opened_keeps_its_own_gradient() -> None:
+    for passes in ("inline-autodiff-subgraphs{threshold=99}", "inline{groups}", "O1", "create-autodiff-subgraphs{threshold=1}"):
+        module = PassManager(f"pack-gradient,{passes}", verify=True).run(irtool.parse(STRAIGHT_THROUGH))
+        assert not differences(module, [numbers(0.4, 1.6)], [numbers(1, 2)], [0], [numbers(1, 2)])
+
+
+PACKED = str(PassManager("pack-gradient").run(irtool.parse(STRAIGHT_THROUGH))).partition("graph(")[2].partition("\n  return")
+AMONG_OTHERS = f"""graph(%w : Tensor, %c : bool):
+  %n : int = prim::Constant[value=2]()
+  %t : bool = prim::Constant[value=1]()
+  %x : Tensor = prim::Loop(%n, %t, %w)
+    block0(%i : int, %v : Tensor):
+      %s : Tensor = aten::mul(%v, %w)
+      %r : Tensor = prim::If(%c)
+        block0():
+          %p : Tensor = {PACKED[0].partition("= ")[2].replace("(%x)", "(%s)")}
+          -> (%p)
+        block1():
+          -> (%s)
+      -> (%t, %r)
+  %y : Tensor = aten::mul(%x, %w)
+  return (%y)
+{PACKED[2].partition(chr(10))[2]}"""
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_packed_gradient_in_a_loop_and_a_branch(taken: bool) -> None:
+    """Its gradient is its own wherever it stands: here that of a product, rounded on the way forwards."""
+    w = numbers(1.4, 2.2)
+    first = np.round(w * w) if taken else w * w
+    second = np.round(first * w) if taken else first * w
+    slope = second + w * (first + w * (w + w))
+    assert not differences(irtool.parse(AMONG_OTHERS), [w, taken], [ONES], [0], [slope])
+
+
+def test_a_packed_gradient_among_other_things() -> None:
+    """Two results, one of which may have no gradient: zeros for a df that does not know of undefined ones; None for what it leaves out."""
+    packed = PassManager("pack-gradient").run(irtool.parse(TWO_RESULTS))
+    x, y, g, h = numbers(2, 3), numbers(0, 1), numbers(1, 10), numbers(5, 7)
+    for cotangents, expected in (([g, h], g * x + h * np.exp(y)), ([g, None], g * x), ([None, h], h * np.exp(y))):
+        assert not differences(packed, [x, y], cotangents, [0, 1], [None, expected])
+
+
+@pytest.mark.parametrize("passes", ["create-autodiff-subgraphs", "differentiate,pack-gradient"])
+def test_groups_have_second_gradients(passes: str) -> None:
+    plain, grouped = irtool.parse(CHAIN), PassManager(passes).run(irtool.parse(CHAIN))
+    values, given = [numbers(1, -2), numbers(0.5, 3)], [numbers(1, 10), numbers(2, 3)]
+    expected = second(plain, values, given)
+    for _ in range(2):
+        assert alike(second(grouped, values, given), expected)
+
+
+def second(module: Any, values: list[Any], cotangents: list[Any], **options: Any) -> list[Any]:
+    record = irtool.compile(module, **options).record(values, [0, 1])
+    return record.backward_recorded(cotangents).backward([numbers(1, 2), numbers(3, 4)])
+
+
+# -- second order
+def test_second_gradients_where_an_input_was_not_reached() -> None:
+    """The gradient of %y is zeros in the branch that is not taken; it has a gradient of its own, zeros."""
+    graph = compile_source("def f(x, y, c: bool):\n    if c:\n        r = x * y\n    else:\n        r = x * x\n    return r.sum()\n")
+    x = np.full(3, 2.0)
+    for options in ({}, {"optimize": False}, {"profiling": True}):
+        for taken, expected in ((False, [np.full(3, 2.0), np.zeros(3)]), (True, [np.ones(3), np.ones(3)])):
+            record = irtool.compile(graph, **options).record([x, x + 1, taken], [0, 1])
+            found = record.backward_recorded([np.array(1.0)])
+            assert alike(found.outputs, [x + 1, x] if taken else [2 * x, 0 * x])
+            assert alike(found.backward([np.ones(3), np.ones(3)]), expected, zeros=True)
