@@ -21,10 +21,10 @@ from typing import Any
 
 from fuzz.case import Case, spell
 from fuzz.judge import HANG, INTERNAL, Finding
-from fuzz.kinds import BY_NAME, Kind
+from fuzz.kinds import BY_NAME, Kind, warm
 
 SPAN = 1_000_000
-ROUNDS = 20
+ROUNDS = 40
 """After so many rounds a worker ends and another begins, so that memory does not add up."""
 MEMORY = 8 << 30
 GRACE = 20.0
@@ -82,6 +82,7 @@ def run(plan: Plan, progress: Callable[[Report], None]) -> Report:
     start = time.monotonic()
     order = iter(range(plan.rounds if plan.rounds is not None else SPAN))
     workers: dict[int, Worker] = {}
+    warm()
     gc.freeze()
     try:
         while True:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fuzz import gradients, laws, pipelines, programs
+from fuzz import archives, gradients, laws, pipelines, programs, texts
 from fuzz.case import Case
 from fuzz.judge import Check, Finding, attempt
 from fuzz.reduction import Smaller, reduced
@@ -36,5 +36,22 @@ KINDS = (
     Kind("gradients", 1, 30, gradients.draw, gradients.check, gradients.smaller),
     Kind("laws", 1, 40, laws.draw, laws.check, laws.smaller),
     Kind("pipelines", 1, 40, pipelines.draw, pipelines.check, pipelines.smaller),
+    Kind("texts", 40, 10, texts.draw, texts.check, texts.smaller),
+    Kind("archives", 4, 20, archives.draw, archives.check, archives.smaller),
 )
+def warm() -> None:
+    """Load what cases need before processes are forked for them. Nothing here starts a thread."""
+    import numpy as np
+
+    import irtool
+
+    texts.corpus()
+    module = irtool.from_script("def f(x: Tensor):\n    return torch.tanh(x) * x\n", "f")
+    values = [np.ones(2)]
+    irtool.compile(module, native=False).run(values)
+    irtool.vjp(module, values, values, [0])
+    irtool.PassManager("propagate-shapes,O1,differentiate,specialize-undef").run(module)
+    irtool.jit(irtool.vmap(irtool.grad(lambda x: (x * x).sum())))(np.ones((2, 3)))
+
+
 BY_NAME = {kind.name: kind for kind in KINDS}
