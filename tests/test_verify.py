@@ -155,7 +155,8 @@ def test_the_table_has_no_double_names() -> None:
 
 FORMS = [
     ("%2 : Tensor = prim::ConstantChunk(%x)", "forms: prim::ConstantChunk needs the attribute 'chunks'"),
-    ("%2 : Tensor = prim::ConstantChunk[chunks=two, dim=0](%x)", "forms: the attribute 'chunks' of prim::ConstantChunk is an int, found 'two'"),
+    ("%2 : Tensor = prim::ConstantChunk[chunks=two, dim=0](%x)",
+     "forms: the attribute 'chunks' of prim::ConstantChunk is an int, found 'two'"),
     ("%2 : Tensor = prim::ConstantChunk[chunks=2, dim=99999999999999999999](%x)",
      "forms: the attribute 'dim' of prim::ConstantChunk is an int, found '99999999999999999999'"),
     ("%2 : Tensor = prim::TupleIndex(%p)", "forms: prim::TupleIndex needs an index, as an operand or as the attribute 'index'"),
