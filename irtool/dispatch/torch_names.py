@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.dispatch import jacobians, transforms
+from irtool.dispatch import higher_order, jacobians, transforms
 from irtool.dispatch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from irtool.ir.arguments import check_seed
 from irtool.ir.errors import NameMissing, RunError
@@ -111,8 +111,10 @@ class Transformations:
 TRANSFORMATIONS: Mapping[str, Any] = {name: getattr(module, name) for module in (transforms, jacobians) for name in module.__all__}
 NOWHERE = SimpleNamespace(is_available=lambda: False, device_count=lambda: 0, manual_seed=manual_seed, manual_seed_all=manual_seed)
 FUNC = Transformations()
+CONTROL_FLOW = {"cond": higher_order.cond, "while_loop": higher_order.while_loop, "scan": higher_order.scan, "map": higher_order.map_slices}
 
 NAMES: Mapping[str, Any] = {
+    **CONTROL_FLOW, "_higher_order_ops": SimpleNamespace(**CONTROL_FLOW),
     **{name: BY_NAME[dtype] for name, dtype in OTHER_DTYPES.items()},
     "pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None,
     "strided": 0, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3,
