@@ -65,6 +65,10 @@ class Batched(Layer):
         del sizes[tensor.data]
         return sizes
 
+    def ndim(self, tensor: Boxed) -> int:
+        """One less than below."""
+        return tensor.value.ndim - 1
+
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Do `aten::add`; a pointwise operator on tensors of one shape and dtype as it is."""
         if not named and self.rules.is_library and self.is_simple(kind, args):

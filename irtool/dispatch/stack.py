@@ -90,7 +90,7 @@ class Boxed(Tensor):
     @property
     def ndim(self) -> int:
         """Number of dimensions the layer shows."""
-        return len(self.shape)
+        return self.layer.ndim(self)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -183,6 +183,14 @@ class Layer:
     def shape(self, tensor: Boxed) -> list[int]:
         """The sizes of one of its tensors."""
         return tensor.value.shape
+
+    def ndim(self, tensor: Boxed) -> int:
+        """The number of dimensions of one of its tensors."""
+        return tensor.value.ndim
+
+    def look(self, tensor: Boxed) -> Any:
+        """The elements of one of its tensors, for a decision that holds for what the layer does with them."""
+        return look_at(tensor.value)
 
     def writes_constants(self, is_detached: bool) -> bool:
         """Does a write change the value alone, and nothing that the layer knows of it? is_detached: it goes through a detached tensor."""
@@ -305,3 +313,8 @@ def elements_of(value: Any) -> Any:
     while isinstance(value, Boxed):
         value = value.value
     return value.array if isinstance(value, Tensor) else value
+
+
+def look_at(value: Any) -> Any:
+    """The array at the bottom of a tensor, to decide by: a trace that follows decisions notes it."""
+    return value.layer.look(value) if isinstance(value, Boxed) else value.array if isinstance(value, Tensor) else value

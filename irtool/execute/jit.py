@@ -1,119 +1,180 @@
-"""`irtool.jit(f)`: a function traced once per signature, its graph run by the executor.
+"""`irtool.jit(f)`: a function traced for each way it takes, its graphs run by executors.
 
     fast = irtool.jit(irtool.vmap(irtool.grad(loss), in_dims=(None, 0, 0)))
-    fast(w, x, y)               # traces, compiles, runs
-    fast(w, x2, y2)             # runs: shapes, dtypes and everything that is no array are as they were
+    fast(w, x, y)               # traces, and computes
+    fast(w, x2, y2)             # runs the graph: dtypes and sizes are as they were, and what the trace was decided by
 
-A signature is the shapes and dtypes of arrays and the values of everything else. Under a layer (inside grad, vmap, trace) the function
-itself is called: its operations are that layer's business.
+A signature is the dtypes and sizes of arrays, the classes of numbers and the values of everything else. Within one, a trace holds for
+what it was decided by (`irtool.dispatch.follower`): its decisions are compared at each run, before anything is written into an argument.
+Where one is another, another variant runs, or is traced. Under a layer (inside grad, vmap, trace) the function itself is called: its
+operations are that layer's business.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from threading import Lock
+from threading import RLock
 from typing import Any
-
-import numpy as np
 
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.callables import graph_of
+from irtool.dispatch.followed import followed
+from irtool.dispatch.follower import Follower
 from irtool.dispatch.stack import current
-from irtool.dispatch.tracer import record
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
+from irtool.execute.jit_arguments import pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
+from irtool.execute.jit_trace import trace_call
+from irtool.execute.jit_variants import Call, Fork, Tree, Variant, Variants
 from irtool.execute.kept import arrays_key
 from irtool.ir.arguments import check_function
+from irtool.ir.errors import RunError
 from irtool.ops.tensor import Tensor
 
 MAX_SIGNATURES = 1000
-SIMPLE = (int, float, bool, str, complex, type(None))
+MAX_VARIANTS = 16
+"""Of one signature, for the same numbers among the arguments."""
+MAX_QUICK = 256
 
 
 class Jitted:
-    """A function with an executor for each signature it was called with."""
+    """A function with its variants. Calls may come from several threads at once."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.made: dict[Any, tuple[Executor, list[int], Any]] = {}
-        self.quick: dict[Any, tuple[Executor, Any]] = {}        # the same, for arguments that are all arrays, by what these are
-        self.by_name: Jitted | None = None      # the same function of a list and a dict of arguments
-        self._lock = Lock()
+        self.trees: dict[Any, Tree] = {}
+        self.quick: dict[Any, tuple[Executor, Any]] = {}        # variants without decisions, by arguments that are all arrays
+        self.writes = False             # does a variant write into arguments?
+        self.why = ""                   # why the last call was traced
+        self._lock = RLock()
         update_wrapper(self, function)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """The function's result, of tensors where it has tensors. Raises RunError for a function that gives no tensors."""
-        if current() is not BACKEND:
-            return self.function(*args, **named)
+        """What the function gives, and writes into its arguments. Raises what the function raises; RunError for a function that gives
+        neither tensors nor numbers, and for one that takes another way again and again."""
+        layer = current()
+        if layer is not BACKEND:
+            return (followed(self.function) if is_followed(layer) else self.function)(*args, **named)
         if named:
-            if self.by_name is None:
-                self.by_name = Jitted(lambda args, named: self.function(*args, **named))
-            return self.by_name(list(args), named)
-        kind = arrays_key(args)
-        known = self.quick.get(kind)
+            return self.run(args, named)
+        values = [each.array if each.__class__ is Tensor else each for each in args]
+        kind = arrays_key(values)
+        known = self.quick.get(kind) if kind is not None else None
         if known is None:
-            executor, made, values = self.find(args)
-            if kind is not None and len(values) == len(args):
-                self.quick[kind] = executor, made
-            results = executor.run(values, None)
-        else:
-            executor, made = known
-            results = executor.run(args, None)
-        return unflatten(made, [Tensor(each) for each in results])
+            return self.run(args, named, kind)
+        executor, made = known
+        self.why = ""
+        return unflatten(made, [Tensor(each) for each in executor.run(values, None)])
 
-    def find(self, args: tuple[Any, ...]) -> tuple[Executor, Any, list[Any]]:
-        """The executor for arguments, made if need be, the shape of the result, and what the executor takes."""
-        leaves, shape = flatten(args)
+    def run(self, args: tuple[Any, ...], named: dict[str, Any], quick: Any = None) -> Any:
+        """The same, without the short cut. quick: the key to be remembered for it."""
+        given = args, named
+        leaves, shape = flatten(given)
+        call = Call(leaves)
+        tree = self.tree(leaves, shape)
+        known: dict[Fork, Any] = {}
+        reason = "it is the first call of its signature"
+        variant = tree.last if tree.last is not None and all(each.step < 0 for each in tree.last.guards) else tree.find(call, known)
+        while True:
+            if variant is None:
+                with self._lock:
+                    variant = tree.find(call, known)        # another thread may have traced it
+                    if variant is None:
+                        return self.trace(tree, call, given, shape, known, reason)
+            answers = call.answers(variant.steps)
+            try:
+                outputs, others = variant.run(leaves, answers)
+            except Exception:
+                with self._lock:
+                    return self.trace_again(variant, call, given, shape)
+            if others is None:
+                self.why = ""
+                tree.note(variant)
+                if quick is not None and variant.is_plain and tree.root is variant and len(self.quick) < MAX_QUICK:
+                    self.quick[quick] = variant.executor, variant.shape
+                return unflatten(variant.shape, variant.deliver(leaves, given, outputs, answers))
+            known.update(others)
+            variant = tree.find(call, known)
+
+    def tree(self, leaves: Sequence[Any], shape: Any) -> Tree:
+        """The variants of these arguments' signature."""
         key = signature(leaves, shape)
-        found = self.made.get(key)
+        if self.writes:
+            key = key, pattern(leaves)
+        found = self.trees.get(key)
         if found is None:
             with self._lock:
-                found = self.made.get(key)
-                if found is None:
-                    if len(self.made) >= MAX_SIGNATURES:
-                        self.made.clear()
-                        self.quick.clear()
-                    found = self.made[key] = self.make(leaves, shape)
-        executor, places, made = found
-        return executor, made, [each.array if isinstance(each, Tensor) else each for each in [leaves[place] for place in places]]
+                if len(self.trees) >= MAX_SIGNATURES:
+                    self.clear()
+                found = self.trees.setdefault(key, Tree())
+        return found
 
-    def make(self, leaves: list[Any], shape: Any) -> tuple[Executor, list[int], Any]:
-        """Trace: the executor, which leaves it takes, and the shape of the result."""
-        given = [Tensor(each) if isinstance(each, np.ndarray | np.generic) else each for each in leaves]
-        graph, made = record(self.function, given, shape, where="jit")
-        return Executor(graph), [place for place, each in enumerate(given) if isinstance(each, Tensor)], made
+    def trace(self, tree: Tree, call: Call, given: Any, shape: Any, known: dict[Fork, Any], reason: str) -> Any:
+        """Trace one more variant; what the trace computed is the result. Raises RunError where there are too many."""
+        if tree.root is not None:
+            reason = self.departure(tree, call, known)
+            if tree.count(call) >= MAX_VARIANTS:
+                raise RunError(f"jit: {self.name} took another way {MAX_VARIANTS} times for arguments of one signature, and does again: "
+                               f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop")
+        variant, results = trace_call(self.function, given, call.leaves, shape)
+        variant.reason = self.why = reason
+        if variant.writes and not self.writes:      # from now on it matters which arguments share memory
+            self.writes = True
+            self.clear()
+            tree = self.tree(call.leaves, shape)
+        tree.add(variant)
+        return unflatten(variant.shape, results)
+
+    def trace_again(self, failed: Variant, call: Call, given: Any, shape: Any) -> Any:
+        """A call whose graph raised: the function says what is wrong, in the user's line, unless another way was meant. Raises that."""
+        variant, results = trace_call(self.function, given, call.leaves, shape)
+        variant.reason = self.why = "the graph of another variant raised an error"
+        self.tree(call.leaves, shape).add(variant)
+        return unflatten(variant.shape, results)
+
+    def departure(self, tree: Tree, call: Call, known: dict[Fork, Any]) -> str:
+        """The first answer that no variant has, in words."""
+        node = tree.root
+        while isinstance(node, Fork):
+            by_number = node.decision.step >= 0
+            key = call.answer(node) if by_number else known.get(node)
+            if key not in node.branches:
+                outcome = call.answers(node.steps)[node.decision.step] if by_number and key != "" else node.seen
+                return f"{node.decision.place}: {node.decision.question} is {outcome!r}, which no variant has"
+            node = node.branches[key]
+        return "what it was decided by is another"
+
+    @property
+    def name(self) -> str:
+        """What messages call the function."""
+        return str(getattr(self.function, "__name__", "the function"))
+
+    @property
+    def variants(self) -> Variants:
+        """The variants so far, with the decisions that they hold for (`guards`) and why each was traced (`reason`). To be printed."""
+        return Variants([each for tree in list(self.trees.values()) for each in tree.variants()], self.why)
 
     def graphs(self) -> list[Any]:
         """The graphs that were traced so far."""
-        more = [] if self.by_name is None else self.by_name.graphs()
-        return [*[executor.graph for executor, _, _ in self.made.values()], *more]
+        return [each.graph for each in self.variants]
+
+    def clear(self) -> None:
+        """Forget all variants, and the memory of their plans."""
+        with self._lock:
+            self.trees.clear()
+            self.quick.clear()
 
 
-def signature(leaves: list[Any], shape: Any) -> Any:
-    """What a trace holds for, hashable."""
-    parts: list[Any] = [structure(shape)]
-    for each in leaves:
-        if isinstance(each, Tensor):
-            each = each.array
-        if isinstance(each, np.ndarray | np.generic):
-            parts.append((each.dtype.str, each.shape))
-        else:
-            parts.append((each.__class__, each if isinstance(each, SIMPLE) else repr(each)))
-    return tuple(parts)
-
-
-def structure(tree: Any) -> Any:
-    """The shape of a tree, hashable."""
-    if isinstance(tree, list | tuple):
-        return (tree.__class__, *map(structure, tree))
-    if isinstance(tree, dict):
-        return (dict, *[(key, structure(each)) for key, each in tree.items()])
-    return None
+def is_followed(layer: Any) -> bool:
+    """Is a trace that follows decisions on the stack?"""
+    while layer is not None and not isinstance(layer, Follower):
+        layer = layer.inner
+    return layer is not None
 
 
 def jit(function: Any) -> Any:
-    """The function, traced once for each signature and run by the executor after that; a graph by its executor. See the module."""
+    """The function, traced once for each way it takes and run by executors after that; a graph by its executor. See the module."""
     graph = graph_of("jit", function)
     if graph is not None:
         return JittedGraph(graph)

@@ -484,7 +484,7 @@ def _kind_of(value: Any) -> Any:
     """What the choice of an overload depends on; None for what has more to it."""
     if isinstance(value, Tensor):
         return 0 if value.ndim == 0 else 1
-    if value.__class__ is int and not -2**63 <= value < 2**64:
+    if type(value) is int and not -2**63 <= value < 2**64:
         return None
     return value.__class__ if value.__class__ in _SIMPLE else None
 
@@ -522,7 +522,7 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
 
 def _plain(value: Any) -> Any:
     """A list for a tuple, and Python's number for NumPy's. Raises RunError for a number that no tensor can have."""
-    if value.__class__ is int and not -2**63 <= value < 2**64:
+    if type(value) is int and not -2**63 <= value < 2**64:
         raise RunError(f"{value if abs(value) < 10**30 else 'a number'} is too big for an integer of 64 bits")
     return list(value) if type(value) is tuple else value.item() if isinstance(value, np.generic) else value
 
@@ -531,7 +531,7 @@ def _repeated(schema: Any, values: list[Any]) -> list[Any]:
     """A number for a list of a fixed size, `int[2] stride`, is a list of it."""
     if not any(argument.fixed_size for argument in schema.arguments):
         return values
-    return [[value] * argument.fixed_size if argument.fixed_size and type(value) is int else value
+    return [[value] * argument.fixed_size if argument.fixed_size and isinstance(value, int) and type(value) is not bool else value
             for argument, value in zip(schema.arguments, values, strict=False)]
 
 

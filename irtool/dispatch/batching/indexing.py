@@ -8,7 +8,7 @@ import numpy as np
 from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import no_rule, rule, shifted, wrapped_dim
 from irtool.dispatch.batching.pointwise import aligned
-from irtool.dispatch.stack import elements_of
+from irtool.dispatch.stack import look_at
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.tensor import Tensor
 
@@ -274,7 +274,7 @@ def numbers_of(batch: Batch, value: Any) -> Any:
     """Numbers that sizes are made of. Raises UnsupportedError where they differ from place to place."""
     if batch.has(value):
         raise UnsupportedError(f"{batch.kind} under vmap is not supported where sizes are batched")
-    return elements_of(value).tolist()
+    return look_at(value).tolist()
 
 
 @rule("_reshape_from_tensor")

@@ -7,7 +7,7 @@ from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import rule, wrapped_dim
 from irtool.dispatch.batching.losses import MEAN, NONE, SUM
 from irtool.dispatch.batching.others import rows_apart, time_and_rows
-from irtool.dispatch.stack import elements_of
+from irtool.dispatch.stack import look_at
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.tensor import Tensor
 
@@ -129,7 +129,7 @@ def packed_layers(batch: Batch, data: Any, sizes: Any, hx: Any, params: Any, *re
     """Each row becomes as many rows as there are places; step by step where weights are batched."""
     refuse_batched(batch, sizes, "batch sizes")
     if batch.has(list(params)):
-        return stepwise(batch, data, elements_of(sizes).tolist(), hx, params, *rest)
+        return stepwise(batch, data, look_at(sizes).tolist(), hx, params, *rest)
 
     def beside(x: Any, dim: int) -> Any:
         moved = batch.do("aten::movedim", batch.whole(x), 0, dim + 1)

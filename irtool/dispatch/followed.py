@@ -1,0 +1,111 @@
+"""Functions as a trace runs them: `int(x)` and `float(x)` of tensors and traced numbers stay in the trace.
+
+Python's `int(x)` always gives a plain number, so a trace would lose what it is made of. A trace runs a copy of the user's function that
+calls `to_int` where the function calls the builtin `int`, and so for `float`, `type` and the module `math`; nothing else differs, and
+a function without these names runs as it is. Where a copy cannot be made, the numbers are decided by, which is right too.
+"""
+from __future__ import annotations
+
+import builtins
+import dis
+import math
+import sys
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from irtool.dispatch.decisions import is_ours
+from irtool.dispatch.traced_numbers import MATHEMATICS, class_of, to_float, to_int
+
+CALLED: dict[str, Any] = {"int": to_int, "float": to_float, "type": class_of}
+"""Builtins that are replaced where they are called."""
+MOST_CONSTANTS = 255
+
+
+def followed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as a trace runs it: a copy, of it and of functions that it calls, where something is replaced; else the function."""
+    found: Callable[..., Any] = _followed(function, {})
+    return found
+
+
+def _followed(function: Any, known: dict[int, Any]) -> Any:
+    if type(function) is MethodType:
+        found = _followed(function.__func__, known)
+        return function if found is function.__func__ else MethodType(found, function.__self__)
+    if type(function) is not FunctionType:
+        return function
+    if id(function) in known:
+        return known[id(function)][0]
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__, copy.__qualname__, copy.__module__ = function.__kwdefaults__, function.__qualname__, function.__module__
+    copy.__dict__.update(function.__dict__)
+    known[id(function)] = copy, function
+    code = function.__code__
+    if not is_ours(code.co_filename):
+        code = replaced(code, function.__globals__, known)
+    cells = tuple([_cell(cell, known) for cell in function.__closure__ or ()])
+    if code is function.__code__ and all(a is b for a, b in zip(cells, function.__closure__ or (), strict=True)):
+        known[id(function)] = function, function
+        return function
+    if cells != (function.__closure__ or ()):
+        made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
+        made.__kwdefaults__, made.__qualname__, made.__module__ = function.__kwdefaults__, function.__qualname__, function.__module__
+        made.__dict__.update(function.__dict__)
+        known[id(function)] = made, function
+        return made
+    copy.__code__ = code
+    return copy
+
+
+def _cell(cell: CellType, known: dict[int, Any]) -> CellType:
+    """A variable of an outer function; of a function that is replaced, a variable with the copy."""
+    try:
+        content = cell.cell_contents
+    except ValueError:      # not set yet
+        return cell
+    if type(content) is not FunctionType:
+        return cell
+    found = _followed(content, known)
+    return cell if found is content else CellType(found)
+
+
+def replaced(code: CodeType, names: dict[str, Any], known: dict[int, Any]) -> CodeType:
+    """Code that loads what traces call instead; the same code where there is nothing to replace."""
+    constants = [replaced(each, names, known) if isinstance(each, CodeType) else each for each in code.co_consts]
+    changed = any(a is not b for a, b in zip(constants, code.co_consts, strict=True))
+    text = bytearray(code.co_code)
+    steps = list(dis.get_instructions(code))
+    for step, after in zip(steps, steps[1:], strict=False):
+        if step.opname != "LOAD_GLOBAL" or step.arg is None or after.offset - step.offset < 6:
+            continue
+        other = substitute(step.argval, bool(step.arg & 1), names, known)
+        if other is None or len(constants) > MOST_CONSTANTS:
+            continue
+        load = [dis.opmap["LOAD_CONST"], len(constants)]
+        push = [dis.opmap["PUSH_NULL"], 0]
+        parts = [load] if not step.arg & 1 else [push, load] if NULL_FIRST else [load, push]
+        parts += [[dis.opmap["NOP"], 0]] * ((after.offset - step.offset) // 2 - len(parts))
+        text[step.offset:after.offset] = bytes([byte for part in parts for byte in part])
+        constants.append(other)
+        changed = True
+    return code.replace(co_code=bytes(text), co_consts=tuple(constants)) if changed else code
+
+
+NULL_FIRST = "LOAD_GLOBAL" in dis.opmap and sys.version_info < (3, 13)
+"""Does a call find NULL below the function, or above it?"""
+
+
+def substitute(name: str, is_call: bool, names: dict[str, Any], known: dict[int, Any]) -> Any:
+    """What a global name stands for in a trace; None for what it stands for anyway."""
+    found = names.get(name)
+    if found is None:
+        return CALLED.get(name) if is_call and name not in names and CALLED.get(name) and hasattr(builtins, name) else None
+    if found is math:
+        return None if is_call else MATHEMATICS
+    if is_call and type(found) is FunctionType and not is_ours(found.__code__.co_filename):
+        other = _followed(found, known)
+        return None if other is found else other
+    return None
+
+
+__all__ = ["followed"]

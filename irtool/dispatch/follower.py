@@ -1,0 +1,366 @@
+"""A trace that knows what it was decided by: the layer that `irtool.jit` traces with.
+
+Where Python asks for elements of a traced tensor (`if x.sum() > 0`, `range(int(n))`) the trace goes on with what they are, and notes the
+question with its outcome: a `Decision`, whose value becomes an output of the graph, so that each run can be asked the same. What only
+computes stays in the graph: `x.sum().item()` is a `Number`. The sizes of tensors that depend on elements (`x[x > 0]`) are decisions too,
+once somebody asks for them.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.dispatch.decisions import Decision, Earlier, Steps
+from irtool.dispatch.stack import Boxed, Layer, tensors_in
+from irtool.dispatch.traced_numbers import KINDS, MAY_OVERFLOW, Number, type_of_number
+from irtool.dispatch.tracer import Tracer
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Value
+from irtool.ir.schema import Argument
+from irtool.ir.types import BOOL, FLOAT, INT, ListType, OptionalType, list_of, tensor_type
+from irtool.ops.arrays import CODES
+from irtool.ops.call import overload
+from irtool.ops.tensor import Tensor
+
+MOST_ELEMENTS = 256
+"""That one decision is taken by."""
+DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
+LARGEST = 1 << 62
+"""Whole numbers beyond this are not computed in a graph, whose ints have 64 bits."""
+NUMBERS = {"aten::item": None, "aten::Int": int, "aten::Float": float, "aten::ScalarImplicit": None, "aten::IntImplicit": int,
+           "aten::FloatImplicit": float}
+"""Operators that make a number of a tensor's element, and of which class."""
+FACTS = frozenset(f"aten::{name}" for name in """
+size stride numel len sym_size sym_numel sym_stride is_contiguous storage_offset is_non_overlapping_and_dense is_same_size
+""".split())
+"""Operators that ask for a tensor's sizes."""
+KNOWN = frozenset(f"aten::{name}" for name in """
+dim is_complex is_floating_point is_signed is_cuda is_sparse is_quantized device dtype layout get_device result_type can_cast
+is_inference is_conj is_neg promote_types is_leaf requires_grad is_set_to is_pinned
+""".split())
+"""Operators that ask for what every tensor of a rank and a dtype has."""
+BY_ELEMENTS = frozenset(f"aten::{name}" for name in """
+nonzero nonzero_numpy argwhere masked_select unique_dim unique_consecutive unique_dim_consecutive _unique _unique2 repeat_interleave
+bincount one_hot _pack_padded_sequence _pad_packed_sequence segment_reduce
+""".split())
+"""Operators the sizes of whose results depend on elements."""
+BY_SIZES = frozenset(f"aten::{name}" for name in "squeeze squeeze_ unbind split chunk tensor_split meshgrid".split())
+"""Operators the rank or the number of whose results depends on sizes."""
+FREE = frozenset((("aten::select", "index"), ("aten::select_backward", "index"), ("aten::narrow", "start"),
+                  ("aten::slice_backward", "start"), ("aten::slice_backward", "end"), ("aten::slice_scatter", "start"),
+                  ("aten::slice_scatter", "end"), ("aten::select_scatter", "index")))
+"""Whole numbers that may stay numbers of the trace: sizes do not depend on them."""
+SIZING = frozenset((("aten::slice", "start"), ("aten::slice", "end"), ("aten::narrow", "length"), ("aten::arange", "start"),
+                    ("aten::arange", "end"), ("aten::arange", "step")))
+"""Numbers that sizes of the result depend on."""
+SIZES = frozenset((*[(f"aten::{name}", "size") for name in "zeros ones full empty rand randn expand view".split()],
+                   ("aten::reshape", "shape"), ("aten::repeat", "repeats")))
+"""Lists of sizes."""
+MOVING = frozenset(f"aten::{name}" for name in "resize_ resize_as_ set_".split())
+"""Operators that give a tensor other memory."""
+
+Because = tuple[Number, ...] | None
+"""What the sizes of a tensor depend on: numbers of the arguments; None for elements."""
+
+
+class Follower(Tracer):
+    """Records a graph, and the decisions it holds for."""
+
+    def __init__(self, inner: Layer, name: str = "jit") -> None:
+        super().__init__(inner, name)
+        self.whole = self.graph
+        self.steps = Steps()
+        self.decisions: list[Decision] = []
+        self.known: dict[Any, Any] = {}             # what was decided, by the source of it
+        self.taken: dict[int, Value] = {}           # inputs of the graph that are numbers, by step
+        self.varying: dict[Value, Because] = {}     # tensors whose sizes are not those of this trace in every run
+        self.watched: list[tuple[Boxed, Any]] = []  # the arguments, and the memory that they had at first
+        self.written: set[int] = set()              # those that were written into
+
+    # -- numbers
+    def argument(self, value: Any, place: int) -> Number:
+        """The number at a place of the arguments."""
+        return Number(self, value, Earlier(self.steps.argument(place)))
+
+    def computed(self, function: Callable[..., Any], operands: tuple[Any, ...], question: str = "") -> Any:
+        """What a Python function gives of numbers: a Number, or a decision. Raises what the function raises."""
+        operands = tuple([self.known[each.source] if type(each) is Number and each.source in self.known else each for each in operands])
+        numbers = [each for each in operands if type(each) is Number]
+        values = [each.value if type(each) is Number else each for each in operands]
+        result = function(*values)
+        if not numbers:
+            return result
+        if all(each.is_of_arguments for each in numbers):
+            step = Earlier(self.steps.add(function, tuple([each.source if type(each) is Number else each for each in operands])))
+            return self.answered(result, step, question.format(*map(text_of, operands)) or f"{name_of(function)}(...)")
+        found = self.computed_in_graph(function, operands, values, result)
+        if found is None:
+            return function(*[each.decided() if type(each) is Number else each for each in operands])
+        return self.answered(result, found, question.format(*map(text_of, operands)))
+
+    def answered(self, result: Any, source: Earlier | Value, question: str) -> Any:
+        """A number of the trace; anything else is decided."""
+        if isinstance(result, int | float | np.integer | np.floating) and not isinstance(result, bool):
+            return Number(self, result, source)
+        return self.decide(question, result, source)
+
+    def computed_in_graph(self, function: Callable[..., Any], operands: Sequence[Any], values: list[Any], result: Any) -> Value | None:
+        """The value of a node; None where graphs compute otherwise than Python does."""
+        kind, type = KINDS.get(function, ("", None))
+        classes = {each.__class__ for each in values}
+        if not kind or not classes <= {int, float}:
+            return None
+        if type is None:
+            type = FLOAT if float in classes else INT
+        if function is math.sqrt and not operands[0] >= 0 or function in DIVISIONS and operands[1] == 0 or \
+                function in (operator.floordiv, operator.mod) and type is FLOAT:
+            return None
+        nodes = [self.operand(each) for each in operands]
+        if function in MAY_OVERFLOW and type is INT:
+            again = [self.build.node("aten::Float", (each,), output_types=[FLOAT]).output for each in nodes]
+            if not self.is_below(self.build.node(kind, again, output_types=[FLOAT]).output, function(*map(float, values))):
+                return None
+        return self.build.node(kind, nodes, output_types=[type]).output
+
+    def is_below(self, value: Value, number: float) -> bool:
+        """Decide if a float of the graph is one of a whole number that a graph can compute with."""
+        square = self.build.node("aten::mul", (value, value), output_types=[FLOAT]).output
+        small = self.build.node("aten::lt", (square, self.operand(float(LARGEST) ** 2)), output_types=[BOOL]).output
+        return bool(self.decide("a whole number has fewer than 63 bits", number * number < float(LARGEST) ** 2, small))
+
+    def converted(self, number: Number, kind: type) -> Any:
+        """`int(...)` or `float(...)` of a number."""
+        if type(number.value) is kind:
+            return number
+        if number.is_of_arguments or number.source in self.known:
+            return self.computed(kind, (number,))
+        source = self.operand(number)
+        if kind is int and not self.is_below(source, number.value):
+            return kind(number.decided())
+        value = self.build.node("aten::Int" if kind is int else "aten::Float", (source,), output_types=[INT if kind is int else FLOAT])
+        return Number(self, kind(number.value), value.output)
+
+    # -- decisions
+    def decide(self, question: str, outcome: Any, source: Earlier | Value) -> Any:
+        """Note a decision; gives its outcome. Raises UnsupportedError inside a block, whose values no run can be asked for."""
+        if source in self.known:
+            return self.known[source]
+        if type(source) is Earlier:
+            self.decisions.append(Decision(question, outcome, int(source), None))
+        else:
+            if self.graph is not self.whole or self.build.block is not self.graph.block:
+                raise UnsupportedError(f"{question} decides what a traced branch, loop or function with its own gradient does: "
+                                       "take torch.where, torch.cond or torch.while_loop there")
+            self.decisions.append(Decision(question, outcome, -1, source))       # type: ignore[arg-type]
+        self.known[source] = outcome
+        return outcome
+
+    def decide_number(self, number: Number) -> Any:
+        """The number, which every run of the trace has."""
+        return self.decide(text_of(number), number.value, number.source)
+
+    def look(self, tensor: Boxed) -> Any:
+        """A tensor's elements, which every run of the trace has. Raises UnsupportedError for many."""
+        self.settle(tensor)
+        flat = self.apply("aten::reshape", [tensor, [-1]])
+        if flat.value.array.size > MOST_ELEMENTS:
+            raise UnsupportedError(f"a decision by all {flat.value.array.size} elements of a tensor is not supported inside irtool.jit")
+        for place in range(flat.value.array.size):
+            found = self.apply("aten::item", [self.apply("aten::select.int", [flat, 0, place])])
+            if type(found) is Number:
+                found.decided()
+        return tensor.value.array
+
+    # -- sizes
+    def shape(self, tensor: Boxed) -> list[int]:
+        """The sizes of one of its tensors, which every run of the trace has."""
+        if self.varying:
+            self.settle(tensor)
+        return tensor.value.shape
+
+    def settle(self, tensor: Any) -> None:
+        """From now on a tensor's sizes are those of this trace."""
+        if not self.owns(tensor) or tensor.data not in self.varying:
+            return
+        because = self.varying.pop(tensor.data)
+        if because is not None:
+            for number in because:
+                number.decided()
+            return
+        sizes = self.build.node("aten::size", (tensor.data,), output_types=[list_of(INT)]).output
+        self.decide("the sizes of a tensor", list(tensor.value.shape), sizes)
+
+    def note_sizes(self, kind: str, args: Sequence[Any], sizing: list[Number], outputs: Sequence[Value], results: Sequence[Any]) -> None:
+        """Do the sizes of results depend on elements or on numbers?"""
+        causes: list[Because] = [(each,) if each.is_of_arguments else None for each in sizing if each.source not in self.known]
+        causes += [self.varying[each.data] for each in tensors_in(list(args)) if self.owns(each) and each.data in self.varying]
+        if kind in BY_ELEMENTS or kind == "aten::index" and any(CODES[each.dtype] in ("bool", "uint8") for each in tensors_in([args[1]])) \
+                or kind == "aten::where" and len(args) == 1:
+            causes.append(None)
+        if not causes:
+            return
+        because: Because = None if None in causes else tuple(number for cause in causes for number in cause or ())
+        for output, result in zip(outputs, results, strict=True):
+            if isinstance(result, Tensor) and result.ndim:
+                self.varying[output] = because
+                output.type = tensor_type(CODES[result.dtype])
+
+    # -- operations
+    def apply(self, name: str, args: list[Any]) -> Any:
+        """Do the operation, and write it down if it is about the trace's tensors or numbers. Raises UnsupportedError."""
+        schema = overload(name).schema
+        kind = schema.kind
+        sizing: list[Number] = []
+        args = [self.allowed(kind, argument, arg, sizing) for arg, argument in zip(args, schema.arguments, strict=True)]
+        if schema.is_mutable:
+            self.check_write(kind, schema, args)
+        if kind in BY_SIZES or kind in FACTS:
+            for each in tensors_in(args):
+                self.settle(each)
+        is_own = any(self.owns(each) for each in tensors_in(args)) or any(True for _ in numbers_in(args))
+        result = self.below.apply(name, plain(self.opened(args)))
+        if not is_own and any(True for _ in tensors_in(args)):
+            return result
+        if not any(True for _ in tensors_in([result])):
+            return self.asked(kind, args, result) if is_own and not schema.is_mutable else self.recorded(name, kind, args, result, sizing)
+        return self.recorded(name, kind, args, result, sizing)
+
+    def recorded(self, name: str, kind: str, args: list[Any], result: Any, sizing: list[Number]) -> Any:
+        """The node of an operation, whose results may have sizes of their own in each run."""
+        if isinstance(result, list) and kind not in ("aten::where", "aten::nonzero_numpy") or kind == "aten::tensor_split":
+            for each in tensors_in(args):
+                self.settle(each)
+        if not isinstance(result, Tensor) and not any(True for _ in tensors_in([result])) and not overload(name).schema.is_mutable:
+            return result
+        found = self.record(name, args, result)
+        boxes = [each for each in tensors_in([found]) if self.owns(each)]
+        self.note_sizes(kind, args, sizing, [each.data for each in boxes], [each.value for each in boxes])
+        return found
+
+    def asked(self, kind: str, args: list[Any], result: Any) -> Any:
+        """What an operator gives that makes no tensor: a number, or a decision."""
+        if kind in FACTS or kind in KNOWN or result is None or isinstance(result, str):
+            return result
+        operands = [self.operand(arg) for arg in args]
+        if kind in NUMBERS and type(result) in (int, float):
+            kind = "aten::Int" if isinstance(result, int) else "aten::Float"
+            return Number(self, result, self.build.node(kind, operands[:1], output_types=[type_of_number(result)]).output)
+        if isinstance(result, bool | int | float | complex):
+            type_ = type_of_number(result)
+            return self.decide(f"{kind.removeprefix('aten::')} of a tensor", result,
+                               self.build.node(kind, operands, output_types=[type_]).output)
+        raise UnsupportedError(f"{kind} gives {type(result).__name__} made of elements, which irtool.jit cannot follow")
+
+    def allowed(self, kind: str, argument: Argument, value: Any, sizing: list[Number]) -> Any:
+        """An argument with those of its numbers decided that say what the operator does. sizing: gets those that sizes depend on."""
+        if type(value) is not Number and not isinstance(value, list | tuple):
+            return value
+        place = kind, argument.name
+        declared = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+        if isinstance(value, list | tuple):
+            if not any(True for _ in numbers_in(value)):
+                return value
+            if place in SIZES:
+                sizing += numbers_in(value)
+                return value
+            return [each.decided() if type(each) is Number else each for each in value]
+        if value.source in self.known:
+            return self.known[value.source]
+        if place in SIZING:
+            sizing.append(value)
+            return value
+        if place in FREE or not isinstance(declared, ListType) and str(declared.key) != "int" and kind != "aten::arange":
+            return value
+        return value.decided()
+
+    def check_write(self, kind: str, schema: Any, args: Sequence[Any]) -> None:
+        """Note which arguments are written into. Raises UnsupportedError for what no run of the graph could write into."""
+        target = args[0]
+        places = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
+        if places != [0]:
+            raise UnsupportedError(f"{kind} with out= is not supported inside irtool.jit")
+        if not isinstance(target, Tensor):
+            return
+        if not self.owns(target):
+            raise UnsupportedError(f"{kind} inside irtool.jit writes into a tensor that is no argument and was not made by irtool.torch "
+                                   "inside the function: make it an argument, or return what it shall hold")
+        for place, (box, memory) in enumerate(self.watched):
+            if box is target or np.may_share_memory(target.value.array, memory):
+                if kind in MOVING:
+                    raise UnsupportedError(f"{kind} of an argument is not supported inside irtool.jit")
+                self.written.add(place)
+
+    def watch(self, box: Boxed) -> Boxed:
+        """Notice writes into an argument."""
+        self.watched.append((box, box.value.array))
+        return box
+
+    # -- operands
+    def operand(self, value: Any, argument: Argument | None = None) -> Value:
+        """Numbers of the trace are values too."""
+        if type(value) is Number:
+            if value.source in self.known:
+                return super().operand(self.known[value.source], argument)
+            found = self.number_input(value) if value.is_of_arguments else value.source
+            assert isinstance(found, Value)
+            if argument is not None and str(argument.type.key) == "float" and found.type is INT:
+                found = self.build.node("aten::Float", (found,), output_types=[FLOAT]).output
+            return found
+        if isinstance(value, list | tuple) and any(True for _ in numbers_in(value)):
+            return self.build.construct_list([self.operand(each) for each in value], INT)
+        return super().operand(value, argument)
+
+    def number_input(self, number: Number) -> Value:
+        """The input of the graph that a number of the arguments is. NumPy's become Python's."""
+        if isinstance(number.value, np.generic):
+            return self.operand(self.computed(operator.methodcaller("item"), (number,)))
+        step = int(number.source)       # type: ignore[arg-type]
+        if step not in self.taken:
+            self.taken[step] = self.whole.block.add_input(self.whole.fresh_id(), type_of_number(number.value))
+        return self.taken[step]
+
+
+def name_of(function: Any) -> str:
+    """A function in a message."""
+    return str(getattr(function, "__name__", "a function"))
+
+
+def text_of(value: Any) -> str:
+    """An operand in a question."""
+    if type(value) is Number:
+        return "a number of the arguments" if value.is_of_arguments else "a number made of elements"
+    return repr(value)[:20]
+
+
+def check_bits(number: int) -> None:
+    """Raises RunError for a number that no tensor can have."""
+    if not -2**63 <= number < 2**64:
+        raise RunError(f"{number if abs(number) < 10**30 else 'a number'} is too big for an integer of 64 bits")
+
+
+def numbers_in(value: Any) -> Iterator[Number]:
+    """The numbers of a trace in a value, in order."""
+    if type(value) is Number:
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from numbers_in(each)
+
+
+def plain(value: Any) -> Any:
+    """A value with what the numbers of a trace are in this trace."""
+    if type(value) is Number:
+        number = value.value.item() if isinstance(value.value, np.generic) else value.value
+        if isinstance(number, int):
+            check_bits(number)
+        return number
+    if type(value) in (list, tuple):
+        return type(value)([plain(each) for each in value])
+    return value
+
+
+__all__ = ["Follower", "check_bits", "numbers_in", "plain"]

@@ -1,0 +1,249 @@
+"""Python numbers inside a trace: what is computed of them is noted, what is decided by them is asked for at each run.
+
+A number among the arguments, or one that a tensor gave (`x.sum().item()`), is a `Number`. Arithmetic makes further ones. Whatever needs to
+know the number itself (a branch, `range`, a list's index, a function of another library) gets it, and the trace notes the decision: of a
+comparison its outcome, of everything else the very number.
+
+A number of the arguments alone is computed as Python does, before the graph runs (`irtool.dispatch.decisions.Steps`), one that
+depends on elements by nodes of the graph.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irtool.dispatch.decisions import Earlier
+from irtool.ir.graph import Value
+from irtool.ir.types import BOOL, FLOAT, INT, Type
+
+if TYPE_CHECKING:
+    from irtool.dispatch.follower import Follower
+
+Source = Earlier | Value
+"""Where a number comes from: a step of the arguments' numbers, or a value of the graph."""
+
+
+class Number:
+    """A Python number of a trace. value: what it is in this trace. It says that it is of that number's class."""
+
+    __slots__ = ("tracer", "value", "source")
+
+    def __init__(self, tracer: Follower, value: Any, source: Source) -> None:
+        self.tracer = tracer
+        self.value = value
+        self.source = source
+
+    @property
+    def __class__(self) -> Any:     # type: ignore[misc]
+        return type(self.value)
+
+    @property
+    def is_of_arguments(self) -> bool:
+        """Does it depend on no element?"""
+        return type(self.source) is Earlier
+
+    def decided(self) -> Any:
+        """The number itself, which is from now on a constant of the trace."""
+        return self.tracer.decide_number(self)
+
+    def __repr__(self) -> str:
+        return repr(self.decided())
+
+    def __str__(self) -> str:
+        return str(self.decided())
+
+    def __format__(self, form: str) -> str:
+        return format(self.decided(), form)
+
+    def __hash__(self) -> int:
+        return hash(self.decided())
+
+    def __index__(self) -> int:
+        return operator.index(self.decided())
+
+    def __int__(self) -> int:
+        return int(self.decided())
+
+    def __float__(self) -> float:
+        return float(self.decided())
+
+    def __complex__(self) -> complex:
+        return complex(self.decided())
+
+    def __bool__(self) -> bool:
+        return bool(compared(self, 0, "ne"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.decided(), dtype)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self.value), (self.decided(),)
+
+    def __copy__(self) -> Number:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Number:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__":
+            raise AttributeError(name)
+        if name == "item" and isinstance(self.value, np.generic):
+            return lambda: self.tracer.computed(operator.methodcaller("item"), (self,))
+        return getattr(self.decided(), name)
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self.applied(round, self) if digits is None else self.applied(round, self, digits)
+
+    def __trunc__(self) -> Any:
+        return to_int(self)
+
+    def __floor__(self) -> Any:
+        return self.applied(math.floor, self)
+
+    def __ceil__(self) -> Any:
+        return self.applied(math.ceil, self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __neg__(self) -> Any:
+        return self.applied(operator.neg, self)
+
+    def __abs__(self) -> Any:
+        return self.applied(abs, self)
+
+    def __invert__(self) -> Any:
+        return self.applied(operator.invert, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __eq__(self, other: object) -> Any:
+        return compared(self, other, "eq")
+
+    def __ne__(self, other: object) -> Any:
+        return compared(self, other, "ne")
+
+    def __lt__(self, other: Any) -> Any:
+        return compared(self, other, "lt")
+
+    def __le__(self, other: Any) -> Any:
+        return compared(self, other, "le")
+
+    def __gt__(self, other: Any) -> Any:
+        return compared(self, other, "gt")
+
+    def __ge__(self, other: Any) -> Any:
+        return compared(self, other, "ge")
+
+    def applied(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """What a function gives of numbers."""
+        return self.tracer.computed(function, operands)
+
+
+def is_number(value: Any) -> bool:
+    """Is it a number, Python's, NumPy's or a trace's?"""
+    return type(value) is Number or isinstance(value, int | float | complex | np.number)
+
+
+def compared(number: Number, other: Any, name: str) -> Any:
+    """The outcome of a comparison, which the trace was decided by."""
+    if not is_number(other):
+        return NotImplemented
+    found = number.tracer.computed(getattr(operator, name), (number, other), f"{{}} {SIGNS[name]} {{}}")
+    return found
+
+
+SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _binary(function: Callable[[Any, Any], Any], reverse: bool) -> Callable[[Number, Any], Any]:
+    def method(self: Number, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        return self.tracer.computed(function, (other, self) if reverse else (self, other))
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
+    _function = getattr(operator, f"{_name}_" if _name in ("and", "or") else _name)
+    setattr(Number, f"__{_name}__", _binary(_function, False))
+    setattr(Number, f"__r{_name}__", _binary(_function, True))
+
+
+# -- what a graph does with numbers
+KINDS: dict[Any, tuple[str, Type | None]] = {
+    operator.add: ("aten::add", None), operator.sub: ("aten::sub", None), operator.mul: ("aten::mul", None),
+    operator.truediv: ("aten::div", FLOAT), operator.neg: ("aten::neg", None), operator.floordiv: ("aten::floordiv", None),
+    operator.mod: ("aten::remainder", None), operator.eq: ("aten::eq", BOOL), operator.ne: ("aten::ne", BOOL),
+    operator.lt: ("aten::lt", BOOL), operator.le: ("aten::le", BOOL), operator.gt: ("aten::gt", BOOL), operator.ge: ("aten::ge", BOOL),
+    math.sqrt: ("aten::sqrt", FLOAT),
+}
+"""Functions of numbers that graphs have, and the type of the result; None: float if an operand is one, else int."""
+MAY_OVERFLOW = (operator.add, operator.sub, operator.mul, operator.neg)
+"""What leaves the 64 bits that a graph's ints have."""
+
+
+def type_of_number(value: Any) -> Type:
+    """The type of a number in a graph."""
+    return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else FLOAT
+
+
+# -- functions that Python itself would answer with a plain number
+def to_int(value: Any = 0, *rest: Any, **named: Any) -> Any:
+    """`int(...)`: of a trace's numbers and tensors it stays one of its numbers."""
+    return _converted(int, "aten::Int", value, rest, named)
+
+
+def to_float(value: Any = 0.0, *rest: Any) -> Any:
+    """`float(...)`, the same."""
+    return _converted(float, "aten::Float", value, rest, {})
+
+
+def _converted(kind: type, operator_kind: str, value: Any, rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    from irtool.dispatch.stack import Boxed
+    from irtool.ops.tensor import call
+
+    if not rest and not named:
+        if type(value) is Number:
+            return value.tracer.converted(value, kind)
+        if isinstance(value, Boxed):
+            return call(operator_kind, (value,), {})
+    return kind(value, *rest, **named)
+
+
+def class_of(value: Any) -> Any:
+    """`type(...)`: of a trace's number the class that the number is of."""
+    return type(value.value) if type(value) is Number else type(value)
+
+
+class Mathematics:
+    """The module `math`, whose functions of a trace's numbers give such numbers."""
+
+    def __getattr__(self, name: str) -> Any:
+        from irtool.dispatch.stack import Boxed
+
+        found = getattr(math, name)
+        if not callable(found):
+            return found
+
+        def function(*args: Any, **named: Any) -> Any:
+            args = tuple([to_float(each) if isinstance(each, Boxed) else each for each in args])
+            numbers = [each for each in args if type(each) is Number]
+            if not numbers or named or not all(map(is_number, args)):
+                return found(*args, **named)
+            return numbers[0].tracer.computed(found, args)
+        return function
+
+
+MATHEMATICS = Mathematics()
+
+__all__ = ["KINDS", "MATHEMATICS", "MAY_OVERFLOW", "Number", "class_of", "is_number", "to_float", "to_int", "type_of_number"]

@@ -1,0 +1,137 @@
+"""Arguments of a jitted function: what a trace holds for whatever they hold, memory that several of them share, and writes into them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.ops.arrays import memory_of
+from irtool.ops.tensor import Tensor
+from irtool.values import overlapping
+
+LONGEST = 1 << 63
+"""Whole numbers beyond this are no data: tensors have none."""
+
+
+class Same:
+    """An object by its identity, which cannot be another's while this is there."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+
+def array_of(leaf: Any) -> Any:
+    """The array that a leaf is or holds; None for any other."""
+    if isinstance(leaf, Tensor):
+        return leaf.array
+    return leaf if isinstance(leaf, np.ndarray) else None
+
+
+def is_data(leaf: Any) -> bool:
+    """Is it a number that a trace takes as an input?"""
+    if type(leaf) is int:
+        return -LONGEST <= leaf < LONGEST
+    return type(leaf) is float or isinstance(leaf, np.integer | np.floating)
+
+
+def signature(leaves: Sequence[Any], shape: Any) -> Any:
+    """What all traces of one kind hold for, hashable: arrays by dtype and sizes, numbers by class, everything else by value."""
+    parts: list[Any] = [structure(shape)]
+    for leaf in leaves:
+        array = array_of(leaf)
+        if array is not None:
+            parts.append((array.dtype.str, array.shape, None if array.flags.c_contiguous else array.strides))
+        elif is_data(leaf):
+            parts.append(leaf.__class__)
+        else:
+            parts.append(by_value(leaf))
+    return tuple(parts)
+
+
+def by_value(leaf: Any) -> Any:
+    """A value that is no data, hashable: equal ones of one class are alike, what cannot be compared is itself alone."""
+    if leaf.__class__ in (float, complex):
+        return leaf.__class__, repr(leaf)
+    try:
+        hash(leaf)
+    except TypeError:
+        return Same(leaf)
+    return leaf.__class__, leaf
+
+
+def structure(tree: Any) -> Any:
+    """The shape of a tree, hashable."""
+    if isinstance(tree, list | tuple):
+        return (tree.__class__, *map(structure, tree))
+    if isinstance(tree, dict):
+        return (tree.__class__, *[(key, structure(each)) for key, each in tree.items()])
+    return None
+
+
+def described(leaves: Sequence[Any]) -> str:
+    """Leaves as `f.variants` shows them: `float64[2], int, 'mean'`."""
+    words = []
+    for leaf in leaves:
+        array = array_of(leaf)
+        if array is not None:
+            words.append(f"{array.dtype}{list(array.shape)}")
+        else:
+            words.append(type(leaf).__name__ if is_data(leaf) else repr(leaf)[:40])
+    return ", ".join(words)
+
+
+class Span:
+    """Memory that several arguments are parts of: `count` items from where the argument at `first` begins; where each part begins."""
+
+    __slots__ = ("first", "count", "parts")
+
+    def __init__(self, first: int, count: int, parts: dict[int, int]) -> None:
+        self.first = first
+        self.count = count
+        self.parts = parts
+
+    def of(self, arrays: dict[int, Any]) -> Any:
+        """The memory as an array of one dimension."""
+        first = arrays[self.first]
+        return np.lib.stride_tricks.as_strided(first, (self.count,), (first.itemsize,))
+
+
+def spans_of(arrays: dict[int, Any]) -> list[Span] | None:
+    """The memory that arrays, by place, have in common; None where they see it as items of different sizes."""
+    if len(arrays) < 2 or len({id(memory_of(each)) for each in arrays.values()}) == len(arrays):
+        return []
+    if any(stride < 0 for each in arrays.values() for stride in each.strides):
+        return None
+    found = []
+    views = {place: each.view() for place, each in arrays.items()}      # an array may be there twice
+    places = {id(view): place for place, view in views.items()}
+    for piece in overlapping(views.values()):
+        if len(piece) < 2:
+            continue
+        first, low, _ = piece[0]
+        parts = {places[id(each)]: start - low for each, start, _ in piece}
+        if any(each.dtype != first.dtype or start % each.itemsize for each, start, _ in piece) or \
+                any(offset % first.itemsize for offset in parts.values()):
+            return None
+        count = (max(high for _, _, high in piece) - low) // first.itemsize
+        found.append(Span(places[id(first)], count, {place: offset // first.itemsize for place, offset in parts.items()}))
+    return found
+
+
+def pattern(leaves: Sequence[Any]) -> Any:
+    """How arguments share memory, hashable."""
+    arrays = {place: array for place, leaf in enumerate(leaves) if (array := array_of(leaf)) is not None}
+    spans = spans_of(arrays)
+    return None if spans is None else tuple([(each.first, each.count, tuple(each.parts.items())) for each in spans])
+
+
+__all__ = ["Span", "array_of", "described", "is_data", "pattern", "signature", "spans_of", "structure"]

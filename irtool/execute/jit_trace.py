@@ -1,0 +1,221 @@
+"""Tracing one call of a jitted function: its results, computed on copies of the arguments, and the variant for such calls from then on.
+
+What the trace computed is the call's result: nothing is run twice. What the function writes goes into copies, and then into the
+arguments.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.dispatch.decisions import Answers
+from irtool.dispatch.followed import followed
+from irtool.dispatch.follower import Follower, plain
+from irtool.dispatch.stack import Boxed, DispatchError, current, pushed
+from irtool.dispatch.traced_numbers import Number
+from irtool.dispatch.trees import flatten, unflatten
+from irtool.execute.executor import Executor
+from irtool.execute.jit_arguments import Span, array_of, described, is_data, spans_of
+from irtool.execute.jit_results import Item, Write, containers, fetcher, refill, rest_of
+from irtool.execute.jit_variants import Variant
+from irtool.ir.arguments import called
+from irtool.ir.effects import facts_of, has_side_effects, node_may_write
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Graph, Value
+from irtool.ir.liveness import remove_dead_nodes
+from irtool.ops.tensor import Tensor
+from irtool.values import copied
+
+
+class Trace:
+    """One call, traced."""
+
+    def __init__(self, leaves: Sequence[Any], shape: Any) -> None:
+        self.leaves = leaves
+        self.shape = shape
+        self.follower = Follower(current())
+        self.outputs: list[Value] = []          # of the graph
+        self.contents: list[Any] = []           # what they are in this trace
+        self.places: dict[Value, int] = {}
+        self.tensors: list[int | Span] = []
+        self.boxes: dict[int, Boxed] = {}       # leaves that are tensors, by place
+        self.arguments: dict[int, int] = {}     # places of leaves, by the id of what stands for them in the trace
+        self.given = self.opened()
+        self.tree = unflatten(shape, self.given)
+
+    # -- in
+    def opened(self) -> list[Any]:
+        """The leaves as the function sees them."""
+        arrays = {place: array for place, leaf in enumerate(self.leaves) if (array := array_of(leaf)) is not None}
+        copies = dict(zip(arrays, copied(list(arrays.values())), strict=True))
+        spans = spans_of(arrays)
+        self.is_tangled = spans is None
+        parts: dict[int, Boxed] = {}
+        for span in spans or ():
+            memory = self.follower.watch(self.follower.input(Tensor(span.of(copies))))
+            self.tensors.append(span)
+            for place, start in span.parts.items():
+                sizes, strides = copies[place].shape, [each // copies[place].itemsize for each in copies[place].strides]
+                with pushed(self.follower):
+                    parts[place] = self.follower.apply("aten::as_strided", [memory, list(sizes), strides, start])
+        found: list[Any] = []
+        handles: dict[int, Boxed] = {}          # one that is there twice is one
+        for place, leaf in enumerate(self.leaves):
+            if place in copies:
+                box = handles.get(id(leaf)) if isinstance(leaf, Tensor) else None
+                if box is None:
+                    box = parts.get(place) or self.input(place, copies[place])
+                handles[id(leaf)] = self.boxes[place] = box
+                found.append(box)
+            else:
+                found.append(self.follower.argument(leaf, place) if is_data(leaf) else leaf)
+            self.arguments.setdefault(id(found[-1]), place)
+        return found
+
+    def input(self, place: int, array: Any) -> Boxed:
+        """One more tensor."""
+        self.tensors.append(place)
+        return self.follower.watch(self.follower.input(Tensor(array)))
+
+    # -- the run
+    def run(self, function: Callable[..., Any]) -> Any:
+        """What the function gives. What it raises has written into the arguments what it wrote before."""
+        args, named = self.tree
+        self.paths = {id(each): path for path, each in containers(self.tree)}
+        try:
+            with pushed(self.follower):
+                return called("jit", followed(function), args, named)
+        except (DispatchError, UnsupportedError):
+            raise
+        except Exception:
+            self.write_back(self.writes())
+            raise
+
+    def write_back(self, writes: Sequence[Write]) -> None:
+        """Put what the trace wrote into the arguments."""
+        arrays = {place: array for place, leaf in enumerate(self.leaves) if (array := array_of(leaf)) is not None}
+        for write in writes:
+            write.commit(self.leaves[write.place], arrays, self.contents[write.output] if write.output >= 0 else None)
+
+    # -- out
+    def output(self, value: Value, content: Any) -> int:
+        """The place of an output of the graph."""
+        if value not in self.places:
+            self.places[value] = len(self.outputs)
+            self.outputs.append(value)
+            self.contents.append(content)
+        return self.places[value]
+
+    def item(self, leaf: Any) -> Item:
+        """Where a value comes from that the function leaves behind. Raises DispatchError for a tensor of another layer."""
+        follower = self.follower
+        place = self.arguments.get(id(leaf))
+        if place is not None and (isinstance(leaf, Boxed) or type(leaf) is Number or leaf is self.leaves[place]) \
+                and not isinstance(leaf, bool | int | float | str | None):
+            return Item("argument", place)
+        if type(leaf) is Number:
+            if leaf.is_of_arguments:
+                return Item("step", int(leaf.source))       # type: ignore[arg-type]
+            return Item("output", self.output(follower.operand(leaf), leaf.value))
+        if follower.owns(leaf):
+            return Item("output", self.output(leaf.data, leaf.value.array), is_tensor=True)
+        if isinstance(leaf, Boxed):
+            return Item("output", self.output(follower.operand(leaf), None), is_tensor=True)
+        return Item("constant", value=leaf)
+
+    def writes(self) -> list[Write]:
+        """What was written into the arguments, behind everything else the function does. Raises UnsupportedError."""
+        follower = self.follower
+        found = []
+        if follower.written and self.is_tangled:
+            raise UnsupportedError("jit: arguments share memory as items of different sizes, or backwards, and the function writes into it")
+        for place, spot in enumerate(self.tensors):
+            box, memory = follower.watched[place]
+            if place in follower.written and isinstance(spot, Span):
+                found.append(Write(spot.first, self.output(box.data, box.value.array), span=spot))
+            elif place in follower.written and isinstance(spot, int):
+                shown = box.value.array
+                view = None if (shown.shape, shown.strides) == (memory.shape, memory.strides) else (shown.shape, shown.strides)
+                if view is not None and memory.strides != array_of(self.leaves[spot]).strides:
+                    raise UnsupportedError("jit: the shape of an argument whose elements lie far apart is changed")
+                found.append(Write(spot, self.output(box.data, shown), view))
+        return [*found, *self.views()]
+
+    def views(self) -> list[Write]:
+        """Arguments that share memory, and whose handles show another shape of it now."""
+        found = []
+        for span in self.tensors:
+            for place in span.parts if isinstance(span, Span) else ():
+                shown, leaf = self.boxes[place].value.array, array_of(self.leaves[place])
+                if (shown.shape, shown.strides) != (leaf.shape, leaf.strides):
+                    found.append(Write(place, -1, (shown.shape, shown.strides)))
+        return found
+
+    def finish(self, result: Any) -> tuple[Variant, list[Any]]:
+        """The variant, and the leaves of this call's result. Raises RunError for a function that gives neither tensors nor numbers."""
+        follower = self.follower
+        leaves, made = flatten(result)
+        if not any(isinstance(each, Tensor) or type(each) is Number for each in leaves):
+            raise RunError(f"jit: the function must give tensors, it gave {type(leaves[0] if leaves else result).__name__}")
+        items = [self.item(each) for each in leaves]
+        writes = self.writes()
+        rest = self.changed()
+        asked = [(each, self.output(each.output, None)) for each in follower.decisions if each.output is not None]
+        random = random_results(follower.graph, self.outputs)
+        follower.graph.block.set_outputs([*self.outputs, *random])
+        follower.is_alive = False
+        remove_dead_nodes(follower.graph)
+        variant = Variant(Executor(follower.graph), follower.steps, follower.decisions)
+        variant.arguments = described(self.leaves)
+        variant.tensors, variant.numbers = self.tensors, list(follower.taken)
+        variant.results, variant.shape, variant.writes, variant.rest, variant.asked = items, made, writes, rest, asked
+        variant.is_random = any(facts_of(node.kind).is_random for node in follower.graph.walk())
+        self.write_back(writes)
+        return variant, [self.content(item, each) for item, each in zip(items, leaves, strict=True)]
+
+    def content(self, item: Item, leaf: Any) -> Any:
+        """What an Item is in this call."""
+        if item.source == "argument":
+            return fetcher(self.leaves, (), None)(item)
+        return Tensor(leaf.value.array) if self.follower.owns(leaf) else plain(leaf)
+
+    def changed(self) -> Any:
+        """The containers of the arguments after the call; None where nothing in them is another than before."""
+        leaves, shape = flatten(self.tree)
+        if shape == self.shape and len(leaves) == len(self.given) and all(a is b for a, b in zip(leaves, self.given, strict=True)):
+            return None
+        return rest_of(self.tree, self.paths, self.item)
+
+    def refill(self, given: Any, variant: Variant) -> None:
+        """Put into the caller's containers what the function left in them."""
+        if variant.rest is not None:
+            refill(variant.rest, dict(containers(given)), fetcher(self.leaves, self.contents, Answers(variant.steps, self.leaves)))
+
+
+def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
+    """Random numbers that nobody reads, and that are drawn all the same: what is drawn next would be others without them."""
+    nodes = list(graph.block)
+    if not any(facts_of(node.kind).is_random for node in nodes):
+        return []
+    live = set(outputs)
+    found = []
+    for node in reversed(nodes):
+        if node.blocks or node_may_write(node) or has_side_effects(node) or any(each in live for each in node.outputs):
+            live.update(node.inputs)
+            for block in node.walk_blocks() if hasattr(node, "walk_blocks") else ():
+                live.update(value for inner in [*block, block.return_node] for value in inner.inputs)
+        elif facts_of(node.kind).is_random:
+            found.append(node.outputs[0])
+            live.update(node.inputs)
+    return found
+
+
+def trace_call(function: Callable[..., Any], given: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:
+    """A variant for a call, and the leaves of its result. Raises what the function raises; then there is no variant."""
+    trace = Trace(leaves, shape)
+    variant, results = trace.finish(trace.run(function))
+    trace.refill(given, variant)
+    return variant, results
+
+
+__all__ = ["trace_call"]

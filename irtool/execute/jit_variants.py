@@ -1,0 +1,220 @@
+"""The variants of a jitted function: traces by what they were decided by.
+
+A trace asks its questions in order, and what it asks next follows from the answers so far: traces of one signature are the leaves of a
+tree. A run tells the answers of the path it took; where one is another, the tree says which variant has that, or that none has.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irtool.dispatch.decisions import Answers, Decision, Steps, key_of
+from irtool.execute.executor import Executor
+from irtool.execute.jit_arguments import Span, array_of
+from irtool.execute.jit_results import Item, Write, containers, fetcher, refill
+from irtool.ops.arrays import generator
+
+
+class Variant:
+    """One trace: its graph, the decisions that it holds for, and where its inputs come from and its outputs go."""
+
+    def __init__(self, executor: Executor, steps: Steps, decisions: list[Decision]) -> None:
+        self.executor = executor
+        self.steps = steps
+        self.guards = decisions
+        self.reason = ""                    # why it was traced
+        self.arguments = ""                 # of what
+        self.tensors: list[int | Span] = []         # inputs of the graph that are arrays: leaves, or memory that several share
+        self.numbers: list[int] = []                # inputs behind those: steps of the arguments' numbers
+        self.results: list[Item] = []
+        self.shape: Any = None
+        self.writes: list[Write] = []
+        self.rest: Any = None               # the containers of the arguments, where the function changes them
+        self.asked: list[tuple[Decision, int]] = []         # decisions by elements, and the outputs that say what they are
+        self.is_random = False
+        self.path: list[tuple[Fork, Any]] = []
+
+    @property
+    def graph(self) -> Any:
+        """The graph that was traced."""
+        return self.executor.graph
+
+    @property
+    def is_plain(self) -> bool:
+        """Does it take arrays, give tensors, and do no more?"""
+        return not (self.guards or self.writes or self.numbers or self.rest is not None) \
+            and all(each.source == "output" and each.is_tensor and each.place == place for place, each in enumerate(self.results))
+
+    def inputs(self, leaves: Sequence[Any], answers: Answers) -> list[Any]:
+        """What the graph takes for a call."""
+        arrays = {place: array_of(leaf) for place, leaf in enumerate(leaves)}
+        values = [each.of(arrays) if isinstance(each, Span) else array_of(leaves[each]) for each in self.tensors]
+        return [*values, *[answers[step] for step in self.numbers]]
+
+    def run(self, leaves: Sequence[Any], answers: Answers) -> tuple[list[Any], dict[Any, Any] | None]:
+        """The outputs, and None where all decisions are as they were; else the answers by fork, up to the first that is another one."""
+        draws = generator() if self.is_random else None
+        state: Any = draws.bit_generator.state if draws is not None else None
+        try:
+            outputs = self.executor.run(self.inputs(leaves, answers), None)
+        except BaseException:
+            if draws is not None:
+                draws.bit_generator.state = state
+            raise
+        for decision, place in self.asked:
+            if key_of(outputs[place]) != decision.key:
+                if draws is not None:
+                    draws.bit_generator.state = state
+                return outputs, self.answers(outputs)
+        return outputs, None
+
+    def answers(self, outputs: Sequence[Any]) -> dict[Any, Any]:
+        """The answers to questions about elements, by fork, up to the first that is another one than this variant's."""
+        places = {id(decision): place for decision, place in self.asked}
+        found = {}
+        for (fork, key), decision in zip(self.path, self.guards, strict=True):
+            if id(decision) in places:
+                found[fork] = key_of(outputs[places[id(decision)]])
+                fork.seen = outputs[places[id(decision)]]
+                if found[fork] != key:
+                    break
+        return found
+
+    def deliver(self, leaves: Sequence[Any], given: Any, outputs: Sequence[Any], answers: Answers) -> list[Any]:
+        """Write into the arguments what the function writes; gives the leaves of the result."""
+        fetch = fetcher(leaves, outputs, answers)
+        if self.writes:
+            arrays = {place: array_of(leaf) for place, leaf in enumerate(leaves)}
+            for write in self.writes:
+                write.commit(leaves[write.place], arrays, outputs[write.output] if write.output >= 0 else None)
+        if self.rest is not None:
+            refill(self.rest, dict(containers(given)), fetch)
+        return [fetch(item) for item in self.results]
+
+    def __repr__(self) -> str:
+        lines = [f"({self.arguments}), traced because {self.reason}", *[f"    {each!r}" for each in self.guards]]
+        return "\n".join(lines)
+
+
+class Fork:
+    """A question, and what follows from each answer."""
+
+    __slots__ = ("decision", "steps", "branches", "latest", "seen")
+
+    def __init__(self, decision: Decision, steps: Steps) -> None:
+        self.decision = decision
+        self.steps = steps
+        self.branches: dict[Any, Fork | Variant] = {}
+        self.latest: Any = None
+        self.seen: Any = None       # the last outcome that was another one
+
+
+class Tree:
+    """The variants of one signature."""
+
+    def __init__(self) -> None:
+        self.root: Fork | Variant | None = None
+        self.last: Variant | None = None        # that ran last
+
+    def find(self, call: Call, known: dict[Fork, Any]) -> Variant | None:
+        """A variant whose decisions about numbers hold, and those about elements as far as their answers are known."""
+        stack = [] if self.root is None else [self.root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Variant):
+                return node
+            key = known.get(node) if node.decision.step < 0 else call.answer(node)
+            if key is not None:
+                if key in node.branches:
+                    stack.append(node.branches[key])
+                continue
+            stack += [each for one, each in node.branches.items() if one != node.latest]
+            if node.latest in node.branches:
+                stack.append(node.branches[node.latest])
+        return None
+
+    def count(self, call: Call) -> int:
+        """How many variants there are for these numbers."""
+        found = 0
+        stack = [] if self.root is None else [self.root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Variant):
+                found += 1
+            elif node.decision.step < 0:
+                stack += node.branches.values()
+            elif (key := call.answer(node)) in node.branches:
+                stack.append(node.branches[key])
+        return found
+
+    def add(self, variant: Variant) -> None:
+        """One more. What was asked otherwise, by a function that does not only depend on its arguments, goes."""
+        holder: dict[Any, Any] = {"": self.root}
+        place: Any = ""
+        root = holder
+        for decision in variant.guards:
+            node = holder.get(place)
+            if not isinstance(node, Fork) or node.decision.form != decision.form:
+                node = holder[place] = Fork(decision, variant.steps)
+            variant.path.append((node, decision.key))
+            holder, place = node.branches, decision.key
+        holder[place] = variant
+        self.root = root[""]
+        self.note(variant)
+
+    def note(self, variant: Variant) -> None:
+        """This one ran."""
+        if self.last is not variant:
+            self.last = variant
+            for fork, key in variant.path:
+                fork.latest = key
+
+    def variants(self) -> list[Variant]:
+        """All of them."""
+        found = []
+        stack = [] if self.root is None else [self.root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Variant):
+                found.append(node)
+            else:
+                stack += reversed(list(node.branches.values()))
+        return found
+
+
+class Call:
+    """The arguments of one call, and what follows from the numbers among them."""
+
+    def __init__(self, leaves: Sequence[Any]) -> None:
+        self.leaves = leaves
+        self._answers: dict[int, Answers] = {}
+
+    def answers(self, steps: Steps) -> Answers:
+        """The numbers that follow from those among the arguments."""
+        found = self._answers.get(id(steps))
+        if found is None:
+            found = self._answers[id(steps)] = Answers(steps, self.leaves)
+        return found
+
+    def answer(self, fork: Fork) -> Any:
+        """The key of a question's answer, of one about numbers; "" where it has none, since what it is computed by raises."""
+        try:
+            return key_of(self.answers(fork.steps)[fork.decision.step])
+        except Exception:       # of the user's arithmetic, in a branch that these numbers do not reach
+            return ""
+
+
+class Variants(list[Variant]):
+    """The variants of a function, as a list; printed, with their guards and why each was traced."""
+
+    def __init__(self, variants: Sequence[Variant], last: str) -> None:
+        super().__init__(variants)
+        self.why = last
+        """Why the last call was traced; empty if it was not."""
+
+    def __repr__(self) -> str:
+        text = [f"{place + 1}. {each!r}" for place, each in enumerate(self)]
+        return "\n".join([*text, f"the last call was {f'traced because {self.why}' if self.why else 'not traced'}"])
+
+
+__all__ = ["Call", "Fork", "Tree", "Variant", "Variants"]
