@@ -78,7 +78,8 @@ def replaced(code: CodeType, names: dict[str, Any], known: dict[int, Any]) -> Co
     for step, after in zip(steps, steps[1:], strict=False):
         if step.opname != "LOAD_GLOBAL" or step.arg is None or after.offset - step.offset < 6:
             continue
-        other = substitute(step.argval, bool(step.arg & 1), names, known)
+        is_call = bool(step.arg & 1) and after.opname not in ("LOAD_ATTR", "LOAD_METHOD")
+        other = substitute(step.argval, is_call, names, known)
         if other is None or len(constants) > MOST_CONSTANTS:
             continue
         load = [dis.opmap["LOAD_CONST"], len(constants)]
@@ -101,7 +102,7 @@ def substitute(name: str, is_call: bool, names: dict[str, Any], known: dict[int,
     if found is None:
         return CALLED.get(name) if is_call and name not in names and CALLED.get(name) and hasattr(builtins, name) else None
     if found is math:
-        return None if is_call else MATHEMATICS
+        return MATHEMATICS
     if is_call and type(found) is FunctionType and not is_ours(found.__code__.co_filename):
         other = _followed(found, known)
         return None if other is found else other

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.decisions import Decision, Earlier, Steps
-from irtool.dispatch.stack import Boxed, Layer, tensors_in
+from irtool.dispatch.stack import Boxed, Layer, current, tensors_in
 from irtool.dispatch.traced_numbers import KINDS, MAY_OVERFLOW, Number, type_of_number
 from irtool.dispatch.tracer import Tracer
 from irtool.ir.errors import RunError, UnsupportedError
@@ -25,6 +25,7 @@ from irtool.ir.types import BOOL, FLOAT, INT, ListType, OptionalType, list_of, t
 from irtool.ops.arrays import CODES
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
+from irtool.ops.tensor_facts import BY_NAME
 
 MOST_ELEMENTS = 256
 """That one decision is taken by."""
@@ -78,7 +79,7 @@ class Follower(Tracer):
         self.known: dict[Any, Any] = {}             # what was decided, by the source of it
         self.taken: dict[int, Value] = {}           # inputs of the graph that are numbers, by step
         self.varying: dict[Value, Because] = {}     # tensors whose sizes are not those of this trace in every run
-        self.watched: list[tuple[Boxed, Any]] = []  # the arguments, and the memory that they had at first
+        self.watched: list[tuple[Boxed, Any]] = []  # the arguments, each with a view of its memory as it was at first
         self.written: set[int] = set()              # those that were written into
 
     # -- numbers
@@ -144,6 +145,10 @@ class Follower(Tracer):
         value = self.build.node("aten::Int" if kind is int else "aten::Float", (source,), output_types=[INT if kind is int else FLOAT])
         return Number(self, kind(number.value), value.output)
 
+    def tensor_of(self, number: Number, dtype: str) -> Any:
+        """A 0-d tensor of a number."""
+        return current().call("aten::scalar_tensor", (number,), {"dtype": BY_NAME[dtype]})
+
     # -- decisions
     def decide(self, question: str, outcome: Any, source: Earlier | Value) -> Any:
         """Note a decision; gives its outcome. Raises UnsupportedError inside a block, whose values no run can be asked for."""
@@ -194,8 +199,17 @@ class Follower(Tracer):
         sizes = self.build.node("aten::size", (tensor.data,), output_types=[list_of(INT)]).output
         self.decide("the sizes of a tensor", list(tensor.value.shape), sizes)
 
+    def lift(self, value: Any) -> Any:
+        """A constant of the trace, in memory of its own."""
+        array = self.below.lift(value)
+        return self.record("aten::clone", [array, None], self.below.apply("aten::clone", [array, None]))
+
     def note_sizes(self, kind: str, args: Sequence[Any], sizing: list[Number], outputs: Sequence[Value], results: Sequence[Any]) -> None:
         """Do the sizes of results depend on elements or on numbers?"""
+        if kind == "aten::slice" and sizing and all(each.is_of_arguments for each in sizing) and self.owns(args[0]) \
+                and args[0].data not in self.varying:
+            length = self.computed(slice_length, (args[0].value.shape[args[1]], *args[2:]))
+            sizing = [length] if type(length) is Number else []
         causes: list[Because] = [(each,) if each.is_of_arguments else None for each in sizing if each.source not in self.known]
         causes += [self.varying[each.data] for each in tensors_in(list(args)) if self.owns(each) and each.data in self.varying]
         if kind in BY_ELEMENTS or kind == "aten::index" and any(CODES[each.dtype] in ("bool", "uint8") for each in tensors_in([args[1]])) \
@@ -296,7 +310,7 @@ class Follower(Tracer):
 
     def watch(self, box: Boxed) -> Boxed:
         """Notice writes into an argument."""
-        self.watched.append((box, box.value.array))
+        self.watched.append((box, box.value.array.view()))
         return box
 
     # -- operands
@@ -322,6 +336,11 @@ class Follower(Tracer):
         if step not in self.taken:
             self.taken[step] = self.whole.block.add_input(self.whole.fresh_id(), type_of_number(number.value))
         return self.taken[step]
+
+
+def slice_length(size: int, start: int | None, end: int | None, step: int) -> int:
+    """How many items a slice has."""
+    return len(range(*slice(start, end, step).indices(size)))
 
 
 def name_of(function: Any) -> str:

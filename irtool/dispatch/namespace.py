@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.functional import FUNCTIONS, reduction_number
+from irtool.dispatch.stack import current
 from irtool.dispatch.torch_names import ABSENT, FACTORIES, NAMES, without_gradient
+from irtool.dispatch.traced_numbers import Number
 from irtool.ir.errors import NameMissing, RunError
 from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, next_birth, operator_names
 from irtool.ops.tensor_methods import refuse_gradient
@@ -60,6 +62,9 @@ class Torch(Functions):
     def tensor(self, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
         """A tensor of numbers, or of lists of them: Python's are float32 and complex64. Raises RunError for what is not made of numbers."""
         refuse_gradient(requires_grad, "tensor")
+        if type(data) is Number:
+            known = data.tensor("float32" if type(data.value) is float and dtype is None else None)
+            return known if dtype is None else known.to(dtype)
         if isinstance(data, Tensor):
             return data.clone() if dtype is None else data.to(dtype, copy=True)
         try:
@@ -71,7 +76,7 @@ class Torch(Functions):
             raise RunError(f"tensor: expected numbers of at most 64 bits, got {str(data)[:40]}")
         if dtype is None and is_of_python(data):
             dtype = {"f": self.float32, "c": self.complex64}.get(made.array.dtype.kind)
-        return made if dtype is None else made.to(dtype)
+        return current().lift(made if dtype is None else made.to(dtype))
 
     def asarray(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
         """A tensor on an array's own elements, or of numbers."""

@@ -95,6 +95,10 @@ class Boxed(Tensor):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def tolist(self) -> Any:
+        """The elements as numbers, in lists: those that the layer gives for each."""
+        return [each.tolist() for each in self] if self.ndim else self.item()
+
     def __repr__(self) -> str:
         return f"Tensor({self.shape}, {self.layer})"
 
@@ -187,6 +191,10 @@ class Layer:
     def ndim(self, tensor: Boxed) -> int:
         """The number of dimensions of one of its tensors."""
         return tensor.value.ndim
+
+    def lift(self, value: Any) -> Any:
+        """A tensor that was just made of numbers, for the layers: a trace takes it for one of its own, which can be written into."""
+        return value if self.inner is None else self.inner.lift(value)
 
     def look(self, tensor: Boxed) -> Any:
         """The elements of one of its tensors, for a decision that holds for what the layer does with them."""

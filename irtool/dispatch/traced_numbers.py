@@ -37,9 +37,7 @@ class Number:
         self.value = value
         self.source = source
 
-    @property
-    def __class__(self) -> Any:     # type: ignore[misc]
-        return type(self.value)
+    __class__: Any = property(lambda self: type(self.value))
 
     @property
     def is_of_arguments(self) -> bool:
@@ -49,6 +47,10 @@ class Number:
     def decided(self) -> Any:
         """The number itself, which is from now on a constant of the trace."""
         return self.tracer.decide_number(self)
+
+    def tensor(self, dtype: str | None = None) -> Any:
+        """A 0-d tensor of it, in a dtype, else in that which NumPy gives it."""
+        return self.tracer.tensor_of(self, dtype or np.asarray(self.value).dtype.name)
 
     def __repr__(self) -> str:
         return repr(self.decided())

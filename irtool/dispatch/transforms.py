@@ -21,6 +21,7 @@ from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.callables import as_function, may_vary
 from irtool.dispatch.stack import current, is_floating, pushed
+from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.trees import flatten, spread, unflatten
 from irtool.dispatch.writes import Lent
 from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole
@@ -33,11 +34,15 @@ Function = Callable[..., Any]
 
 def as_tensor(value: Any) -> Any:
     """Arrays as tensors; everything else as it is."""
+    if type(value) is Number and isinstance(value.value, np.generic):
+        return value.tensor()
     return Tensor(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
 def as_variable(value: Any) -> Any:
     """Arrays and numbers that are not whole as tensors."""
+    if type(value) is Number and isinstance(value.value, float):
+        return value.tensor(None if isinstance(value.value, np.generic) else "float32")
     if isinstance(value, float | complex) and not isinstance(value, np.generic):
         return Tensor(np.asarray(value, np.float32 if isinstance(value, float) else np.complex64))
     return as_tensor(value)

@@ -26,7 +26,7 @@ from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
 from irtool.execute.jit_trace import trace_call
-from irtool.execute.jit_variants import Call, Fork, Tree, Variant, Variants
+from irtool.execute.jit_variants import Call, Fork, Tree, Variants
 from irtool.execute.kept import arrays_key
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError
@@ -87,7 +87,7 @@ class Jitted:
                 outputs, others = variant.run(leaves, answers)
             except Exception:
                 with self._lock:
-                    return self.trace_again(variant, call, given, shape)
+                    return self.trace_again(call, given, shape)
             if others is None:
                 self.why = ""
                 tree.note(variant)
@@ -117,21 +117,23 @@ class Jitted:
             if tree.count(call) >= MAX_VARIANTS:
                 raise RunError(f"jit: {self.name} took another way {MAX_VARIANTS} times for arguments of one signature, and does again: "
                                f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop")
-        variant, results = trace_call(self.function, given, call.leaves, shape)
+        return self.traced(call, given, shape, reason)
+
+    def traced(self, call: Call, given: Any, shape: Any, reason: str) -> Any:
+        """Trace; the variant goes where calls of its kind look for it."""
+        key = signature(call.leaves, shape)
+        shared = pattern(call.leaves)       # before the function changes what the arguments are
+        variant, results = trace_call(self.function, given, call.leaves, shape, self.writes)
         variant.reason = self.why = reason
         if variant.writes and not self.writes:      # from now on it matters which arguments share memory
             self.writes = True
             self.clear()
-            tree = self.tree(call.leaves, shape)
-        tree.add(variant)
+        self.trees.setdefault((key, shared) if self.writes else key, Tree()).add(variant)
         return unflatten(variant.shape, results)
 
-    def trace_again(self, failed: Variant, call: Call, given: Any, shape: Any) -> Any:
+    def trace_again(self, call: Call, given: Any, shape: Any) -> Any:
         """A call whose graph raised: the function says what is wrong, in the user's line, unless another way was meant. Raises that."""
-        variant, results = trace_call(self.function, given, call.leaves, shape)
-        variant.reason = self.why = "the graph of another variant raised an error"
-        self.tree(call.leaves, shape).add(variant)
-        return unflatten(variant.shape, results)
+        return self.traced(call, given, shape, "the graph of another variant raised an error")
 
     def departure(self, tree: Tree, call: Call, known: dict[Fork, Any]) -> str:
         """The first answer that no variant has, in words."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.trees import LEAF
+from irtool.ops.overload import reshape_in_place
 from irtool.ops.tensor import Tensor
 
 Fetch = Callable[["Item"], Any]
@@ -37,13 +38,11 @@ class Write:
         self.view = view
         self.span = span
 
-    def commit(self, leaf: Any, arrays: dict[int, Any], content: Any) -> None:
+    def commit(self, arrays: dict[int, Any], content: Any) -> None:
         """Write. content: None for a leaf that only shows its memory otherwise."""
         target = self.span.of(arrays) if self.span is not None else arrays[self.place]
         if self.view is not None:
-            target = np.lib.stride_tricks.as_strided(target, *self.view)
-            if isinstance(leaf, Tensor):
-                leaf.array = target
+            reshape_in_place(target, np.lib.stride_tricks.as_strided(target, *self.view), "a change of shape")
         if content is not None:
             np.copyto(target, content)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from irtool.dispatch.decisions import Answers
 from irtool.dispatch.followed import followed
 from irtool.dispatch.follower import Follower, plain
@@ -23,6 +25,7 @@ from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.liveness import remove_dead_nodes
+from irtool.ops.arrays import generator
 from irtool.ops.tensor import Tensor
 from irtool.values import copied
 
@@ -30,8 +33,9 @@ from irtool.values import copied
 class Trace:
     """One call, traced."""
 
-    def __init__(self, leaves: Sequence[Any], shape: Any) -> None:
+    def __init__(self, leaves: Sequence[Any], shape: Any, may_write: bool) -> None:
         self.leaves = leaves
+        self.may_write = may_write              # are arguments that share memory seen as parts of it?
         self.shape = shape
         self.follower = Follower(current())
         self.outputs: list[Value] = []          # of the graph
@@ -47,9 +51,13 @@ class Trace:
     def opened(self) -> list[Any]:
         """The leaves as the function sees them."""
         arrays = {place: array for place, leaf in enumerate(self.leaves) if (array := array_of(leaf)) is not None}
-        copies = dict(zip(arrays, copied(list(arrays.values())), strict=True))
+        forwards = [each if min(each.strides, default=0) >= 0 else np.ascontiguousarray(each) for each in arrays.values()]
+        copies = dict(zip(arrays, copied(forwards), strict=True))
         spans = spans_of(arrays)
         self.is_tangled = spans is None
+        self.shares = bool(spans)
+        if not self.may_write:
+            spans = []
         parts: dict[int, Boxed] = {}
         for span in spans or ():
             memory = self.follower.watch(self.follower.input(Tensor(span.of(copies))))
@@ -64,7 +72,7 @@ class Trace:
             if place in copies:
                 box = handles.get(id(leaf)) if isinstance(leaf, Tensor) else None
                 if box is None:
-                    box = parts.get(place) or self.input(place, copies[place])
+                    box = parts[place] if place in parts else self.input(place, copies[place])
                 handles[id(leaf)] = self.boxes[place] = box
                 found.append(box)
             else:
@@ -77,6 +85,11 @@ class Trace:
         self.tensors.append(place)
         return self.follower.watch(self.follower.input(Tensor(array)))
 
+    @property
+    def must_be_repeated(self) -> bool:
+        """Did the function write into arguments that share memory, which this trace took for ones that do not?"""
+        return self.shares and not self.may_write and bool(self.follower.written)
+
     # -- the run
     def run(self, function: Callable[..., Any]) -> Any:
         """What the function gives. What it raises has written into the arguments what it wrote before."""
@@ -88,14 +101,15 @@ class Trace:
         except (DispatchError, UnsupportedError):
             raise
         except Exception:
-            self.write_back(self.writes())
-            raise
+            if not self.must_be_repeated:
+                self.write_back(self.writes())
+                raise
 
     def write_back(self, writes: Sequence[Write]) -> None:
         """Put what the trace wrote into the arguments."""
         arrays = {place: array for place, leaf in enumerate(self.leaves) if (array := array_of(leaf)) is not None}
         for write in writes:
-            write.commit(self.leaves[write.place], arrays, self.contents[write.output] if write.output >= 0 else None)
+            write.commit(arrays, self.contents[write.output] if write.output >= 0 else None)
 
     # -- out
     def output(self, value: Value, content: Any) -> int:
@@ -210,10 +224,21 @@ def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
     return found
 
 
-def trace_call(function: Callable[..., Any], given: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:
-    """A variant for a call, and the leaves of its result. Raises what the function raises; then there is no variant."""
-    trace = Trace(leaves, shape)
-    variant, results = trace.finish(trace.run(function))
+def trace_call(function: Callable[..., Any], given: Any, leaves: Sequence[Any], shape: Any,
+               may_write: bool) -> tuple[Variant, list[Any]]:
+    """A variant for a call, and the leaves of its result. Raises what the function raises; then there is no variant.
+
+    may_write: it is known that the function writes into arguments.
+    """
+    draws = generator()
+    state: Any = draws.bit_generator.state
+    trace = Trace(leaves, shape, may_write)
+    result = trace.run(function)
+    if trace.must_be_repeated:
+        draws.bit_generator.state = state
+        trace = Trace(leaves, shape, True)
+        result = trace.run(function)
+    variant, results = trace.finish(result)
     trace.refill(given, variant)
     return variant, results
 

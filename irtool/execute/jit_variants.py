@@ -86,7 +86,7 @@ class Variant:
         if self.writes:
             arrays = {place: array_of(leaf) for place, leaf in enumerate(leaves)}
             for write in self.writes:
-                write.commit(leaves[write.place], arrays, outputs[write.output] if write.output >= 0 else None)
+                write.commit(arrays, outputs[write.output] if write.output >= 0 else None)
         if self.rest is not None:
             refill(self.rest, dict(containers(given)), fetch)
         return [fetch(item) for item in self.results]

@@ -177,7 +177,7 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
     if result is target:
         return target
     if schema.kind in RESHAPES or (result.base is not None or not isinstance(result, np.ndarray)) and share_memory(result, target):
-        return _reshape_in_place(target, result, schema)
+        return reshape_in_place(target, result, schema.kind)
     if result.shape != target.shape:
         raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if not can_cast(result.dtype, target.dtype):
@@ -187,10 +187,10 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
     return target
 
 
-def _reshape_in_place(target: Array, view: Array, schema: Schema) -> Array:
+def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
     """`target` itself takes the shape and strides of `view`, a view of the whole of it (`t_`, `squeeze_`, `unsqueeze_`)."""
     if view.size != target.size:
-        raise UnsupportedError(f"{schema.kind} to another number of elements is not supported yet")
+        raise UnsupportedError(f"{kind} to another number of elements is not supported yet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)      # NumPy would rather have a new view, but others hold this one
         try:
@@ -203,7 +203,7 @@ def _reshape_in_place(target: Array, view: Array, schema: Schema) -> Array:
                 target.strides = view.strides
         except (AttributeError, ValueError) as error:
             what = "a tensor that is not contiguous" if isinstance(target, np.ndarray) else "a CuPy array, whose strides cannot be set,"
-            raise UnsupportedError(f"{schema.kind} on {what} is not supported yet") from error
+            raise UnsupportedError(f"{kind} on {what} is not supported yet") from error
     return target
 
 
