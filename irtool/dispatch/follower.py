@@ -18,6 +18,7 @@ from irtool.dispatch.decisions import Decision, Earlier, Steps
 from irtool.dispatch.stack import Boxed, Layer, current, tensors_in
 from irtool.dispatch.traced_numbers import KINDS, MAY_OVERFLOW, Number, type_of_number
 from irtool.dispatch.tracer import Tracer
+from irtool.dispatch.writes import is_inside, is_view, remember, root_of, take_in
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Value
 from irtool.ir.schema import Argument
@@ -93,7 +94,7 @@ class Follower(Tracer):
         numbers = [each for each in operands if type(each) is Number]
         values = [each.value if type(each) is Number else each for each in operands]
         result = function(*values)
-        if not numbers:
+        if not numbers or not self.is_alive:        # outside they are what they were
             return result
         if all(each.is_of_arguments for each in numbers):
             step = Earlier(self.steps.add(function, tuple([each.source if type(each) is Number else each for each in operands])))
@@ -135,8 +136,8 @@ class Follower(Tracer):
 
     def converted(self, number: Number, kind: type) -> Any:
         """`int(...)` or `float(...)` of a number."""
-        if type(number.value) is kind:
-            return number
+        if type(number.value) is kind or not self.is_alive:
+            return number if self.is_alive else kind(number.value)
         if number.is_of_arguments or number.source in self.known:
             return self.computed(kind, (number,))
         source = self.operand(number)
@@ -154,6 +155,8 @@ class Follower(Tracer):
         """Note a decision; gives its outcome. Raises UnsupportedError inside a block, whose values no run can be asked for."""
         if source in self.known:
             return self.known[source]
+        if not self.is_alive:
+            return outcome
         if type(source) is Earlier:
             self.decisions.append(Decision(question, outcome, int(source), None))
         else:
@@ -199,11 +202,6 @@ class Follower(Tracer):
         sizes = self.build.node("aten::size", (tensor.data,), output_types=[list_of(INT)]).output
         self.decide("the sizes of a tensor", list(tensor.value.shape), sizes)
 
-    def lift(self, value: Any) -> Any:
-        """A constant of the trace, in memory of its own."""
-        array = self.below.lift(value)
-        return self.record("aten::clone", [array, None], self.below.apply("aten::clone", [array, None]))
-
     def note_sizes(self, kind: str, args: Sequence[Any], sizing: list[Number], outputs: Sequence[Value], results: Sequence[Any]) -> None:
         """Do the sizes of results depend on elements or on numbers?"""
         if kind == "aten::slice" and sizing and all(each.is_of_arguments for each in sizing) and self.owns(args[0]) \
@@ -236,9 +234,13 @@ class Follower(Tracer):
             for each in tensors_in(args):
                 self.settle(each)
         is_own = any(self.owns(each) for each in tensors_in(args)) or any(True for _ in numbers_in(args))
+        if schema.is_mutable and not self.owns(args[0]):
+            self.constants.clear()      # which have other elements from now on
+            if is_own:
+                take_in(self, args[0])
         result = self.below.apply(name, plain(self.opened(args)))
         if not is_own and any(True for _ in tensors_in(args)):
-            return result
+            return remember(self, name, args, result) if is_view(name) else result
         if not any(True for _ in tensors_in([result])):
             return self.asked(kind, args, result) if is_own and not schema.is_mutable else self.recorded(name, kind, args, result, sizing)
         return self.recorded(name, kind, args, result, sizing)
@@ -300,6 +302,8 @@ class Follower(Tracer):
         if not isinstance(target, Tensor):
             return
         if not self.owns(target):
+            if is_inside(self, root_of(target)):
+                return
             raise UnsupportedError(f"{kind} inside irtool.jit writes into a tensor that is no argument and was not made by irtool.torch "
                                    "inside the function: make it an argument, or return what it shall hold")
         for place, (box, memory) in enumerate(self.watched):

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.functional import FUNCTIONS, reduction_number
-from irtool.dispatch.stack import current
 from irtool.dispatch.torch_names import ABSENT, FACTORIES, NAMES, without_gradient
 from irtool.dispatch.traced_numbers import Number
 from irtool.ir.errors import NameMissing, RunError
@@ -76,7 +75,7 @@ class Torch(Functions):
             raise RunError(f"tensor: expected numbers of at most 64 bits, got {str(data)[:40]}")
         if dtype is None and is_of_python(data):
             dtype = {"f": self.float32, "c": self.complex64}.get(made.array.dtype.kind)
-        return current().lift(made if dtype is None else made.to(dtype))
+        return made if dtype is None else made.to(dtype)
 
     def asarray(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
         """A tensor on an array's own elements, or of numbers."""

@@ -192,10 +192,6 @@ class Layer:
         """The number of dimensions of one of its tensors."""
         return tensor.value.ndim
 
-    def lift(self, value: Any) -> Any:
-        """A tensor that was just made of numbers, for the layers: a trace takes it for one of its own, which can be written into."""
-        return value if self.inner is None else self.inner.lift(value)
-
     def look(self, tensor: Boxed) -> Any:
         """The elements of one of its tensors, for a decision that holds for what the layer does with them."""
         return look_at(tensor.value)

@@ -3,7 +3,11 @@
 What users call
     run             irtool.run and irtool.vjp: the reference first, an executor when inputs of a kind come again
     executor        a plan per kind of inputs, made when first needed and kept
-    jit             a function traced once per signature
+    jit             a function traced once for each way it takes
+    jit_arguments   what a trace holds for, and memory that arguments share
+    jit_trace       one call, traced
+    jit_results     what a run hands back, and writes into its arguments
+    jit_variants    the traces of a function by what they were decided by
     jit_graphs      a graph as such a function
 Making plans
     argument_spec   what a plan is made for: dtypes, ranks, what needs a gradient
