@@ -225,11 +225,11 @@ def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
 
     Raises UnsupportedError naming the kind when there is no kernel, RunError when the operator refuses its operands.
     """
+    if node.kind[:1] == "^" or "scalars" in node.attributes:        # the latter as of 2017: `Dropout 0.2 True(%x)`
+        return python_op(node, values)
     handler = handler_of(node.kind)
     if handler is not None:
         return handler(node, values)
-    if node.kind[:1] == "^":
-        return python_op(node, values)
     plan = plan_for(node)
     if plan is not None:
         return _spread(node, plan.overload, plan.overload(plan.arguments(values)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.scalars import split_scalars, words_of
 
 _registered: dict[str, Callable[..., Any]] = {}
 
@@ -29,23 +30,48 @@ def register_python_op(name: str, function: Callable[..., Any]) -> None:
 
 
 def scalars_of(text: str) -> list[Any]:
-    """`2, "sum", None, (1, 2)` -> the Python values. Raises RunError for anything but literals."""
+    """`2, "sum", None, (1, hi)` -> the Python values. A word that is no literal is a string: torch prints strings without quotes.
+
+    Raises RunError for what stands for an object (`<object at 0x7f>`), and for brackets that do not match.
+    """
     text = text.strip()
-    if not text:
-        return []
     if len(text) > MAX_SCALARS:
         raise RunError("the scalars of a Python op are too long to be read")
+    if not text:
+        return []
     try:
         return list(ast.literal_eval(f"({text},)"))
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise RunError(f"the scalars ({text}) of a Python op are no literals") from error
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return [_scalar(part) for part in split_scalars(text, ",")]
+
+
+def _scalar(text: str) -> Any:
+    """One scalar, or a tuple or list of them."""
+    try:
+        if "_" not in text:         # Python reads 1_000 as a number, but prints none so
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    if text in ("inf", "-inf", "nan"):
+        return float(text)
+    if text.startswith("<"):
+        raise RunError(f"the scalar {text[:80]} of a Python op stands for an object, which no text holds")
+    if text[:1] + text[-1:] in ("()", "[]"):
+        items = [_scalar(part) for part in split_scalars(text[1:-1], ",")]
+        return tuple(items) if text[0] == "(" else items
+    return text
 
 
 def run_python_op(kind: str, attributes: Mapping[str, Any], operands: Sequence[Any]) -> Any:
     """What the registered callable gives. Raises UnsupportedError when none is registered."""
     name = kind.removeprefix("^")
-    function = _registered.get(name)
+    function = _registered.get(name) or KNOWN.get(name)
     if function is None:
         raise UnsupportedError(f"no Python op registered as '{name}' (irtool.register_python_op, or --load FILE.py)")
     attribute = attributes.get("scalars")
-    return function(*scalars_of(attribute.text if attribute is not None else ""), *operands)
+    text = attribute.text if attribute is not None else ""
+    return function(*scalars_of(text if kind.startswith("^") else words_of(text)), *operands)
+
+
+KNOWN: Mapping[str, Callable[..., Any]] = {"Transpose": lambda first, second, x: x.swapaxes(first, second)}
+"""Python operators of 2017 that need nobody to register them."""

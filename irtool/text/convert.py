@@ -12,6 +12,7 @@ from irtool.ir.dialect import DIALECTS, Dialect, dialect
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
+from irtool.ir.scalars import words_of
 from irtool.ir.schema import is_tensor_like, schema_of
 from irtool.ir.types import NONE, OptionalType, Type, parse_type, same, spell
 from irtool.text.argument_form import arguments_to_attributes, arguments_to_operands
@@ -143,6 +144,11 @@ class _Conversion:
     def rename(self, node: Node) -> None:
         """The kind as the target calls it."""
         if node.kind.startswith(KEPT_WHOLE):
+            return
+        scalars = node.attributes.get("scalars")
+        if scalars is not None and self.target.typed:       # `Dropout 0.2 True(%x)` of 2017 is a Python op
+            node.kind = "^" + node.kind
+            node.set_attribute("scalars", Attribute(words_of(scalars.text)))
             return
         if self.target.qualified_kinds:
             node.kind = qualified(node.kind)

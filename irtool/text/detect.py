@@ -13,6 +13,9 @@ OPEN = re.compile(r"\)[ \t\r]*([{:])[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
 TYPED = re.compile(r"%[^\s,:()=%]+ ?: ?[A-Z(a-z]")
 DOTTED = re.compile(r"%\d+\.\d+ : ")
 BARE_SIZES = re.compile(r"%[^\s%]+ : \((?:\d|\))")
+BARE_SCALARS = re.compile(r"= [A-Z]\w*!? [^%\n(=]*\(%")
+"""`Dropout 0.2 True(%1)`, where the list of uses was taken out."""
+
 LITERAL = re.compile(r'(?:= [a-z]\w*::\w+(?:\[[^\n\]]*\])?|return |-> )\((?:%[^\s,()]+, )*(?:-?\d|-?inf\b|(?:nan|True|False|None)\b|"|\[)')
 QUALIFIED = re.compile(r"= \^?[a-z]\w*::?\w")
 UNQUALIFIED = re.compile(r"= [A-Za-z]\w*[(\[]")
@@ -58,6 +61,8 @@ def _with_braces(sample: str) -> str | None:
         if not TYPED.search(sample):
             return "A0"
         return "A1" if DOTTED.search(sample) or BARE_SIZES.search(sample) else "A2"
+    if BARE_SCALARS.search(sample) and not TYPED.search(sample):
+        return "A0"
     if LITERAL.search(sample):
         return "X1"
     if QUALIFIED.search(sample):
