@@ -16,7 +16,7 @@ class Module:
         self.items: list[str | Graph] = list(items)
         self.filename = filename
         self.warnings: list[str] = []
-        """What passes want said to whoever ran them."""
+        """What reading and passes want said to whoever asked for them."""
 
     @property
     def graphs(self) -> list[Graph]:

@@ -267,14 +267,24 @@ def keep_comments(graph: Graph) -> None:
     if not graph.dialect.stages:
         layout.stages = {}
         layout.input_stages = {}
+    layout.has_flat_uses = layout.has_flat_uses and graph.dialect.uses_lists
+    if graph.dialect.typed:
+        layout.groups = {}
+        layout.is_listing = False
     if not layout:
         graph.layout = None
+
+
+OLD_NAMES = {"fusion_group": "prim::FusionGroup"}
+"""Kinds of 2017-09 that have another name since."""
 
 
 def qualified(kind: str) -> str:
     """The kind with its namespace: `mul` is `aten::mul`, `If` is `prim::If`, `Conv` is `onnx::Conv`."""
     if "::" in kind or kind.startswith(KEPT_WHOLE):
         return kind
+    if kind in OLD_NAMES:
+        return OLD_NAMES[kind]
     if kind in PRIM_WORDS:
         return "prim::" + kind
     return ("onnx::" if kind[:1].isupper() else "aten::") + kind

@@ -13,7 +13,7 @@ OPEN = re.compile(r"\)[ \t\r]*([{:])[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
 TYPED = re.compile(r"%[^\s,:()=%]+ ?: ?[A-Z(a-z]")
 DOTTED = re.compile(r"%\d+\.\d+ : ")
 BARE_SIZES = re.compile(r"%[^\s%]+ : \((?:\d|\))")
-BARE_SCALARS = re.compile(r"= [A-Z]\w*!? [^%\n(=]*\(%")
+BARE_SCALARS = re.compile(r"= [A-Z]\w*!? [^%\n=]*\(%")
 """`Dropout 0.2 True(%1)`, where the list of uses was taken out."""
 
 LITERAL = re.compile(r'(?:= [a-z]\w*::\w+(?:\[[^\n\]]*\])?|return |-> )\((?:%[^\s,()]+, )*(?:-?\d|-?inf\b|(?:nan|True|False|None)\b|"|\[)')

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Layout:
     """The record of one graph."""
 
-    __slots__ = ("entries", "stages", "input_stages", "name_line", "is_listing")
+    __slots__ = ("entries", "stages", "input_stages", "name_line", "is_listing", "has_flat_uses", "groups")
 
     def __init__(self) -> None:
         self.entries: dict[Node, tuple[str, str, str]] = {}
@@ -27,6 +27,12 @@ class Layout:
         """Canonical and raw text of the `# graph NAME:` line."""
         self.is_listing = False
         """Let-bindings without a header, as of early 2017."""
+        self.has_flat_uses = False
+        """The uses of an only result stand in one pair of brackets: `uses = [%3.i0]`."""
+
+        self.groups: dict[Node, str] = {}
+        """Nodes of 2017-09 that are defined as `%18` and read as `%18.0`, `%18.1`, ...: what stands before the dot."""
 
     def __bool__(self) -> bool:
-        return bool(self.entries or self.stages or self.input_stages or self.name_line or self.is_listing)
+        return bool(self.entries or self.stages or self.input_stages or self.name_line or self.is_listing or self.has_flat_uses
+                    or self.groups)

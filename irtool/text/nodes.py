@@ -9,6 +9,7 @@ from irtool.ir.attribute import Attribute, AttributeSyntaxError, read_attributes
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.types import Type, TypeSyntaxError, parse_type
 from irtool.text import lexer
+from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
 from irtool.text.printer import Printer
 
@@ -48,6 +49,7 @@ class NodeReader:
         """Nodes whose kind ends in a number and whose `with` section has not come yet."""
         self.records: list[tuple[Node, int, str, int, int]] = []
         """Parts that may not be canonical: key, number of the block, text before it, offsets of its text."""
+        self.layout = Layout()
         self.printer = Printer(graph, {})
 
     def report(self, mistake: Mistake) -> None:
@@ -286,14 +288,28 @@ class NodeReader:
         found = self.env.get(name)
         if found is not None:
             return found
-        if name.endswith(".0") and name[:-2] in self.env and not self.dialect.typed:
-            return self.env[name[:-2]]      # 2017-09: a fusion group is defined as %15 and used as %15.0
+        if not self.dialect.typed:
+            base, _, place = name.rpartition(".")
+            whole = self.env.get(base)
+            if whole is not None and place.isdecimal() and len(place) < 4 and not whole.is_block_input:
+                return self.of_group(whole.node, base, int(place))
         if self.elided:
             node = Node("prim::Omitted")
             node.line = self.line
             return node.add_output(name, self.untyped())
         hint = lexer.nearest(name, self.env)
         raise Mistake(f"{lexer.ref(name)} is not defined before this use" + (f"; did you mean '%{hint}'?" if hint else ""), start, end)
+
+    def of_group(self, node: Node, base: str, place: int) -> Value:
+        """A result of a group of 2017-09, which is defined as `%18` and read as `%18.0`, `%18.1`, ...: there are as many as are read."""
+        if len(node.outputs) == 1 and node.outputs[0].name == base:
+            node.outputs[0].name = f"{base}.0"
+            self.env[f"{base}.0"] = node.outputs[0]
+            self.layout.groups[node] = base
+        fresh = [Value(f"{base}.{i}", self.untyped(), node) for i in range(len(node.outputs), place + 1)]
+        self.env.update((value.name, value) for value in fresh)
+        node.outputs += tuple(fresh)
+        return node.outputs[place]
 
     def literal(self, text: str) -> Value:
         """A constant among the operands becomes a node, whose value has no name, in front of the user."""

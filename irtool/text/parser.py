@@ -65,6 +65,7 @@ class GraphFile:
         self.dialect: Dialect | None = None
         self.templates: dict[str, Template] = {}
         """Text between output name and operands of a canonical line -> what it means."""
+        self.warnings: list[str] = []
         self.has_branches = False
         """Was a node read that needs blocks?"""
         self.tails = Tails()
@@ -102,7 +103,9 @@ class GraphFile:
             items.append(text[pos:])
         if self.problems:
             raise ParseError("", self.problems)
-        return Module(items, self.source.name)
+        module = Module(items, self.source.name)
+        module.warnings = self.warnings
+        return module
 
     def read_without_graph(self, items: list[str | Graph]) -> tuple[int, int]:
         """A text without `graph(`: a listing of 2017, or no IR."""

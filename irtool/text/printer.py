@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from irtool.ir.collector import Paused
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.text.layout import Layout
+from irtool.text.uses import collect_uses, uses_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -307,11 +308,12 @@ class Printer:
 
     def line(self, node: Node, indent: str) -> str:
         """One node's line in canonical form."""
-        outputs = ", ".join([self.declared(value) for value in node.outputs])
         uses = end = ""
+        group = self.layout.groups.get(node, "") if self.layout is not None else ""
         if self.dialect.uses_lists:
-            uses = self.uses_text(node)
+            uses = uses_text(node, self.uses or {}, self.layout is not None and self.layout.has_flat_uses, group != "")
             end = ";"
+        outputs = f"%{group}" if group else ", ".join([self.declared(value) for value in node.outputs])
         return f"{indent}{outputs} = {self.op(node)}({self.refs(node.inputs)}){uses}{node.tail}{end}\n"
 
     def op(self, node: Node) -> str:
@@ -349,12 +351,6 @@ class Printer:
             return ", ".join([f"%{v.name}" if v.name else v.node.attributes["value"].text for v in values])
         return "%" + ", %".join([v.name for v in values]) if values else ""
 
-    def uses_text(self, node: Node) -> str:
-        """`, uses = [[%20.i0], []]`"""
-        uses = self.uses if self.uses is not None else {}
-        lists = ["[" + ", ".join(uses.get(value, ())) + "]" for value in node.outputs]
-        return f", uses = [{', '.join(lists)}]"
-
 
 def is_literal(node: Node) -> bool:
     """Is this a constant that stands among its user's operands (dialects with `literal_operands`)?"""
@@ -375,32 +371,3 @@ def number_subgraphs(graph: Graph) -> dict[Node, int]:
         else:
             blocks.pop()
     return numbers
-
-
-def collect_uses(graph: Graph) -> dict[Value, list[str]]:
-    """For each value, its uses as the dialects of 2017 wrote them: `%20.i0`, the user's id and the operand's position.
-
-    A node's id is that of its only output, the number before the dot (`%4.1`), or one less than its first output's; the return
-    node's is 0.
-    """
-    uses: dict[Value, list[str]] = {}
-    for node in graph.walk():
-        text = node_id(node)
-        for slot, value in enumerate(node.inputs):
-            uses.setdefault(value, []).append(f"%{text}.i{slot}")
-    for slot, value in enumerate(graph.outputs):
-        uses.setdefault(value, []).append(f"%0.i{slot}")
-    return uses
-
-
-def node_id(node: Node) -> str:
-    """The number that a `uses` list calls this node by."""
-    if not node.outputs:
-        return "0"
-    name = node.outputs[0].name
-    number, dot, rest = name.partition(".")
-    if dot and rest.isdecimal():
-        return number
-    if len(node.outputs) > 1 and name.isdecimal() and name.isascii() and len(name) < 19:
-        return str(int(name) - 1)
-    return name

@@ -4,13 +4,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NoReturn
 
-from irtool.ir.graph import PARAM, Block, Node, Value
+from irtool.ir.graph import PARAM, RETURN, Block, Node, Value
 from irtool.text import lexer
 from irtool.text.fast import new_block, read_body
-from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake, blanks, expected, filler, line_end, says_omission
 from irtool.text.nodes import BRANCHES, NodeReader
-from irtool.text.printer import STAGE, collect_uses, number_subgraphs, section_label
+from irtool.text.printer import STAGE, number_subgraphs, section_label
+from irtool.text.uses import FLAT, collect_uses, wrong_uses
 
 if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
@@ -43,7 +43,6 @@ class Reader(NodeReader):
         self.owners: list[Node] = []
         self.stages: list[tuple[Node, int]] = []
         """The node before a stage marker, and the number of the stage."""
-        self.layout = Layout()
         self.owns_subgraphs = False
 
     # -- the graph
@@ -391,6 +390,10 @@ class Reader(NodeReader):
         printer.layout = self.layout
         if graph.dialect.uses_lists:
             printer.uses = collect_uses(graph)
+            self.layout.has_flat_uses = FLAT.search(self.file.text) is not None
+            if not self.elided:
+                lines = [(node, text[start:end]) for node, _, _, start, end in self.records if node.kind not in (PARAM, RETURN)]
+                self.file.warnings += [f"line {node.line}: {message}" for node, message in wrong_uses(graph, lines, self.layout.groups)]
         self.mark_stages()
         entries = self.layout.entries
         levels: dict[Block, int] = {}

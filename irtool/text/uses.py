@@ -1,0 +1,80 @@
+"""Lists of uses of 2017: `%4 = tanh(%3), uses = [[%20.i0]];` says who reads %4, and as which operand."""
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Container, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Graph, Node, Value
+
+FLAT = re.compile(r", uses = \[%")
+"""Without brackets around the uses of each result, where there is one."""
+
+USE = re.compile(r"%([^\s\[\]%,]+)\.i(\d+)")
+LIST = re.compile(r", uses = \[([^#;]*)\]")
+
+
+def collect_uses(graph: Graph) -> dict[Value, list[str]]:
+    """For each value, its uses as the dialects of 2017 wrote them: `%20.i0`, the user's id and the operand's position.
+
+    A node's id is that of its only output, the number before the dot (`%4.1`), or one less than its first output's; the return
+    node's is 0.
+    """
+    uses: dict[Value, list[str]] = {}
+    for node in graph.walk():
+        text = node_id(node)
+        for slot, value in enumerate(node.inputs):
+            uses.setdefault(value, []).append(f"%{text}.i{slot}")
+    for slot, value in enumerate(graph.outputs):
+        uses.setdefault(value, []).append(f"%0.i{slot}")
+    return uses
+
+
+def node_id(node: Node) -> str:
+    """The number that a `uses` list calls this node by."""
+    if not node.outputs:
+        return "0"
+    name = node.outputs[0].name
+    number, dot, rest = name.partition(".")
+    if dot and rest.isdecimal():
+        return number
+    if len(node.outputs) > 1 and name.isdecimal() and name.isascii() and len(name) < 19:
+        return str(int(name) - 1)
+    return name
+
+
+def uses_text(node: Node, uses: dict[Value, list[str]], is_flat: bool, is_group: bool) -> str:
+    """`, uses = [[%20.i0], []]`; of a group the results that are read, `, uses = [%18.0.i0, %18.3.i0]`."""
+    if is_group:
+        return f", uses = [{', '.join([f'%{value.name}.i0' for value in node.outputs if value in uses])}]"
+    lists = [", ".join(uses.get(value, ())) for value in node.outputs]
+    if is_flat and len(lists) == 1:
+        return f", uses = [{lists[0]}]"
+    return f", uses = [{', '.join([f'[{each}]' for each in lists])}]"
+
+
+def wrong_uses(graph: Graph, lines: list[tuple[Node, str]], groups: Container[Node]) -> Iterator[tuple[Node, str]]:
+    """Nodes whose lists of uses are not so, and why. lines: nodes with their texts.
+
+    Operands must agree; a user may be called by a number of its own, which no value has.
+    """
+    uses = collect_uses(graph)
+    names = {value.name for value in graph.values()}
+    for node, line in lines:
+        match = LIST.search(line)
+        if match is None:
+            continue
+        given = dict.fromkeys(USE.findall(match[1]))
+        if node in groups:
+            wanted = dict.fromkeys((value.name, "0") for value in node.outputs if value in uses)
+        else:
+            texts = [text for value in node.outputs for text in uses.get(value, ())]
+            wanted = dict.fromkeys((user[1:], slot) for user, _, slot in (text.rpartition(".i") for text in texts))
+        surplus = [use for use in given if use not in wanted]
+        lost = [use for use in wanted if use not in given]
+        is_strange = any(node in groups or user in names for user, _ in surplus)
+        if is_strange or Counter(slot for _, slot in surplus) != Counter(slot for _, slot in lost):
+            listed = ", ".join(f"%{user}.i{slot}" for user, slot in list(wanted)[:6]) + (", ..." if len(wanted) > 6 else "")
+            yield node, f"the list of uses is not so: expected {listed or 'none'}"

@@ -1,0 +1,130 @@
+"""Texts of 2017 and 2018 that print otherwise than any since: groups of results, lists of uses, Python operators, constants in place."""
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.cli.main import main
+from irtool.ops.python_op import scalars_of
+
+GROUPS = """graph(%1, %2, %41) {
+  %18 = ^Chunk(4, 1)(%41), uses = [%18.0.i0, %18.1.i0, %18.3.i0];
+  %30 = fusion_group_0(%18.0, %18.1, %18.3), uses = [%30.0.i0];
+  return (%30.0);
+}
+with fusion_group_0 = graph(%5, %8, %9) {
+  %6 = Add(%5, %8), uses = [%4.i0];
+  %4 = Mul(%6, %9), uses = [%0.i0];
+  return (%4);
+}
+"""
+
+
+def command(words: list[str], text: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    return main(words, io.BytesIO(text.encode()), out, err), out.getvalue(), err.getvalue()
+
+
+def test_a_group_has_as_many_results_as_are_read() -> None:
+    module = irtool.parse(GROUPS)
+    assert str(module) == GROUPS
+    assert not module.warnings
+    chunk = module.graph().nodes[0]
+    assert [value.name for value in chunk.outputs] == ["18.0", "18.1", "18.2", "18.3"]
+
+
+def test_a_group_runs_and_converts() -> None:
+    irtool.register_python_op("Chunk", lambda pieces, dim, x: tuple(np.split(x, pieces, dim)))
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    expected = (x[:, :1] + x[:, 1:2]) * x[:, 3:]
+    assert np.array_equal(irtool.run(irtool.parse(GROUPS), [x, x, x])[0], expected)
+    code, out, _ = command(["fmt", "--syntax=2.13", "-"], GROUPS)
+    assert code == 0
+    assert "%18.0 : Tensor, %18.1 : Tensor, %18.2 : Tensor, %18.3 : Tensor = ^Chunk(4, 1)(%41)\n" in out
+    assert "= prim::FusionGroup_0(%18.0, %18.1, %18.3)" in out
+
+
+def test_what_a_pass_writes_keeps_the_brackets_of_the_file() -> None:
+    text = GROUPS.replace("  return (%30.0)", "  %7 = tanh(%30.0), uses = [];\n  return (%30.0)")
+    code, out, _ = command(["opt", "-q", "--passes=dce", "-"], text)
+    assert code == 0
+    assert out == GROUPS
+    typed = ("graph(%1 : Double(2)) {\n  %2 : Double(2) = tanh(%1), uses = [%3.i0];\n  %3 : Double(2) = tanh(%2), uses = [%0.i0];\n"
+             "  %4 : Double(2) = tanh(%3), uses = [];\n  return (%3);\n}\n")
+    code, out, _ = command(["opt", "-q", "--passes=dce", "-"], typed)
+    assert (code, out) == (0, typed.replace("  %4 : Double(2) = tanh(%3), uses = [];\n", ""))
+
+
+@pytest.mark.parametrize(("uses", "expected"), [
+    ("%9.i7", "line 2: the list of uses is not so: expected %3.i0"),
+    ("%3.i1", "line 2: the list of uses is not so: expected %3.i0"),
+    ("%2.i0", "line 2: the list of uses is not so: expected %3.i0"),
+    ("", "line 2: the list of uses is not so: expected %3.i0"),
+    ("%3.i0", ""),
+    ("%8.i0", ""),          # a node has a number of its own
+])
+def test_lists_of_uses_are_checked(uses: str, expected: str) -> None:
+    text = f"graph(%1) {{\n  %2 = tanh(%1), uses = [{uses}];\n  %3 = tanh(%2), uses = [%0.i0];\n  return (%3);\n}}\n"
+    assert irtool.parse(text).warnings == [expected] * bool(expected)
+    assert (expected in command(["opt", "-q", "-"], text)[2]) == bool(expected) or not expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("3, hi", [3, "hi"]),
+    ("3, it's, (1, hi)", [3, "it's", (1, "hi")]),
+    ("'a, b', 2", ["a, b", 2]),
+    ("inf, -inf, None, True", [float("inf"), float("-inf"), None, True]),
+    ("((10, 9216))", [(10, 9216)]),
+    ("torch.float32, 1_0, 007", ["torch.float32", "1_0", "007"]),
+    ("a b, [x, 2]", ["a b", ["x", 2]]),
+    ("(1,)", [(1,)]),
+    ("", []),
+])
+def test_scalars_of_python_operators(text: str, expected: list[object]) -> None:
+    assert scalars_of(text) == expected
+
+
+@pytest.mark.parametrize("text", ["<object at 0x1>", "((((", "1, (2", ")", "a, <function f>"])
+def test_scalars_that_no_text_holds(text: str) -> None:
+    with pytest.raises(irtool.Error, match="Python op"):
+        scalars_of(text)
+
+
+def test_python_operators_of_2017() -> None:
+    irtool.register_python_op("Scaled", lambda factor, is_on, dims, x: x * factor if is_on and dims == (1, 2) else x)
+    text = "graph(%1) {\n  %3 = Scaled 0.2 True (1, 2)(%1);\n  return (%3);\n}\n"
+    assert str(irtool.parse(text)) == text
+    x = np.float32([2])
+    assert irtool.run(irtool.parse(text), [x])[0] == np.float32(0.4)
+    code, out, _ = command(["fmt", "--syntax=2.13", "-"], text)
+    assert code == 0
+    assert "^Scaled(0.2, True, (1, 2))(%1)" in out
+    assert irtool.run(irtool.parse(out), [x])[0] == np.float32(0.4)
+
+
+def test_dimensions_of_transpose_are_not_ignored() -> None:
+    text = "graph(%1) {\n  %3 = Transpose 0 1(%1), uses = [%0.i0];\n  return (%3);\n}\n"
+    assert irtool.run(irtool.parse(text), [np.ones((2, 3, 4), np.float32)])[0].shape == (3, 2, 4)
+
+
+def test_an_operator_of_2017_that_nobody_registered() -> None:
+    text = "graph(%1) {\n  %3 = Unheard 0 1(%1), uses = [%0.i0];\n  return (%3);\n}\n"
+    with pytest.raises(irtool.Error, match="no Python op registered as 'Unheard'"):
+        irtool.run(irtool.parse(text), [np.ones(2, np.float32)])
+
+
+def test_let_and_in() -> None:
+    text = "graph %0 %1\n  let\n    %14 = Embedding %11, %0, -1, None\n  in %14\n"
+    code, _, err = command(["fmt", "-"], text)
+    assert code == 1
+    assert "<stdin>:2:3: error: a listing with 'let' and 'in'" in err
+
+
+def test_a_listing_converts() -> None:
+    text = "%20 = Conv 1 1 %0, %1\n%21 = Relu %20\nRet %21\n"
+    code, out, _ = command(["fmt", "--syntax=2.13", "-"], text)
+    assert code == 0
+    assert "  %20 : Tensor = ^Conv(1, 1)(%0, %1)\n" in out
