@@ -12,6 +12,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from irtool import dispatch
+    from irtool.dispatch.autograd import register_hook
     from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
     from irtool.dispatch.namespace import torch
     from irtool.dispatch.tracer import trace
@@ -46,7 +48,7 @@ _HOMES = {
     "vmap": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms", "linearize": "irtool.dispatch.transforms",
     "custom_vjp": "irtool.dispatch.transforms", "jacrev": "irtool.dispatch.jacobians", "jacfwd": "irtool.dispatch.jacobians",
     "hessian": "irtool.dispatch.jacobians", "trace": "irtool.dispatch.tracer",
-    "torch": "irtool.dispatch.namespace",
+    "torch": "irtool.dispatch.namespace", "register_hook": "irtool.dispatch.autograd",
     "to_script": "irtool.script.to_python",
     "from_script": "irtool.script",
     "PassManager": "irtool.passmanager",
@@ -61,22 +63,29 @@ _HOMES = {
     "PassError": "irtool.ir.errors", "UnsupportedError": "irtool.ir.errors", "PipelineError": "irtool.ir.errors",
 }
 
+_PACKAGES = ("dispatch",)
+"""Whole packages that are public."""
+
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
     "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "custom_vjp",
+    "dispatch",
     "from_script", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "parse",
-    "register_python_op", "run", "to_script",
+    "register_hook", "register_python_op", "run", "to_script",
     "torch", "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _PACKAGES:
+        return import_module(f"irtool.{name}")
     home = _HOMES.get(name)
     if home is None:
         from irtool.ir.errors import NameMissing
 
         raise NameMissing(f"module 'irtool' has no attribute '{name}'", name, lambda: __all__)
-    from importlib import import_module
 
     value = getattr(import_module(home), name)
     globals()[name] = value

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from irtool.dispatch.custom import check_gradient
+from irtool.dispatch.custom import gradients_as_arguments
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loops import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
-from irtool.dispatch.trees import flatten
+from irtool.dispatch.trees import flatten, unflatten
 from irtool.dispatch.writes import another, do_write, is_inside, remember, root_of, write
-from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
 
@@ -277,25 +277,26 @@ class Autograd(Layer):
         def propagate(grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
             layer: Layer = apply.__self__       # type: ignore[attr-defined]
             is_above = layer is not self and layer is not self.below        # a batch of cotangents, which this layer knows nothing of
-            if len(grads) > 1:
-                grads = [zeros_of(each) if one is None and self.owns(each) else one for one, each in zip(grads, entry.results, strict=True)]
+            if len(grads) > 1 or not isinstance(grads[0], Tensor):
+                grads = self.without_gaps(grads, entry.results)
             with pushed(layer if is_above else self):
                 found = backward(grads if len(grads) > 1 else grads[0], self.opened(kept) if is_above else kept)
-            found = list(found) if isinstance(found, list | tuple) else [found]
-            if len(found) != len(args):
-                raise RunError(f"the backward of a custom_vjp gave {len(found)} gradients for {len(args)} arguments")
-            for one, each in zip(found, taken, strict=True):
-                check_gradient(one, each)
-            found = [zeros_of(each) if one is None and self.owns(each) else one for one, each in zip(found, taken, strict=True)]
+            found = self.without_gaps(gradients_as_arguments(found, taken), taken)
             return found if apply == self.apply else [self.opened(each) for each in found]
 
         entry = CustomEntry(self, "custom_vjp", taken, [], propagate)
         boxed = self.note(entry, output)
         if self.write is not None:
             self.write(line(self, boxed, f"custom_vjp({', '.join([forward.__name__, backward.__name__, *map(label, args)])})"))
-        known = {id(each.value): each for each in tensors_in([*args, boxed]) if self.owns(each)}
+        known = {id(each.value): each for each in tensors_in([boxed, *args]) if self.owns(each)}     # what is both is an operand
         kept = map_tensors(lambda each: known.get(id(each), each), saved)       # what was saved of operands and results is on the tape
         return boxed, kept
+
+    def without_gaps(self, grads: list[Any], values: list[Any]) -> list[Any]:
+        """Gradients of values, in trees as those, with zeros for the layer's that have none."""
+        leaves, shape = flatten(values)
+        return unflatten(shape, [zeros_of(each) if one is None and self.owns(each) else one     # type: ignore[no-any-return]
+                                 for one, each in zip(flatten(grads)[0], leaves, strict=True)])
 
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
         """Run below; noted with both functions. Raises UnsupportedError for tensors in lists."""
@@ -348,6 +349,7 @@ class Autograd(Layer):
         """
         apply = self.apply if self.create_graph else self.outside().apply
         grads: dict[int, Any] = {}
+        seen: set[int] = set()      # variables whose hooks were asked on this walk
         last = -1
         for output, seed in zip(outputs, seeds, strict=True):
             if self.owns(output) and seed is not None:
@@ -359,14 +361,14 @@ class Autograd(Layer):
             self.write(f"-- {self.name} d{', d'.join(map(label, outputs))} -------")
         for place in range(last, -1, -1):
             entry = self.tape[place]
-            given = [self.hooked(grads, each) for each in entry.results]
-            if all(each is None or isinstance(each, list) and all(one is None for one in each) for each in given):
+            given = [self.hooked(grads, each, seen) for each in entry.results]
+            if not any(True for _ in tensors_in(given)):
                 continue
             for arg, found in zip(entry.args, self.propagated(entry, given, apply), strict=True):
                 self.hand_on(grads, arg, found, apply)
         if self.write is not None:
             self.write("-" * 24)
-        found = [map_tensors(lambda each: self.hooked(grads, each), each) for each in wanted]
+        found = [map_tensors(lambda each: self.hooked(grads, each, seen), each) for each in wanted]
         if unused == "zeros":
             return [apply("aten::zeros_like", [self.opened(each), None, None, None, None, None])
                     if one is None and isinstance(each, Tensor) else one for one, each in zip(found, wanted, strict=True)]
@@ -392,8 +394,8 @@ class Autograd(Layer):
         """An operand's gradient goes to the variable it is."""
         if found is None:
             return
-        if isinstance(arg, list | tuple):
-            for one, each in zip(arg, found, strict=True):
+        if isinstance(arg, list | tuple | dict):
+            for one, each in zip(flatten(arg)[0], flatten(found)[0], strict=True):
                 self.hand_on(grads, one, each, apply)
         elif self.owns(arg):
             self.accumulate(grads, arg.data, found, apply)
@@ -403,19 +405,21 @@ class Autograd(Layer):
         before = grads.get(id(variable))
         grads[id(variable)] = found if before is None else self.rules.add(before, found, apply)
 
-    def hooked(self, grads: dict[int, Any], value: Any) -> Any:
-        """The gradient of a result, its hooks done; None when there is none, and for what is no variable."""
+    def hooked(self, grads: dict[int, Any], value: Any, seen: set[int]) -> Any:
+        """The gradient of a result, its hooks done, once a walk; None when there is none, and for what is no variable."""
         if isinstance(value, list | tuple):
-            return [self.hooked(grads, each) for each in value]
+            return [self.hooked(grads, each, seen) for each in value]
+        if isinstance(value, dict):
+            return {key: self.hooked(grads, each, seen) for key, each in value.items()}
         if not self.owns(value):
             return None
-        found = grads.get(id(value.data))
-        hooks, value.data.hooks = value.data.hooks, ()
-        for hook in hooks:
-            if found is not None:
+        variable = value.data
+        found = grads.get(id(variable))
+        if found is not None and variable.hooks and id(variable) not in seen:
+            seen.add(id(variable))
+            for hook in variable.hooks:
                 replaced = hook(found)
-                found = grads[id(value.data)] = found if replaced is None else replaced
-        value.data.hooks = hooks if found is None else ()
+                found = grads[id(variable)] = found if replaced is None else replaced
         return found
 
 

@@ -14,7 +14,7 @@ from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, 
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.dispatch.writes import do_write, is_inside, remember, root_of, write
 from irtool.ir.effects import facts_of
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.schema import Schema
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor
@@ -140,7 +140,7 @@ class Batched(Layer):
         fronts = [map_tensors(self.whole, arg) for arg in args]
         output, saved = self.below.custom_vjp(self.for_batches(forward), self.for_batches(backward), fronts)
         boxed = self.boxed(output)
-        known = zip(tensors_in([fronts, output]), tensors_in([list(args), boxed]), strict=True)
+        known = zip(tensors_in([output, fronts]), tensors_in([boxed, list(args)]), strict=True)     # what is both is an operand
         return boxed, self.boxed(saved, {id(below): own for below, own in known})
 
     # -- branches and loops
@@ -263,6 +263,16 @@ class Batch:
     def length(self) -> int:
         """How many places there are."""
         return self.layer.length
+
+    def share(self, extent: int) -> int:
+        """What one place has of an extent that the places were folded into. Raises UnsupportedError where there are none."""
+        self.refuse_none()
+        return extent // self.length
+
+    def refuse_none(self) -> None:
+        """Raises UnsupportedError where there are no places."""
+        if not self.length:
+            raise UnsupportedError(f"{self.kind} under vmap over a dimension of extent 0 is not supported: its places become channels")
 
     def has(self, value: Any) -> bool:
         """Has a tensor a hidden dimension (or one in a list of them)?"""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irtool.dispatch.stack import Boxed, Layer, current, pushed
-from irtool.dispatch.trees import flatten, unflatten
+from irtool.dispatch.trees import aligned, flatten, unflatten
 from irtool.ir.builder import Builder
 from irtool.ir.custom import CUSTOM_VJP, custom_attributes, custom_parts
 from irtool.ir.dialect import LATEST
@@ -92,7 +92,10 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
     def run_backward(*boxes: Any) -> list[Any]:
         saved = iter(boxes[count:])
         given = unflatten(found["saved"], [next(saved) if isinstance(each, Tensor) else each for each in kept])
-        return spread_gradients(backward(list(boxes[:count]) if count > 1 else boxes[0], given), args)
+        grads = unflatten(found["output"], list(boxes[:count]))
+        if isinstance(grads, tuple):
+            grads = list(grads) if len(grads) > 1 else grads[0]
+        return spread_gradients(backward(grads, given), args)
 
     opened = [tracer.opened(each) for each in results]
     seeds = [tracer.below.apply("aten::ones_like", [each, None, None, None, None, None]) for each in opened[:count]]
@@ -117,19 +120,24 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
 
 def spread_gradients(found: Any, args: Sequence[Any]) -> list[Any]:
     """One gradient, or None, for each tensor in the arguments of a function, of what its backward gave. Raises RunError."""
+    grads = gradients_as_arguments(found, args)
+    return [one for one, leaf in zip(flatten(grads)[0], flatten(list(args))[0], strict=True) if isinstance(leaf, Tensor)]
+
+
+def gradients_as_arguments(found: Any, args: Sequence[Any]) -> list[Any]:
+    """What the backward of a function gave, in trees as its arguments are, dicts by key; None for what has no gradient. Raises RunError."""
     grads = list(found) if isinstance(found, list | tuple) else [found]
     if len(grads) != len(args):
         raise RunError(f"the backward of a custom_vjp gave {len(grads)} gradients for {len(args)} arguments")
     out: list[Any] = []
     for grad, arg in zip(grads, args, strict=True):
-        leaves = flatten(arg)[0]
-        given = [None] * len(leaves) if grad is None else flatten(grad)[0]
-        if len(given) != len(leaves):
-            raise RunError(f"the backward of a custom_vjp gave {len(given)} gradients for an argument of {len(leaves)} tensors")
+        leaves, shape = flatten(arg)
+        given = aligned(grad, shape)
+        if given is None:
+            raise RunError(f"the backward of a custom_vjp gave {len(flatten(grad)[0])} gradients for an argument of {len(leaves)} tensors")
         for one, leaf in zip(given, leaves, strict=True):
-            if isinstance(leaf, Tensor):
-                check_gradient(one, leaf)
-                out.append(one)
+            check_gradient(one, leaf)
+        out.append(unflatten(shape, given))
     return out
 
 

@@ -57,22 +57,23 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
         of_some, chosen = restricted(func, args, named, argnums, "jacfwd")
         inputs, inner = flatten(tuple(chosen))
         parts: list[list[Any]] = []
-        aux: list[Any] = []
+        aux: Any = None
         shape: Any = None
         for place, given in enumerate(inputs):
             if not is_floating(given):
                 raise RunError(f"jacfwd: only tensors of floating point numbers have tangents, not {type(given).__name__}")
 
             def column(tangent: Any, place: int = place) -> Any:
+                nonlocal aux
                 linear = Linearized(of_some, chosen, has_aux)
-                aux[:] = linear.aux
+                aux = linear.aux
                 return linear(unflatten(inner, [tangent if i == place else do("aten::zeros_like", each) for i, each in enumerate(inputs)]))
 
             leaves, shape = flatten(vmap(column, out_dims=-1, randomness=randomness)(unit_rows(given)))
             parts.append([do("aten::reshape", each, [*each.shape[:-1], *given.shape]) for each in leaves])
         columns = [unflatten(inner, list(each)) for each in zip(*parts, strict=True)]
         found = unflatten(shape, [each if isinstance(argnums, tuple) else each[0] for each in columns])
-        return (found, aux[0]) if has_aux else found
+        return (found, aux) if has_aux else found
     return transformed
 
 

@@ -270,11 +270,14 @@ def pushed(layer: Layer) -> Iterator[Any]:
 
 
 def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
-    """`function` on each tensor in a value, through lists and tuples; the rest as it is."""
+    """`function` on each tensor in a value, through lists, tuples and dicts; the rest as it is."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, list | tuple):
-        return type(value)([map_tensors(function, each) for each in value])
+        found = [map_tensors(function, each) for each in value]
+        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
+    if isinstance(value, dict):
+        return {key: map_tensors(function, each) for key, each in value.items()}
     return value
 
 
@@ -282,11 +285,11 @@ def tensors_in(value: Any) -> Iterator[Any]:
     """The tensors in a value, in order."""
     if isinstance(value, Tensor):
         yield value
-    elif isinstance(value, list | tuple):
-        for each in value:
+    elif isinstance(value, list | tuple | dict):
+        for each in value.values() if isinstance(value, dict) else value:
             if isinstance(each, Tensor):        # as nearly all are
                 yield each
-            elif isinstance(each, list | tuple):
+            elif isinstance(each, list | tuple | dict):
                 yield from tensors_in(each)
 
 

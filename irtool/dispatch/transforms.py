@@ -22,12 +22,13 @@ from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.callables import as_function, may_vary
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.traced_numbers import Number
-from irtool.dispatch.trees import flatten, spread, unflatten
+from irtool.dispatch.trees import aligned, flatten, spread, unflatten
 from irtool.dispatch.writes import Lent
 from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import generator
+from irtool.ops.arrays import dtype_of, generator
 from irtool.ops.tensor import Tensor
+from irtool.ops.tensor_facts import DTYPES
 
 Function = Callable[..., Any]
 
@@ -84,6 +85,11 @@ def check_chunk_size(where: str, chunk_size: Any) -> None:
 def what_is(value: Any) -> str:
     """What a value is, for messages: tensors by their shape."""
     return f"a tensor of shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def keys_of(shape: Any) -> str:
+    """The keys of a dict, for messages."""
+    return f", with the keys {', '.join(map(repr, shape))}" if isinstance(shape, dict) else ""
 
 
 def with_aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
@@ -163,8 +169,8 @@ def value_and_grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: 
             raise RunError(f"the function whose gradient is taken must give a tensor, it gave {what_is(result)}")
         if result.ndim:
             raise RunError(f"the function whose gradient is taken must give a scalar tensor, it gave one of shape {result.shape}")
-        if not is_floating(result):
-            raise RunError("the function whose gradient is taken must give a floating point tensor")
+        if dtype_of(result.dtype).kind == "c":
+            raise RunError(f"grad can be implicitly created only for real scalar outputs but got {DTYPES[result.dtype]}")
         opened = recorded.opened(result)
         grads = recorded.gradients([result], [do("aten::ones_like", opened)], unused)
         value = (opened, recorded.opened(aux)) if has_aux else opened
@@ -201,6 +207,16 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
     takes and that has none. Raises RunError.
     """
     func = as_function("vjp", func)
+    found = pulled_back(func, primals, has_aux, unused)
+    for leaf in flatten(found[0])[0]:
+        if not is_floating(leaf):
+            raise RunError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                           f"{DTYPES[leaf.dtype]}")
+    return found if has_aux else found[:2]
+
+
+def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, unused: str = "zeros") -> tuple[Any, Function, Any]:
+    """The same of a function whose results may be whole numbers too, which have no gradients; the third is None where there is no aux."""
     places = [place for place, primal in enumerate(primals) if may_vary(func, place, primal)]
     recorded = Recorded(func, primals, places, where="vjp")
     result, aux = with_aux(recorded.result, has_aux, "vjp")
@@ -210,11 +226,11 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
             raise RunError(f"vjp: the function must give tensors, it gave {type(leaf).__name__}")
 
     def back(cotangents: Any) -> Any:
-        given, other = flatten(tensors(cotangents))
-        if len(given) != len(leaves):
-            raise RunError(f"expected {len(leaves)} cotangents, got {len(given)}")
-        if other != shape:
-            raise RunError("cotangents must stand in a tree as the outputs do")
+        given = aligned(tensors(cotangents), shape)
+        if given is None:
+            count = len(flatten(cotangents)[0])
+            raise RunError(f"expected {len(leaves)} cotangents, got {count}" if count != len(leaves) else
+                           f"cotangents must stand in a tree as the outputs do{keys_of(shape)}")
         for each, leaf in zip(given, leaves, strict=True):
             if not isinstance(each, Tensor | int | float | complex | None):
                 raise RunError(f"a cotangent is {what_is(each)}, its output a tensor of shape {leaf.shape}")
@@ -223,8 +239,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
         found = dict(zip(places, recorded.gradients(leaves, given, unused), strict=True))
         return tuple([found.get(place) for place in range(len(primals))])
 
-    opened = recorded.opened(result)
-    return (opened, back, recorded.opened(aux)) if has_aux else (opened, back)
+    return recorded.opened(result), back, recorded.opened(aux) if has_aux else None
 
 
 # -- tangents
@@ -235,24 +250,23 @@ class Linearized:
         self.outer = outer = Autograd(current())
         outer.is_for_tangents = True
         with pushed(outer):
-            outputs, back, *aux = vjp(func, *primals, has_aux=has_aux, unused="none")
+            outputs, back, aux = pulled_back(func, primals, has_aux, "none")
             leaves, self.shape = flatten(outputs)
             self.dual = [outer.variable(do("aten::ones_like", leaf)) for leaf in leaves]      # a formula may ask where a gradient is zero
             self.pulled, self.wanted = flatten(back(unflatten(self.shape, self.dual)))
         self.points = flatten([tensors(primal, as_variable) for primal in primals])[0]
         self.leaves = [outer.opened(leaf) for leaf in leaves]
         self.outputs = unflatten(self.shape, self.leaves)
-        self.aux = unflatten((found := flatten(aux))[1], [outer.opened(each) for each in found[0]])
+        self.aux = unflatten((found := flatten(aux))[1], [outer.opened(each) for each in found[0]])      # None where there is none
         if strict and all(each is None for each in self.pulled):
             raise RunError("jvp: the output of the function is independent of the inputs. This is not allowed with strict=True")
 
     def __call__(self, tangents: Sequence[Any]) -> Any:
         """The tangents of the outputs. Raises RunError for tangents that do not fit the primals."""
-        seeds, shape = flatten(tuple(tensors(each, as_variable) for each in tangents))
-        if len(tangents) != len(self.wanted):
-            raise RunError(f"expected {len(self.wanted)} tangents, got {len(tangents)}")
-        if shape != self.wanted:
-            raise RunError("tangents must stand in a tree as the primals do")
+        seeds = aligned(tuple(tensors(each, as_variable) for each in tangents), self.wanted)
+        if seeds is None:
+            raise RunError(f"expected {len(self.wanted)} tangents, got {len(tangents)}" if len(tangents) != len(self.wanted) else
+                           "tangents must stand in a tree as the primals do")
         for seed, point in zip(seeds, self.points, strict=True):
             if isinstance(point, Tensor) and not isinstance(seed, Tensor | None):
                 raise RunError(f"a tangent is {what_is(seed)}, its primal a tensor of shape {point.shape}")
@@ -271,13 +285,13 @@ def jvp(func: Function, primals: Sequence[Any], tangents: Sequence[Any], *, stri
     """
     if not isinstance(primals, list | tuple) or not isinstance(tangents, list | tuple):
         raise RunError(f"jvp: expected a tuple of primals and one of tangents, got {type(primals).__name__} and {type(tangents).__name__}")
-    if len(primals) != len(tangents):
+    if len(primals) != len(tangents) != len(flatten(primals)[0]):
         raise RunError(f"expected {len(primals)} tangents, got {len(tangents)}")
     func = as_function("jvp", func)
     linear = Linearized(func, primals, has_aux, strict)
     moved = linear(tangents)
     linear.outer.is_alive = False
-    return (linear.outputs, moved, linear.aux[0]) if has_aux else (linear.outputs, moved)
+    return (linear.outputs, moved, linear.aux) if has_aux else (linear.outputs, moved)
 
 
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:

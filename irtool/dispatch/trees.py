@@ -47,6 +47,33 @@ def _built(node: Any, given: Iterator[Any]) -> Any:
     return {key: _built(each, given) for key, each in node.items()}
 
 
+def aligned(tree: Any, shape: Any) -> list[Any] | None:
+    """The values of a tree in the order of a shape it has: dicts by key, lists and tuples by place; None for a part stands for all of it.
+
+    So many values in a flat list or tuple are taken as they are. None where the two do not fit.
+    """
+    leaves: list[Any] = []
+    if _aligned(tree, shape, leaves):
+        return leaves
+    if shape is not LEAF and isinstance(tree, list | tuple) and not any(isinstance(each, list | tuple | dict) for each in tree) and \
+            len(tree) == len(flatten(shape)[0]):
+        return list(tree)
+    return None
+
+
+def _aligned(node: Any, shape: Any, leaves: list[Any]) -> bool:
+    if shape is LEAF:
+        leaves.append(node)
+        return not isinstance(node, list | tuple | dict)
+    if node is None:
+        leaves.extend([None] * len(flatten(shape)[0]))
+        return True
+    if isinstance(shape, dict):
+        return isinstance(node, dict) and node.keys() == shape.keys() and all([_aligned(node[key], shape[key], leaves) for key in shape])
+    return isinstance(node, list | tuple) and len(node) == len(shape) and \
+        all([_aligned(one, each, leaves) for one, each in zip(node, shape, strict=True)])
+
+
 def spread(prefix: Any, tree: Any, what: str) -> list[Any]:
     """One entry of `prefix`, an int, None or a tree of them, for each value of a tree. Raises RunError where the two do not fit."""
     def walk(own: Any, node: Any) -> Iterator[Any]:

@@ -384,7 +384,7 @@ def squeeze_dims(self, dims):
 @table.op("aten::squeeze(Tensor(a) self) -> Tensor(a)")
 def squeeze(xp, self):
     """Without the dimensions of size 1, a view."""
-    return self.squeeze()
+    return squeeze_dims(self, range(self.ndim))
 
 
 @table.op("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")

@@ -60,7 +60,7 @@ def along(batch: Batch, *args: Any) -> Any:
 
 def flat(batch: Batch, self: Any) -> Any:
     """All that shows in one dimension."""
-    return batch.do("aten::reshape", batch.front(self), [batch.length, -1] if _size(self) else [batch.length, 0])
+    return batch.do("aten::reshape", batch.front(self), [batch.length, _size(self)])
 
 
 def _size(self: Any) -> int:

@@ -105,6 +105,7 @@ def pad(batch: Batch, self: Any, padding: Any, *args: Any) -> Any:
 
 def into_channels(batch: Batch, value: Any) -> Any:
     """(B, N, C, ...) as (N, B * C, ...)."""
+    batch.refuse_none()
     whole = batch.whole(value)
     moved = batch.do("aten::movedim", whole, 0, 1)
     return batch.do("aten::reshape", moved, [value.shape[0], batch.length * value.shape[1], *value.shape[2:]])
@@ -113,7 +114,7 @@ def into_channels(batch: Batch, value: Any) -> Any:
 def out_of_channels(batch: Batch, result: Any) -> Any:
     """(N, B * C, ...) with B hidden."""
     shape = result.shape
-    split = batch.do("aten::reshape", result, [shape[0], batch.length, shape[1] // batch.length, *shape[2:]])
+    split = batch.do("aten::reshape", result, [shape[0], batch.length, batch.share(shape[1]), *shape[2:]])
     return batch.box(split, 1)
 
 
@@ -221,7 +222,7 @@ def convolution_backward(batch: Batch, grad: Any, x: Any, weight: Any, bias_size
                      None if bias_sizes is None else [batch.length * each for each in bias_sizes], *rest, mask)
     of_x = out_of_channels(batch, found[0]) if mask[0] else None
     of_weight, of_bias = (None if each is None or not wanted else batch.box(batch.do("aten::reshape", each, [
-        batch.length, each.shape[0] // batch.length, *each.shape[1:]])) for each, wanted in zip(found[1:], mask[1:], strict=True))
+        batch.length, batch.share(each.shape[0]), *each.shape[1:]])) for each, wanted in zip(found[1:], mask[1:], strict=True))
     return of_x, of_weight, of_bias
 
 

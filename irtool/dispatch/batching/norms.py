@@ -54,7 +54,7 @@ def batch_norm(batch: Batch, *args: Any) -> Any:
 
 def rows_out(batch: Batch, value: Any) -> Any:
     """(B * C) with B hidden."""
-    return batch.box(batch.do("aten::reshape", value, [batch.length, value.shape[0] // batch.length]))
+    return batch.box(batch.do("aten::reshape", value, [batch.length, batch.share(value.shape[0])]))
 
 
 def affine(batch: Batch, x: Any, weight: Any, bias: Any, shape: list[int]) -> Any:

@@ -87,7 +87,7 @@ def time_and_rows(batch: Batch, x: Any, dim: int) -> Any:
 def rows_apart(batch: Batch, x: Any, dim: int) -> Any:
     """And taken out again."""
     shape = list(x.shape)
-    split = batch.do("aten::reshape", x, [*shape[:dim], batch.length, shape[dim] // batch.length, *shape[dim + 1:]])
+    split = batch.do("aten::reshape", x, [*shape[:dim], batch.length, batch.share(shape[dim]), *shape[dim + 1:]])
     return batch.box(split, dim)
 
 

@@ -97,7 +97,7 @@ def reshape(batch: Batch, self: Any, shape: Any, *rest: Any) -> Any:
             x = batch.do("aten::reshape", x, [batch.length, *[1] * missing, *self.shape])
         return batch.box(batch.same(x, [batch.length, *shape], *rest))
     shape = list(shape)
-    if shape.count(-1) == 1 and batch.length:       # of what shows
+    if shape.count(-1) == 1:       # of what shows
         known = 1
         for extent in shape:
             known *= extent if extent != -1 else 1
