@@ -8,7 +8,6 @@ strides, device.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from irtool.dispatch.control import merged, truth
 from irtool.dispatch.custom import record_custom
+from irtool.dispatch.decisions import warn_in_users_code
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
@@ -71,7 +71,7 @@ class Tracer(Layer):
         result = self.below.apply(name, opened)
         kind = name.partition(".")[0]
         if is_own and kind in DECIDING:
-            warnings.warn(f"{kind} of a traced tensor gives a number that is a constant in the graph", TraceWarning, stacklevel=2)
+            warn_in_users_code(f"{kind} of a traced tensor gives a number that is a constant in the graph", TraceWarning)
         results = list(tensors_in([result]))
         if not results or not is_own and any(True for _ in tensors_in(args)):
             return remember(self, name, args, result) if results and is_view(name) else result

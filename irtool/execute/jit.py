@@ -26,7 +26,7 @@ from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
 from irtool.execute.jit_trace import trace_call
-from irtool.execute.jit_variants import Call, Fork, Tree, Variants
+from irtool.execute.jit_variants import Call, Fork, Tree, Variant, Variants
 from irtool.execute.kept import arrays_key
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError
@@ -45,7 +45,6 @@ class Jitted:
         self.function = function
         self.trees: dict[Any, Tree] = {}
         self.quick: dict[Any, tuple[Executor, Any]] = {}        # variants without decisions, by arguments that are all arrays
-        self.writes = False             # does a variant write into arguments?
         self.why = ""                   # why the last call was traced
         self._lock = RLock()
         update_wrapper(self, function)
@@ -72,36 +71,35 @@ class Jitted:
         given = args, named
         leaves, shape = flatten(given)
         call = Call(leaves)
-        tree = self.tree(leaves, shape)
+        tree = self.tree((signature(leaves, shape), pattern(leaves)))
         known: dict[Fork, Any] = {}
-        reason = "it is the first call of its signature"
+        failed: list[Variant] = []
         variant = tree.last if tree.last is not None and all(each.step < 0 for each in tree.last.guards) else tree.find(call, known)
         while True:
             if variant is None:
                 with self._lock:
-                    variant = tree.find(call, known)        # another thread may have traced it
+                    variant = tree.find(call, known, failed)        # another thread may have traced it
                     if variant is None:
-                        return self.trace(tree, call, given, shape, known, reason)
+                        return self.trace(tree, call, given, shape, known, bool(failed))
             answers = call.answers(variant.steps)
             try:
                 outputs, others = variant.run(leaves, answers)
-            except Exception:
-                with self._lock:
-                    return self.trace_again(call, given, shape)
+            except Exception:       # perhaps since this call takes another way; else the function says what is wrong, in the user's line
+                failed.append(variant)
+                variant = tree.find(call, known, failed)
+                continue
             if others is None:
                 self.why = ""
                 tree.note(variant)
-                if quick is not None and variant.is_plain and tree.root is variant and len(self.quick) < MAX_QUICK:
+                if quick is not None and tree.root is variant and variant.is_plain and variant.tensors == list(range(len(args))) \
+                        and len(self.quick) < MAX_QUICK:
                     self.quick[quick] = variant.executor, variant.shape
                 return unflatten(variant.shape, variant.deliver(leaves, given, outputs, answers))
             known.update(others)
-            variant = tree.find(call, known)
+            variant = tree.find(call, known, failed)
 
-    def tree(self, leaves: Sequence[Any], shape: Any) -> Tree:
-        """The variants of these arguments' signature."""
-        key = signature(leaves, shape)
-        if self.writes:
-            key = key, pattern(leaves)
+    def tree(self, key: Any) -> Tree:
+        """The variants of a signature."""
         found = self.trees.get(key)
         if found is None:
             with self._lock:
@@ -110,42 +108,38 @@ class Jitted:
                 found = self.trees.setdefault(key, Tree())
         return found
 
-    def trace(self, tree: Tree, call: Call, given: Any, shape: Any, known: dict[Fork, Any], reason: str) -> Any:
+    def trace(self, tree: Tree, call: Call, given: Any, shape: Any, known: dict[Fork, Any], has_failed: bool) -> Any:
         """Trace one more variant; what the trace computed is the result. Raises RunError where there are too many."""
-        if tree.root is not None:
+        reason = "it is the first call of its signature"
+        if has_failed:
+            reason = "the graphs of other variants raise errors"
+        elif tree.root is not None:
             reason = self.departure(tree, call, known)
             if tree.count(call) >= MAX_VARIANTS:
                 raise RunError(f"jit: {self.name} took another way {MAX_VARIANTS} times for arguments of one signature, and does again: "
                                f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop")
-        return self.traced(call, given, shape, reason)
-
-    def traced(self, call: Call, given: Any, shape: Any, reason: str) -> Any:
-        """Trace; the variant goes where calls of its kind look for it."""
-        key = signature(call.leaves, shape)
-        shared = pattern(call.leaves)       # before the function changes what the arguments are
-        variant, results = trace_call(self.function, given, call.leaves, shape, self.writes)
+        variant, results = trace_call(self.function, given, call.leaves, shape)
         variant.reason = self.why = reason
-        if variant.writes and not self.writes:      # from now on it matters which arguments share memory
-            self.writes = True
-            self.clear()
-        self.trees.setdefault((key, shared) if self.writes else key, Tree()).add(variant)
+        tree.add(variant)
         return unflatten(variant.shape, results)
-
-    def trace_again(self, call: Call, given: Any, shape: Any) -> Any:
-        """A call whose graph raised: the function says what is wrong, in the user's line, unless another way was meant. Raises that."""
-        return self.traced(call, given, shape, "the graph of another variant raised an error")
 
     def departure(self, tree: Tree, call: Call, known: dict[Fork, Any]) -> str:
         """The first answer that no variant has, in words."""
-        node = tree.root
-        while isinstance(node, Fork):
+        stack = [] if tree.root is None else [tree.root]
+        while stack:
+            node = stack.pop()
+            if not isinstance(node, Fork):
+                continue
             by_number = node.decision.step >= 0
-            key = call.answer(node) if by_number else known.get(node)
+            if not by_number and node not in known:
+                stack += node.branches.values()
+                continue
+            key = call.answer(node) if by_number else known[node]
             if key not in node.branches:
-                outcome = call.answers(node.steps)[node.decision.step] if by_number and key != "" else node.seen
-                return f"{node.decision.place}: {node.decision.question} is {outcome!r}, which no variant has"
-            node = node.branches[key]
-        return "what it was decided by is another"
+                outcome = repr(call.answers(node.steps)[node.decision.step] if by_number else node.seen) if key != "" else "an error"
+                return f"{node.decision.place}: {node.decision.question} is {outcome}, which no variant has"
+            stack.append(node.branches[key])
+        return "it was decided by something else"
 
     @property
     def name(self) -> str:

@@ -99,6 +99,12 @@ class Span:
         self.count = count
         self.parts = parts
 
+    def is_one(self, arrays: dict[int, Any]) -> bool:
+        """Is it one array, again and again?"""
+        first = arrays[self.first]
+        return not any(self.parts.values()) and all((arrays[place].shape, arrays[place].strides) == (first.shape, first.strides)
+                                                    for place in self.parts)
+
     def of(self, arrays: dict[int, Any]) -> Any:
         """The memory as an array of one dimension."""
         first = arrays[self.first]

@@ -25,7 +25,6 @@ from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ir.liveness import remove_dead_nodes
-from irtool.ops.arrays import generator
 from irtool.ops.tensor import Tensor
 from irtool.values import copied
 
@@ -33,9 +32,8 @@ from irtool.values import copied
 class Trace:
     """One call, traced."""
 
-    def __init__(self, leaves: Sequence[Any], shape: Any, may_write: bool) -> None:
+    def __init__(self, leaves: Sequence[Any], shape: Any) -> None:
         self.leaves = leaves
-        self.may_write = may_write              # are arguments that share memory seen as parts of it?
         self.shape = shape
         self.follower = Follower(current())
         self.outputs: list[Value] = []          # of the graph
@@ -55,24 +53,15 @@ class Trace:
         copies = dict(zip(arrays, copied(forwards), strict=True))
         spans = spans_of(arrays)
         self.is_tangled = spans is None
-        self.shares = bool(spans)
-        if not self.may_write:
-            spans = []
-        parts: dict[int, Boxed] = {}
         for span in spans or ():
-            memory = self.follower.watch(self.follower.input(Tensor(span.of(copies))))
-            self.tensors.append(span)
-            for place, start in span.parts.items():
-                sizes, strides = copies[place].shape, [each // copies[place].itemsize for each in copies[place].strides]
-                with pushed(self.follower):
-                    parts[place] = self.follower.apply("aten::as_strided", [memory, list(sizes), strides, start])
+            self.share(span, copies)
         found: list[Any] = []
         handles: dict[int, Boxed] = {}          # one that is there twice is one
         for place, leaf in enumerate(self.leaves):
             if place in copies:
                 box = handles.get(id(leaf)) if isinstance(leaf, Tensor) else None
                 if box is None:
-                    box = parts[place] if place in parts else self.input(place, copies[place])
+                    box = self.boxes[place] if place in self.boxes else self.input(place, copies[place])
                 handles[id(leaf)] = self.boxes[place] = box
                 found.append(box)
             else:
@@ -80,15 +69,26 @@ class Trace:
             self.arguments.setdefault(id(found[-1]), place)
         return found
 
+    def share(self, span: Span, copies: dict[int, Any]) -> None:
+        """Arguments that share memory: one that is there again and again is one input, others are parts of the memory."""
+        follower = self.follower
+        if span.is_one(copies):
+            first = self.boxes[span.first] = self.input(span.first, copies[span.first])
+            for place in span.parts:
+                if place != span.first:
+                    self.boxes[place] = Boxed(follower, Tensor(copies[place]), first.data)
+            return
+        memory = follower.watch(follower.input(Tensor(span.of(copies))))
+        self.tensors.append(span)
+        for place, start in span.parts.items():
+            sizes, strides = copies[place].shape, [each // copies[place].itemsize for each in copies[place].strides]
+            with pushed(follower):
+                self.boxes[place] = follower.apply("aten::as_strided", [memory, list(sizes), strides, start])
+
     def input(self, place: int, array: Any) -> Boxed:
         """One more tensor."""
         self.tensors.append(place)
         return self.follower.watch(self.follower.input(Tensor(array)))
-
-    @property
-    def must_be_repeated(self) -> bool:
-        """Did the function write into arguments that share memory, which this trace took for ones that do not?"""
-        return self.shares and not self.may_write and bool(self.follower.written)
 
     # -- the run
     def run(self, function: Callable[..., Any]) -> Any:
@@ -101,9 +101,8 @@ class Trace:
         except (DispatchError, UnsupportedError):
             raise
         except Exception:
-            if not self.must_be_repeated:
-                self.write_back(self.writes())
-                raise
+            self.write_back(self.writes())
+            raise
 
     def write_back(self, writes: Sequence[Write]) -> None:
         """Put what the trace wrote into the arguments."""
@@ -153,16 +152,17 @@ class Trace:
                 if view is not None and memory.strides != array_of(self.leaves[spot]).strides:
                     raise UnsupportedError("jit: the shape of an argument whose elements lie far apart is changed")
                 found.append(Write(spot, self.output(box.data, shown), view))
-        return [*found, *self.views()]
+        return [*found, *self.views({each.place for each in found if each.span is None})]
 
-    def views(self) -> list[Write]:
-        """Arguments that share memory, and whose handles show another shape of it now."""
+    def views(self, done: set[int]) -> list[Write]:
+        """Other arguments whose arrays show another shape of their memory now."""
         found = []
-        for span in self.tensors:
-            for place in span.parts if isinstance(span, Span) else ():
-                shown, leaf = self.boxes[place].value.array, array_of(self.leaves[place])
-                if (shown.shape, shown.strides) != (leaf.shape, leaf.strides):
-                    found.append(Write(place, -1, (shown.shape, shown.strides)))
+        for place, box in self.boxes.items():
+            shown, leaf = box.value.array, array_of(self.leaves[place])
+            same = any(array_of(self.leaves[each]) is leaf for each in done)
+            if not same and place not in done and (shown.shape, shown.strides) != (leaf.shape, leaf.strides) and min(leaf.strides, default=0) >= 0:
+                done.add(place)
+                found.append(Write(place, -1, (shown.shape, shown.strides)))
         return found
 
     def finish(self, result: Any) -> tuple[Variant, list[Any]]:
@@ -224,21 +224,10 @@ def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
     return found
 
 
-def trace_call(function: Callable[..., Any], given: Any, leaves: Sequence[Any], shape: Any,
-               may_write: bool) -> tuple[Variant, list[Any]]:
-    """A variant for a call, and the leaves of its result. Raises what the function raises; then there is no variant.
-
-    may_write: it is known that the function writes into arguments.
-    """
-    draws = generator()
-    state: Any = draws.bit_generator.state
-    trace = Trace(leaves, shape, may_write)
-    result = trace.run(function)
-    if trace.must_be_repeated:
-        draws.bit_generator.state = state
-        trace = Trace(leaves, shape, True)
-        result = trace.run(function)
-    variant, results = trace.finish(result)
+def trace_call(function: Callable[..., Any], given: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:
+    """A variant for a call, and the leaves of its result. Raises what the function raises; then there is no variant."""
+    trace = Trace(leaves, shape)
+    variant, results = trace.finish(trace.run(function))
     trace.refill(given, variant)
     return variant, results
 

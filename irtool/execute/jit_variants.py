@@ -42,8 +42,9 @@ class Variant:
     @property
     def is_plain(self) -> bool:
         """Does it take arrays, give tensors, and do no more?"""
-        return not (self.guards or self.writes or self.numbers or self.rest is not None) \
-            and all(each.source == "output" and each.is_tensor and each.place == place for place, each in enumerate(self.results))
+        if self.guards or self.writes or self.numbers or self.rest is not None:
+            return False
+        return all(each.source == "output" and each.is_tensor and each.place == place for place, each in enumerate(self.results))
 
     def inputs(self, leaves: Sequence[Any], answers: Answers) -> list[Any]:
         """What the graph takes for a call."""
@@ -116,12 +117,14 @@ class Tree:
         self.root: Fork | Variant | None = None
         self.last: Variant | None = None        # that ran last
 
-    def find(self, call: Call, known: dict[Fork, Any]) -> Variant | None:
-        """A variant whose decisions about numbers hold, and those about elements as far as their answers are known."""
+    def find(self, call: Call, known: dict[Fork, Any], failed: Sequence[Variant] = ()) -> Variant | None:
+        """A variant whose decisions about numbers hold, and those about elements as far as their answers are known; none of the failed."""
         stack = [] if self.root is None else [self.root]
         while stack:
             node = stack.pop()
             if isinstance(node, Variant):
+                if node in failed:
+                    continue
                 return node
             key = known.get(node) if node.decision.step < 0 else call.answer(node)
             if key is not None:
