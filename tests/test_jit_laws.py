@@ -19,10 +19,12 @@ TENSORS = ("x * 2", "x + y", "x - n", "y * r", "x * t.item()", "-x", "x.abs()", 
            "x.clamp(-r, r)", "x[int(x.argmax())] + y", "torch.where(x > 0, x, y)", "x[x.shape[0] // 2:]", "x * len(x)", "x * x.shape[0]",
            "torch.full([3], r, dtype=x.dtype)", "x ** 2", "x / (n + 7)", "x.flip(0)", "torch.tensor([1., 2., 3.]) * n", "x.clone()",
            "torch.tensor(r) * x", "x * math.sqrt(abs(r))", "x * (int(t) // 2)", "x * (t.item() > n)")
-CONDITIONS = ("t > 0", "x.sum() > y.sum()", "n > 1", "t.item() > r", "int(t) % 2", "bool((x > 0).any())", "len(x) > 2", "t.item() in (1.0, 2.0)",
+CONDITIONS = ("t > 0", "x.sum() > y.sum()", "n > 1", "t.item() > r", "int(t) % 2", "bool((x > 0).any())", "len(x) > 2",
+              "t.item() in (1.0, 2.0)",
               "float(t) < n", "n % 2 == 0", "not x.any()", "torch.equal(x, y)", "r > 0.5 and t > 0", "x.numel() and x.max() > 2")
 NUMBERS = ("n + 1", "n * 2 - 1", "-n", "n // 2", "int(t)", "int(r)", "len(x)", "n if n > 0 else 2", "max(n, 1)", "int(t) % 4", "abs(n)")
-WRITES = ("x.add_(1)", "y.mul_(0.5)", "y[0] = n", "x[:1] = t", "y += r", "y[1:].sub_(1)", "b[n % 3] = t", "b += t.item()", "y.copy_(y.flip(0))")
+WRITES = ("x.add_(1)", "y.mul_(0.5)", "y[0] = n", "x[:1] = t", "y += r", "y[1:].sub_(1)", "b[n % 3] = t", "b += t.item()",
+          "y.copy_(y.flip(0))")
 
 
 def function_of(seed: int) -> str:
@@ -94,7 +96,8 @@ def calls(seed: int) -> list[tuple[Any, ...]]:
     draw = np.random.default_rng(seed)
     found: list[tuple[Any, ...]] = []
     for _ in range(6):
-        found.append((draw.integers(-4, 5, 3) / 2, draw.integers(-4, 5, 3) * 1.0, int(draw.integers(-2, 5)), float(draw.integers(-2, 5)) / 2))
+        x, y = draw.integers(-4, 5, 3) / 2, draw.integers(-4, 5, 3) * 1.0
+        found.append((x, y, int(draw.integers(-2, 5)), float(draw.integers(-2, 5)) / 2))
     return [found[place] for place in (0, 1, 0, 2, 3, 1, 4, 5, 2, 0)]
 
 

@@ -159,8 +159,8 @@ class Trace:
         found = []
         for place, box in self.boxes.items():
             shown, leaf = box.value.array, array_of(self.leaves[place])
-            same = any(array_of(self.leaves[each]) is leaf for each in done)
-            if not same and place not in done and (shown.shape, shown.strides) != (leaf.shape, leaf.strides) and min(leaf.strides, default=0) >= 0:
+            is_done = place in done or any(array_of(self.leaves[each]) is leaf for each in done) or min(leaf.strides, default=0) < 0
+            if not is_done and (shown.shape, shown.strides) != (leaf.shape, leaf.strides):
                 done.add(place)
                 found.append(Write(place, -1, (shown.shape, shown.strides)))
         return found
