@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from irtool.ir.errors import RunError, did_you_mean
@@ -117,10 +118,38 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     return input / (do("squeeze", total, 1) * alpha + k) ** beta
 
 
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Resize: each element is the nearest one."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Resize two dimensions, corners on corners."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *, margin: float = 1.0, swap: bool = False,
+                                      distance_function: Callable[[Any, Any], Any] | None = None, reduction: str = "mean") -> Any:
+    """How much nearer than `margin` the negative is, compared with the positive; distances by a function of two tensors."""
+    reduction_number(reduction)
+    if margin <= 0:
+        raise RunError(f"margin must be greater than 0, got {margin}")
+    ranks = anchor.dim(), positive.dim(), negative.dim()
+    if len(set(ranks)) > 1:
+        raise RunError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+                       f"anchor {ranks[0]}D, positive {ranks[1]}D, and negative {ranks[2]}D inputs")
+    distance = distance_function or (lambda a, b: do("pairwise_distance", a, b))
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = do("minimum", far, distance(positive, negative))
+    return reduced(do("clamp_min", margin + near - far, 0), reduction)
+
+
 FUNCTIONS = {
     "interpolate": interpolate, "upsample": interpolate, "grid_sample": grid_sample, "affine_grid": affine_grid,
     "gumbel_softmax": gumbel_softmax, "poisson_nll_loss": poisson_nll_loss, "gaussian_nll_loss": gaussian_nll_loss,
-    "local_response_norm": local_response_norm,
+    "local_response_norm": local_response_norm, "upsample_nearest": upsample_nearest, "upsample_bilinear": upsample_bilinear,
+    "triplet_margin_with_distance_loss": triplet_margin_with_distance_loss,
     **{f"max_pool{count}d": pool(f"max_pool{count}d", count) for count in (1, 2, 3)},
     **{f"adaptive_max_pool{count}d": adaptive_pool(f"adaptive_max_pool{count}d", count) for count in (1, 2, 3)},
 }

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -171,12 +171,25 @@ class Functional:
 def functions() -> dict[str, Callable[..., Any]]:
     """The functions of torch.nn.functional that TorchScript source is given, as Python functions."""
     from irtool.script.functional import SOURCE
+    from irtool.script.functional_more import HELPERS
+    from irtool.script.functional_more import SOURCE as MORE
 
-    space: dict[str, Any] = {"Tensor": Tensor, "torch": torch, "math": math, "List": list}
-    code = compile(SOURCE, "<torch.nn.functional>", "exec", __future__.annotations.compiler_flag, dont_inherit=True)
-    exec(code, space)       # noqa: S102  text of our own
-    space["reduction_number"] = reduction_number        # which says what is expected
-    return {name: each for name, each in space.items() if callable(each) and name not in ("Tensor", "List")}
+    found = {**executed(SOURCE, "<torch.nn.functional>"), **executed(MORE, "<torch.nn.functional, more>")}
+    return {name: each for name, each in found.items() if name not in HELPERS}
+
+
+def executed(source: str, filename: str) -> dict[str, Callable[..., Any]]:
+    """The functions of a text of ours that is TorchScript and Python."""
+    given = {"Tensor": Tensor, "torch": torch, "math": math, "List": list, "Optional": Optional, "F": FUNCTIONAL}
+    space: dict[str, Any] = dict(given)
+    exec(compile(source, filename, "exec", __future__.annotations.compiler_flag, dont_inherit=True), space)     # noqa: S102
+    space |= {"reduction_number": reduction_number, "sizes_of": sizes_of}       # the one says what is expected, the other takes a number
+    return {name: each for name, each in space.items() if callable(each) and name not in given}
+
+
+def sizes_of(sizes: Any, count: int) -> list[int]:
+    """One number per dimension."""
+    return [sizes] * count if isinstance(sizes, int) else list(sizes)
 
 
 torch = Torch()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.dispatch import higher_order, jacobians, transforms
+from irtool.dispatch import higher_order, jacobians, low_rank, transforms
 from irtool.dispatch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from irtool.ir.arguments import check_seed
 from irtool.ir.errors import NameMissing, RunError
@@ -123,6 +123,7 @@ NAMES: Mapping[str, Any] = {
     "no_grad": no_grad, "inference_mode": no_grad, "enable_grad": enable_grad, "set_grad_enabled": set_grad_enabled,
     "is_grad_enabled": is_grad_enabled, "manual_seed": manual_seed,
     "is_tensor": is_tensor, "get_default_dtype": get_default_dtype, "set_default_dtype": set_default_dtype,
+    "svd_lowrank": low_rank.svd_lowrank, "pca_lowrank": low_rank.pca_lowrank, "unravel_index": low_rank.unravel_index,
     "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm,
     "nonzero": lambda input, *, as_tuple=False: nonzero(input, as_tuple=as_tuple),
     "FloatTensor": typed("float32"), "DoubleTensor": typed("float64"), "LongTensor": typed("int64"), "IntTensor": typed("int32"),

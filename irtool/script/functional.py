@@ -4,6 +4,8 @@ What is in neither table is looked for among the operators (`F.conv2d` is `aten:
 """
 from __future__ import annotations
 
+from irtool.script.functional_more import HELPERS
+from irtool.script.functional_more import SOURCE as MORE
 from irtool.script.reader import Function, Unit, read
 from irtool.script.values import Builtin, Called, Sugared
 
@@ -299,7 +301,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
                          reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
     return torch.hinge_embedding_loss(input, target, margin, reduction_number(reduction))
 '''
-_unit: list[Unit] = []
+_units: dict[str, Unit] = {}
 
 
 def function(name: str) -> Sugared | None:
@@ -307,11 +309,18 @@ def function(name: str) -> Sugared | None:
     if name in OPERATORS:
         return Builtin(OPERATORS[name])
     found = templates().get(name)
+    if found is None and name not in HELPERS and f"def {name}(" in MORE:
+        found = functions_of(MORE, "torch/nn/functional.py, more").get(name)
     return Called(found) if found is not None else None
 
 
 def templates() -> dict[str, Function]:
     """The functions written above; read on first use."""
-    if not _unit:
-        _unit.append(read(SOURCE, "torch/nn/functional.py"))
-    return _unit[0].functions
+    return functions_of(SOURCE, "torch/nn/functional.py")
+
+
+def functions_of(source: str, filename: str) -> dict[str, Function]:
+    """The functions of a text of ours; read on first use."""
+    if filename not in _units:
+        _units[filename] = read(source, filename)
+    return _units[filename].functions

@@ -155,13 +155,22 @@ def random_like(batch: Batch, self: Any, *args: Any) -> Any:
 def random_of(batch: Batch, *args: Any) -> Any:
     """Drawn for each place. Drawn once for all, where chances are the same for all or there are none to draw."""
     if batch.layer.randomness == "same" and batch.has(list(args)):
-        if batch.kind == "aten::dropout":
+        if batch.kind in ("aten::dropout", "aten::feature_dropout"):
             x, p, train = args
             if not train or p == 0:
                 return x
-            kept = batch.do("aten::bernoulli", batch.do("aten::ones_like", batch.do("aten::select", batch.front(x), 0, 0)), 1 - p)
+            if p == 1:
+                return batch.again("aten::mul", x, 0.0)
+            ones = batch.do("aten::ones_like", batch.do("aten::select", batch.front(x), 0, 0))
+            if batch.kind == "aten::feature_dropout" and ones.ndim > 2:     # a channel is kept whole
+                ones = batch.do("aten::amax", ones, list(range(2, ones.ndim)), True)
+            kept = batch.do("aten::bernoulli", ones, 1 - p)
             return batch.again("aten::div", batch.again("aten::mul", x, kept), 1 - p)
         raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same' where its operands are batched")
+    if batch.kind in ("aten::feature_dropout", "aten::feature_alpha_dropout") and batch.has(list(args)) and args[0].ndim > 1:
+        whole = batch.front(args[0])        # what is dropped are channels of samples: their first two dimensions
+        dropped = batch.same(batch.do("aten::flatten", whole, 0, 1), *args[1:])
+        return batch.box(batch.do("aten::reshape", dropped, list(whole.shape)))
     return batch.box(batch.same(*[batch.whole(each) if isinstance(each, Tensor) else each for each in args]))
 
 
