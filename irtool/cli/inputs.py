@@ -122,9 +122,21 @@ def read_module(arguments: Arguments, console: Console) -> Module:
         attach_constants(module, arguments.constants, console)
     else:
         take(module, source, arguments.file, console, is_needed=True)
+    say_what_is_rounded(module, console)
+    for warning in module.warnings:
+        console.err(f"warning: {source.name}: {warning}")
     for path in getattr(arguments, "load", ()):
         load_python(path, console)
     return module
+
+
+def say_what_is_rounded(module: Module, console: Console) -> None:
+    """A word about constants of which the text has a few digits, once for the file."""
+    from irtool.ir.rounded import remark
+
+    found = remark(module.graphs)
+    if found is not None:
+        console.report(found)
 
 
 def load_python(path: str, console: Console, name: str = "irtool_load") -> dict[str, Any]:

@@ -127,6 +127,10 @@ class Job:
             verify(module)
         if arguments.verify_roundtrip:
             check_roundtrip(module, "the input")
+        if any(step.name in COMPUTING for step in self.manager.steps):
+            from irtool.cli.inputs import say_what_is_rounded
+
+            say_what_is_rounded(module, self.console)
         self.run_passes(module, piece, is_part)
         for warning in module.warnings:
             self.console.err(f"warning: {piece.name}: {warning}")
@@ -187,6 +191,9 @@ class Job:
             return ""
         return path
 
+
+COMPUTING = ("constant-propagation", "vmap")
+"""Passes that compute with constants."""
 
 HEADER = "# irtool: "
 RECORDED = ("syntax", "graph", "split_input_file", "opt_bisect_limit", "verify_roundtrip")

@@ -15,6 +15,7 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.names import Names
 from irtool.ir.rewrite import clone_graph
+from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.arrays import as_array, dtype_named
 from irtool.ops.tensor import Tensor, wrapped
@@ -54,6 +55,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     Writes into tensors are taken out of the graph where that can be had, as differentiation does. Arguments go by position or by the
     names of the inputs. Gives the graph's output, a tuple of them when there are several. Raises RunError for arguments that do not fit.
     """
+    warn_of_rounded(graph)
     inputs = tuple(graph.inputs)
     if any(map(is_writer, graph.walk())):
         graph = clone_graph(graph)

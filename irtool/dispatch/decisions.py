@@ -1,17 +1,11 @@
 """What a trace was decided by: the outcome of a question about elements or numbers, and the line of the user's code that asked it."""
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from irtool.ir.callers import place_in_users_code
 from irtool.ir.graph import Value
-
-PACKAGE = str(Path(__file__).resolve().parent.parent)
-PASSES = str(Path(__file__).resolve().parent.parent.parent / "passes")
 
 
 class Decision:
@@ -94,34 +88,4 @@ class Answers:
         return values[step]
 
 
-# -- lines
-def users_frame() -> FrameType | None:
-    """The innermost frame that is none of ours."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
-def is_ours(filename: str) -> bool:
-    """Is it code of this package, or of the standard library that it goes through?"""
-    return filename.startswith((PACKAGE, PASSES, "<torch.", "<irtool")) or filename.endswith(("contextlib.py", "functools.py"))
-
-
-def place_in_users_code() -> str:
-    """`train.py:12`."""
-    frame = users_frame()
-    return "?" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-
-
-def warn_in_users_code(message: str, category: type[Warning]) -> None:
-    """A warning that names the user's line."""
-    frame = users_frame()
-    if frame is None:
-        warnings.warn(message, category, stacklevel=2)
-        return
-    registry = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__"), registry)
-
-
-__all__ = ["Answers", "Decision", "Earlier", "Steps", "key_of", "place_in_users_code", "warn_in_users_code"]
+__all__ = ["Answers", "Decision", "Earlier", "Steps", "key_of"]

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from irtool.dispatch.decisions import is_ours
 from irtool.dispatch.traced_numbers import MATHEMATICS, class_of, to_float, to_int
+from irtool.ir.callers import is_ours
 
 CALLED: dict[str, Any] = {"int": to_int, "float": to_float, "type": class_of}
 """Builtins that are replaced where they are called."""

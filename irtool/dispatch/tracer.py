@@ -15,7 +15,6 @@ import numpy as np
 
 from irtool.dispatch.control import merged, truth
 from irtool.dispatch.custom import record_custom
-from irtool.dispatch.decisions import warn_in_users_code
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
@@ -23,6 +22,7 @@ from irtool.dispatch.writes import another, is_view, is_write, remember, take_in
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
+from irtool.ir.callers import warn_in_users_code
 from irtool.ir.dialect import LATEST
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value

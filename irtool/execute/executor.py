@@ -48,6 +48,7 @@ from irtool.ir.errors import Error, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
+from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
 from irtool.ops.tensor import Tensor
@@ -368,6 +369,7 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
         check_flag("compile", name, flag)
     if native is not None and native is not True and native is not False:
         raise misfit("compile", "native", native, "True, False or None")
+    warn_of_rounded(graph)
     from irtool.execute.device.executor import new_executor
 
     return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved, profiling=profiling))

@@ -23,6 +23,7 @@ from irtool.ir.effects import facts_of
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
+from irtool.ir.rounded import warn_of_rounded
 from irtool.ops.arrays import backend as backend_called
 from irtool.ops.arrays import current_namespace, is_array, namespace_for, using
 
@@ -155,11 +156,14 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     if isinstance(graph, Module):
         graph = graph.graph()
     if interpret or observer is not None or not is_call(graph, inputs):
+        if isinstance(graph, Graph):
+            warn_of_rounded(graph)
         return interpreted(graph, inputs, seed=seed, observer=observer, backend=backend)
     namespace = namespace_for(inputs) if backend is None else backend_called(backend)
     if namespace is not current_namespace():
         with using(namespace):
             return run(graph, inputs, seed=seed, backend=backend)
+    warn_of_rounded(graph)
     runs, executor = executor_for(graph, inputs, None)
 
     def reference() -> list[Any]:
@@ -184,6 +188,8 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     check_flag("vjp", "interpret", interpret)
     if isinstance(graph, Module):
         graph = graph.graph()
+    if isinstance(graph, Graph):
+        warn_of_rounded(graph)
     if interpret or not is_call(graph, inputs):
         return gradients.vjp(graph, inputs, cotangents, wrt)
     namespace = namespace_for(inputs)

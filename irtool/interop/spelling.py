@@ -50,13 +50,19 @@ def exact_text(array: Array) -> str | None:
     word = DTYPE_WORDS.get(array.dtype.name)
     if array.size > MOST or array.dtype.kind not in "biuf" or word is None:
         return None
+    numbers = [digits(each) for each in array.ravel()]
+    if TensorLiteral(" ".join(numbers) + " [").is_rounded:     # that each has four digits is chance: one more says that these are all
+        place = next(i for i, each in enumerate(numbers) if "." in each)
+        mantissa, e, exponent = numbers[place].partition("e")
+        numbers[place] = f"{mantissa}0{e}{exponent}"
+    texts = np.array(numbers, object).reshape(array.shape)
     tag = f"[ CPU{word}Type{{{','.join(map(str, array.shape))}}} ]"
     if array.ndim < 3 or not array.size:
-        return "".join(f" {digits(each)}" for each in array.ravel()) + " " + tag
+        return "".join(f" {each}" for each in numbers) + " " + tag
     slices = []
     for place in np.ndindex(array.shape[:-2]):
         label = "".join(f"{at + 1}," for at in reversed(place))
-        slices.append(f"({label}.,.) =" + "".join(f" {digits(each)}" for each in array[place].ravel()))
+        slices.append(f"({label}.,.) =" + "".join(f" {each}" for each in texts[place].ravel()))
     return " ".join(slices) + " " + tag
 
 

@@ -1,6 +1,7 @@
 """Tensors as the text has them: `{1}`, ` 1  2 [ CPUDoubleType{2} ]`, `<Tensor>`. Decoded to Python numbers, without NumPy."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from irtool.ir.errors import Error, UnsupportedError
@@ -17,6 +18,12 @@ NUMBER_DTYPES = frozenset((None, "float64", "int64", "bool", "complex128"))
 NUMBER_CHARACTERS = frozenset("0123456789+-.enaif")
 MAX_ELEMENTS = 1_000_000
 """A printed tensor has at most ten elements; a text that claims more than this is not believed."""
+
+
+SINGLE_DIGITS = 6
+"""A single element is printed with so many digits at most."""
+
+_FOUR_DIGITS = re.compile(r"-?\d+\.\d{4}(?:e[+-]?\d+)?|-?\d\.?(?:e[+-]?\d+)")
 
 
 class TensorLiteral:
@@ -92,6 +99,23 @@ class TensorLiteral:
     def is_quantized(self) -> bool:
         """Is it a dump of a quantized tensor (its numbers are the dequantized ones)?"""
         return "qscheme: " in self.text
+
+    @property
+    def is_rounded(self) -> bool:
+        """May the tensor have had more digits than the text? torch prints four behind the point, of a single element six in all.
+
+        Whole numbers are exact as they are printed, and so are texts of all digits, as irtool writes them.
+        """
+        text = self.text
+        if self.data is not None or text.startswith("<"):
+            return False
+        if text.startswith("{"):
+            return any("." in part and sum(c.isdigit() for c in part.partition("e")[0].lstrip("-0.")) >= SINGLE_DIGITS
+                       for part in text[1:-1].strip("() ").split(","))
+        words = _apart(text[:text.find("[")]).split()
+        fractions = [word for word, following in zip(words, [*words[1:], ""], strict=False)
+                     if "." in word and ".,." not in word and following != "*"]
+        return bool(fractions) and all(_FOUR_DIGITS.fullmatch(word) for word in fractions)
 
     def with_type(self, dtype: str | None, shape: tuple[int, ...] | None) -> TensorLiteral:
         """The same literal where the text is silent about dtype and shape and the value's type is not."""

@@ -1,0 +1,42 @@
+"""Whose code calls: the line of the user's that a message or a warning is about."""
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from types import FrameType
+
+PACKAGE = str(Path(__file__).resolve().parent.parent)
+PASSES = str(Path(__file__).resolve().parent.parent.parent / "passes")
+
+
+def users_frame() -> FrameType | None:
+    """The innermost frame that is none of ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def is_ours(filename: str) -> bool:
+    """Is it code of this package, or of the standard library that it goes through?"""
+    return filename.startswith((PACKAGE, PASSES, "<torch.", "<irtool")) or filename.endswith(("contextlib.py", "functools.py"))
+
+
+def place_in_users_code() -> str:
+    """`train.py:12`."""
+    frame = users_frame()
+    return "?" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def warn_in_users_code(message: str, category: type[Warning]) -> None:
+    """A warning that names the user's line."""
+    frame = users_frame()
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__"), registry)
+
+
+__all__ = ["is_ours", "place_in_users_code", "users_frame", "warn_in_users_code"]

@@ -1,0 +1,61 @@
+"""Constants of which the text holds a few digits: a word about them before they are computed with."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from weakref import WeakSet
+
+from irtool.ir.attribute import TensorLiteral
+from irtool.ir.callers import warn_in_users_code
+from irtool.ir.graph import Graph, Node
+from irtool.ir.source import Diagnostic
+from irtool.ir.verify import diagnostic_at
+
+ADVICE = "give all of its digits with --constants FILE.npz; from Python, irtool.interop.constants.attach(module, archive)"
+_said: WeakSet[Graph] = WeakSet()
+
+
+class RoundedWarning(UserWarning):
+    """A graph computes with a tensor constant that torch printed with four digits."""
+
+
+def rounded_constants(graph: Graph) -> list[Node]:
+    """The nodes that hold tensors of which the text has rounded numbers, and nobody else has them; those of graphs that nodes own too."""
+    found = []
+    graphs = [graph]
+    for each in graphs:         # grows by the graphs in it
+        for node in each.walk():
+            if node.attributes:
+                graphs += node.graphs.values()
+                if any(attribute.text[-1:] in ("]", "}") and isinstance(attribute.value, TensorLiteral) and attribute.value.is_rounded
+                       for attribute in node.attributes.values()):
+                    found.append(node)
+    return found
+
+
+def remark(graphs: Iterable[Graph]) -> Diagnostic | None:
+    """The warning about the first such constant of the graphs, from now on said; None where there is none."""
+    graphs = list(graphs)
+    nodes = [node for graph in graphs for node in rounded_constants(graph)]
+    _said.update(graphs)
+    if not nodes:
+        return None
+    node = nodes[0]
+    more = f" (and {len(nodes) - 1} more)" if len(nodes) > 1 else ""
+    name = f"constant %{node.outputs[0].name}" if node.outputs else "a constant"
+    graph = node.graph
+    message = f"of {name}{more} the text has rounded numbers, as torch prints them with a few digits: {ADVICE}"
+    found = diagnostic_at(graph.source if graph is not None else None, node, message)
+    found.severity = "warning"
+    return found
+
+
+def warn_of_rounded(graph: Graph) -> None:
+    """A Python warning at the user's line, once for a graph."""
+    if graph in _said:
+        return
+    found = remark([graph])
+    if found is not None:
+        warn_in_users_code(f"{found.where()}{found.message}", RoundedWarning)
+
+
+__all__ = ["RoundedWarning", "remark", "rounded_constants", "warn_of_rounded"]
