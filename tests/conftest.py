@@ -7,11 +7,16 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from irtool.execute.fallbacks import raise_faults
+
 pytest_plugins = ["irtool.expect"]
 
 settings.register_profile("irtool", deadline=None)                      # a busy machine is no failure
 settings.register_profile("ci", deadline=None, derandomize=True)        # nor is an example that another change met by chance
 settings.load_profile("ci" if os.environ.get("CI") else "irtool")
+
+
+raise_faults()      # what is run another way than it was to be is an error, unless a reason for it is declared
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import kept
+from irtool.execute import fallbacks, kept
 from irtool.execute.executor import Executor
 from irtool.execute.phases import clear_custom_passes, register_custom_pass
 from irtool.ir.errors import RunError
@@ -164,7 +164,16 @@ def test_errors_are_those_of_the_graph(folder: Path) -> None:
         raise ValueError
 
     found.function = fails
-    assert run(*values)[0].tobytes() == irtool.run(irtool.parse(text_of()).graph(), values, interpret=True)[0].tobytes()
+    with pytest.raises(fallbacks.Fault, match="the function of this graph failed"):
+        run(*values)
+    run.quick[kept.arrays_key(values)] = found
+    fallbacks.raise_faults(False)
+    try:
+        with pytest.warns(fallbacks.FallbackWarning, match="the function of this graph failed"):
+            given = run(*values)[0]
+    finally:
+        fallbacks.raise_faults()
+    assert given.tobytes() == irtool.run(irtool.parse(text_of()).graph(), values, interpret=True)[0].tobytes()
 
 
 def test_groups_are_kept_too(folder: Path) -> None:

@@ -389,11 +389,10 @@ HOLDERS = {
 @pytest.mark.parametrize("name", HOLDERS)
 def test_what_cannot_be_differentiated_as_one_graph_goes_node_by_node(name: str) -> None:
     graph, x = new(HOLDERS[name]), np.linspace(-1, 1.2, 4)
-    with pytest.raises(irtool.UnsupportedError):
-        irtool.vjp(graph, [x, "key"], [np.ones(4)], [0], interpret=True)
     up, down = (irtool.run(graph, [x + step, "key"])[0] for step in (1e-6, -1e-6))
-    for _ in range(3):
-        np.testing.assert_allclose(irtool.vjp(graph, [x, "key"], [np.ones(4)], [0])[0], (up - down) / 2e-6, atol=1e-8)
+    for interpret in (True, False, False, False):
+        found = irtool.vjp(graph, [x, "key"], [np.ones(4)], [0], interpret=interpret)[0]
+        np.testing.assert_allclose(found, (up - down) / 2e-6, atol=1e-8)
 
 
 def test_what_cannot_be_differentiated_at_all_is_refused_in_the_words_of_the_reference() -> None:

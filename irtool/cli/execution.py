@@ -120,13 +120,14 @@ class Execution:
         from time import perf_counter
 
         from irtool.cli.interrupt import interruptible
+        from irtool.execute.fallbacks import noted
         from irtool.ops.arrays import hosted
 
         wanted = bool(self.arguments.backward or self.arguments.create_graph or cotangents is not None and cotangents.parts)
         is_said = self.arguments.requires_grad is not None      # then its names are looked at, whatever is asked for
         wrt = requiring(self.graph, self.arguments, values, True) if wanted or is_said else []
         found: tuple[list[Any], dict[int, Any] | None] = [], None
-        with interruptible(self.console.owns_process):
+        with interruptible(self.console.owns_process), noted(self.console.err):
             for _ in range(self.arguments.repeat):
                 start = perf_counter()
                 if wanted:

@@ -47,6 +47,8 @@ def run(arguments: Arguments, console: Console) -> int:
     elif not (arguments.source or arguments.memory or arguments.state):
         console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.shown}")
     is_compiled = not arguments.no_optimize and arguments.backend == "numpy"
+    if is_compiled and not arguments.backward_plan:
+        show_reasons(plan, values, console)
     if arguments.source or arguments.memory or arguments.threads > 1 and is_compiled and not arguments.backward_plan:
         show_code(plan, values, arguments, console)
     if arguments.state:
@@ -188,6 +190,17 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
             console.out(f"# {label}memory\n{compiled.memory}\n")
         if arguments.threads > 1:
             show_threads(label, compiled, console)
+
+
+def show_reasons(plan: ExecutionPlan, values: list[Any], console: Console) -> None:
+    """Why the interpreter runs the graph, where it does."""
+    from irtool.execute.codegen.plan import Plan
+
+    code = plan.code
+    if not plan.differentiables and isinstance(code.plan, Plan):
+        said = code.plan.why_not(values)
+        if said is not None:
+            console.err(said)
 
 
 def show_threads(label: str, compiled: Plan, console: Console) -> None:

@@ -34,6 +34,7 @@ Gradients
     recorded        a run that remembers what its gradients need
 Around them
     crew            several threads
+    fallbacks       what is run another way than it was to be says so
     disk_cache      bytes that are kept between processes
     kept            compiled functions kept there
     state           what an executor holds, as data

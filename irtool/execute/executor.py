@@ -22,7 +22,9 @@ import numpy as np
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
 from irtool.execute.codegen.memory import written_inputs
 from irtool.execute.codegen.plan import Plan
+from irtool.execute.codegen.source import Changed
 from irtool.execute.differentiable import detached, needs_gradient
+from irtool.execute.fallbacks import failed
 from irtool.execute.gradients import wanted
 from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
 from irtool.execute.phases import custom_passes
@@ -267,14 +269,22 @@ class Executor:
             self.quick[key] = known
         try:
             results = known(values)
-        except Exception:       # the plan raises it too, and says where
+        except Exception as error:
             self.quick.pop(key, None)
             if self.shelf is not None:
                 self.shelf.forget(values)
+            if not isinstance(error, Changed):
+                self.plan_again(values, error)
             return None
         _last.graph = known.graph
         self.counters.found()
         return results
+
+    def plan_again(self, values: Sequence[Any], error: Exception) -> None:
+        """The plan raises what its function has raised, and says where; else it is said that the two differ."""
+        with np.errstate(all="ignore"), seeded(0):
+            self.get_plan(list(values), ()).code(list(values))
+        failed(error, self.graph, "the function")
 
     def run_on_tape(self, values: Sequence[Any], records: bool) -> list[Any]:
         """Run on values that may be Variables; with `records`, what they need for gradients is remembered and outputs are Variables."""

@@ -16,6 +16,7 @@ from weakref import ref
 
 import numpy as np
 
+from irtool.execute.fallbacks import Fault, failed, is_fault, is_strict
 from irtool.interpret import Observer, all_nodes
 from irtool.interpret import run as interpreted
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_flag, check_list, check_seed, misfit, positions
@@ -169,7 +170,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     def reference() -> list[Any]:
         return interpreted(graph, inputs, seed=seed, backend=backend)
 
-    return reference() if executor is None else tried(runs, lambda: executor.run(inputs, seed), reference)
+    return reference() if executor is None else tried(graph, runs, lambda: executor.run(inputs, seed), reference)
 
 
 def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *,
@@ -208,13 +209,15 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
         return runs.executor(graph, "numpy" if namespace is np else "cupy").vjp(inputs, cotangents, wrt)
 
     if executor is not None and not runs.has_effects:       # such a graph has errors that only the reference knows the place of
-        return tried(runs, planned, reference)
+        return tried(graph, runs, planned, reference)
     try:
         return reference()
     except UnsupportedError as error:       # as one graph; node by node it may do
         try:
             return planned()
-        except Exception:
+        except Exception as other:
+            if is_strict() and is_fault(other):
+                raise
             raise error from None
 
 
@@ -223,14 +226,19 @@ def is_call(graph: Any, inputs: Any) -> bool:
     return isinstance(graph, Graph) and isinstance(inputs, list | tuple) and len(inputs) == len(graph.inputs)
 
 
-def tried(runs: Runs, planned: Callable[[], list[Any]], reference: Callable[[], list[Any]]) -> list[Any]:
+def tried(graph: Graph, runs: Runs, planned: Callable[[], list[Any]], reference: Callable[[], list[Any]]) -> list[Any]:
     """What a plan gives; where it fails, what the reference has to say. Side effects are not had twice."""
     try:
         return planned()
-    except Exception:
+    except Fault:
+        raise
+    except Exception as error:
         if runs.has_effects:
             raise
-    return reference()
+        why = error
+    results = reference()
+    failed(why, graph)      # the reference did not
+    return results
 
 
 __all__ = ["run", "vjp"]

@@ -5,7 +5,8 @@ import math
 import warnings
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, current_namespace, title
+from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, current_namespace, is_array, title
+from irtool.ops.checks import refuse_overlap
 from irtool.ops.op import OpTable
 
 table = OpTable("cast")
@@ -175,6 +176,10 @@ def to_dense(xp, self, dtype, masked_grad):
           "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
 def copy_into(xp, self, src, non_blocking=False):
     """`src`, broadcast and converted, written into self."""
+    together = xp.broadcast_shapes(self.shape, src.shape)
+    if together != self.shape:
+        raise RunError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(together)}")
+    refuse_overlap(self)
     self[...] = astype(broadcast_view(src, self.shape), self.dtype)
     return self
 
@@ -204,6 +209,8 @@ def _fill_value(value, dtype):
           "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
 def fill_into(xp, self, value):
     """One number written into every element."""
+    if is_array(value):
+        refuse_overlap(self)
     self[...] = _fill_value(value, self.dtype)
     return self
 

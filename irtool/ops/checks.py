@@ -20,9 +20,14 @@ def only(kernel: str, kinds: str, *arrays: Any) -> None:
             refuse(kernel, array)
 
 
+def overlaps(array: Any) -> bool:
+    """Do elements of an array share memory, as those of an expanded tensor do?"""
+    return bool(array.size) and 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
+
+
 def refuse_overlap(target: Any) -> None:
     """Refuses to write into an array whose elements share memory, as those of an expanded tensor do."""
-    if target.size and 0 in target.strides and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape, strict=True)):
+    if overlaps(target):
         raise RunError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                        "Please clone() the tensor before performing the operation.")
 

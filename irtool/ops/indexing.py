@@ -18,6 +18,8 @@ def index_tuple(xp, x, indices):
     """NumPy's index for torch's `indices` (None: the whole dimension; bool and uint8 masks; negative numbers), checked, and the
     rank-aligned place of the result: NumPy and torch agree on where the indexed dimensions go."""
     result, dim = [], 0
+    if len(indices) > x.ndim:
+        raise RunError(f"too many indices for tensor of dimension {x.ndim} (got {len(indices)})")
     for index in indices:
         if index is None:
             result.append(slice(None))
@@ -27,26 +29,21 @@ def index_tuple(xp, x, indices):
                 if dim + place >= x.ndim or x.shape[dim + place] != index.shape[place]:
                     raise RunError(f"The shape of the mask {list(index.shape)} at index {place} does not match the shape of the indexed "
                                    f"tensor {list(x.shape)} at index {dim + place}")
-            if index.ndim:
+            if index.ndim:      # one without dimensions names no places, and is passed over
                 result.extend(index.astype(bool).nonzero())
-            else:
-                raise_zero_dim_mask(x)
             dim += index.ndim
         else:
             result.append(index)
             dim += 1
     if dim > x.ndim:
         raise RunError(f"too many indices for tensor of dimension {x.ndim}")
+    if x.size and all(isinstance(index, slice) for index in result):
+        raise RunError("indexing with nothing but masks without dimensions: torch ends in an internal error")
     for place, index in enumerate(result):
         if not isinstance(index, slice):
             check_index(index, x.shape[place], place)
     _check_broadcast(xp, [i for i in result if not isinstance(i, slice)])
     return tuple(result)
-
-
-def raise_zero_dim_mask(x):
-    """A mask without dimensions adds a dimension in torch; graphs hold them only in odd places."""
-    raise NotImplementedError("indexing with a 0-dim mask is not supported yet")
 
 
 def _check_broadcast(xp, indices):
@@ -88,6 +85,9 @@ table.define(("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
 
 def put_at(xp, target, indices, values, accumulate):
     """target[indices] = values, or += with every repetition counted. Writes into `target`."""
+    masks = [index for index in indices if index is not None]
+    if values.size == 1 and not accumulate and len(masks) == 1 and masks[0].dtype in (xp.bool_, xp.uint8):
+        return _put_where(xp, target, indices, masks[0], values)
     if values.dtype != target.dtype:
         if values.ndim or values.size != 1:
             raise RunError(f"Index put requires the source and destination dtypes match, got {title(target.dtype)} for the destination "
@@ -108,6 +108,20 @@ def put_at(xp, target, indices, values, accumulate):
         xp.logical_or.at(target, index, values)
     else:
         add_at(target, index, values)
+    return target
+
+
+def _put_where(xp, target, indices, mask, values):
+    """One number where a single mask is true, as torch does it: of any dtype, and by a mask without dimensions too."""
+    before = next(place for place, index in enumerate(indices) if index is not None)
+    if len(indices) > target.ndim:
+        raise RunError(f"too many indices for tensor of dimension {target.ndim} (got {len(indices)})")
+    for place, extent in enumerate(mask.shape):
+        if before + place >= target.ndim or target.shape[before + place] != extent:
+            raise RunError(f"The shape of the mask {list(mask.shape)} at index {place} does not match the shape of the indexed "
+                           f"tensor {list(target.shape)} at index {before + place}")
+    filled = _masked_fill(xp, target, mask.reshape(mask.shape + (1,) * (target.ndim - before - mask.ndim)), values.reshape(()))
+    target[...] = filled
     return target
 
 

@@ -16,13 +16,15 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
-from irtool.ops.checks import refuse_overlap
+from irtool.ops.checks import overlaps, refuse_overlap
 from irtool.ops.op import Op
 from irtool.ops.rules import Rule, can_cast, compute_dtype
 from irtool.ops.values import tag
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments that have a dtype of their own even in ops with a promotion rule."""
+THROUGH = RESHAPES | {"aten::masked_fill_", "aten::index_fill_"}
+"""Kinds that take tensors whose elements share memory: torch has always written through those."""
 NUMBER = (int, float, complex, np.generic)
 
 
@@ -54,6 +56,8 @@ class Overload:
         outs = args[len(args) - self.outs:] if self.outs else []
         own = args[:len(args) - self.outs] if self.outs else args
         target = args[0] if self.mode == "inplace" else None
+        if target is not None and self.promote is not None and is_array(target) and self.schema.kind not in THROUGH:
+            refuse_overlap(target)
         try:
             result = self._compute(own)
         except Error:
@@ -182,8 +186,13 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
         raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if not can_cast(result.dtype, target.dtype):
         raise RunError(f"result type {title(result.dtype)} can't be cast to the desired output type {title(target.dtype)}")
-    refuse_overlap(target)
-    target[...] = astype(result, target.dtype)
+    if schema.kind not in THROUGH:
+        refuse_overlap(target)
+    if overlaps(target):        # where it is changed alone: elsewhere another place of the same memory may have been
+        result = astype(result, target.dtype)
+        current_namespace().copyto(target, result, where=(result != target) & ((result == result) | (target == target)))
+    else:
+        target[...] = astype(result, target.dtype)
     return target
 
 

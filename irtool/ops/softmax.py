@@ -12,8 +12,9 @@ table = OpTable("softmax")
 
 def softmax_along(xp, x, dim):
     """exp(x) / sum(exp(x)) along `dim`; a row of -inf gives nan."""
-    only("softmax_lastdim_kernel_impl", "f", x)
     axis = wrap_dim(dim, x.ndim)
+    if x.size:
+        only("softmax_lastdim_kernel_impl" if axis >= x.ndim - 1 else "softmax_kernel_impl", "f", x)
     if not x.ndim:
         return xp.where(xp.isfinite(x), x.dtype.type(1), x.dtype.type(math.nan))
     if not x.size:
@@ -27,8 +28,9 @@ def softmax_along(xp, x, dim):
 
 def log_softmax_along(xp, x, dim):
     """log(softmax(x)) without the rounding of the two steps."""
-    only("log_softmax_lastdim_kernel_impl", "f", x)
     axis = wrap_dim(dim, x.ndim)
+    if x.size:
+        only("log_softmax_lastdim_kernel_impl" if axis >= x.ndim - 1 else "log_softmax_kernel_impl", "f", x)
     if not x.ndim:
         return xp.where(xp.isfinite(x), x.dtype.type(0), x.dtype.type(math.nan))
     if not x.size:

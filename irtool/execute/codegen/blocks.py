@@ -30,6 +30,7 @@ from irtool.execute.codegen.program import (
     roots_of,
 )
 from irtool.execute.codegen.results import room
+from irtool.execute.fallbacks import NotLowered
 from irtool.execute.layout import Meta, fresh_meta
 from irtool.execute.native.loops import native_loop
 from irtool.execute.native.stages import NotNative
@@ -45,10 +46,6 @@ FUSION_GROUP = "prim::FusionGroup"
 GRAD_OF = ("prim::GradOf", "GradOf")
 
 
-class NotLowered(Exception):
-    """The graph is too deep or too large for a plan, or holds what only the interpreter runs."""
-
-
 class Blocks(ABC):
     """Lowers nodes that have blocks. env: what each value is; `fusion` as in `Lowering`."""
 
@@ -59,6 +56,7 @@ class Blocks(ABC):
         self.lists: dict[Value, RoundList] = {}     # filled by loops
         self.loose: set[Value] = set()      # tensors whose shapes change in place
         self.depth = 0
+        self.at: Node | None = None         # which node is being lowered
         self.opened = 0     # loops around, whose groups are opened to see all of a round
 
     @cached_property
@@ -78,13 +76,13 @@ class Blocks(ABC):
         """A new variable."""
         self.program.variables += 1
         if self.program.variables > MAX_CALLS:
-            raise NotLowered("too large")
+            raise NotLowered(f"it takes more than {MAX_CALLS} calls")
         return Variable(self.program.variables - 1, meta, roots, constant)
 
     def block(self, block: Block, into: Lowered) -> None:
         """The nodes of a block."""
         for node in block:
-            kind = node.kind
+            self.at, kind = node, node.kind
             if kind in IF_KINDS and len(node.blocks) == 2:
                 self.branch(node, into)
             elif kind in LOOP_KINDS and len(node.blocks) == 1:
@@ -102,7 +100,7 @@ class Blocks(ABC):
         """One block deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise NotLowered("too deep")
+            raise NotLowered(f"more than {MAX_DEPTH} blocks stand in each other")
 
     def branch(self, node: Node, into: Lowered) -> None:
         """prim::If. A condition that is known leaves one block."""

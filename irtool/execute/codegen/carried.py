@@ -193,6 +193,8 @@ def replace(instruction: Instruction, instead: dict[Variable, Variable]) -> None
     if isinstance(instruction, Call):
         instruction.args = replaced(instruction.args, instead)
         instruction.named = {name: replaced(value, instead) for name, value in instruction.named.items()}
+        if instruction.way == "into":       # written, not made
+            instruction.out = instead.get(instruction.out, instruction.out)
         return
     if isinstance(instruction, Visit):
         instruction.args = [replaced(each, instead) for each in instruction.args]

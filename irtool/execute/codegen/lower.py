@@ -95,7 +95,7 @@ def list_changes(graph: Graph) -> tuple[bool, bool]:
         for node in at.walk():
             seen += 1
             if seen > MAX_CALLS:
-                raise NotLowered("too large")
+                raise NotLowered(f"it takes more than {MAX_CALLS} calls")
             if node.kind[:1] == "^" or node_may_write(node) and any(not isinstance(value.type, TensorType) for value in node.inputs[:1]):
                 found[at is not graph] = True
             if node.subgraph is not None:

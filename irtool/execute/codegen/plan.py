@@ -10,7 +10,7 @@ allows, a graph that is none) is run by the interpreter.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from threading import Lock
 from types import TracebackType
 from typing import Any
@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from irtool.execute.codegen.beside import run_beside, told
-from irtool.execute.codegen.blocks import NotLowered
 from irtool.execute.codegen.buffers import Workspace
 from irtool.execute.codegen.carried import keep_in_place, spread_inputs
 from irtool.execute.codegen.constants import drop_needless
 from irtool.execute.codegen.copies import needless_copies
 from irtool.execute.codegen.folds import use_folds
 from irtool.execute.codegen.loops import hoist_products
-from irtool.execute.codegen.lower import Lowering, Observed, lower
+from irtool.execute.codegen.lower import Lowering, Observed
 from irtool.execute.codegen.memory import MemoryPlan, MemoryReport, written_inputs
 from irtool.execute.codegen.numbers import ROOM
 from irtool.execute.codegen.program import Known, Program
@@ -36,6 +35,7 @@ from irtool.execute.codegen.slots import SlotProgram
 from irtool.execute.codegen.source import Changed, Source
 from irtool.execute.codegen.stacks import stack_lists
 from irtool.execute.crew import Failed
+from irtool.execute.fallbacks import NotLowered, interpreted, why
 from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
 from irtool.execute.layout import Meta, fresh_meta, meta_of
@@ -45,6 +45,7 @@ from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.memory_classes import memory_class
+from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
 from irtool.values import accept, copied, delivered
 
@@ -131,7 +132,7 @@ class Variant:
     """A plan for inputs of one kind: their dtypes, shapes and strides."""
 
     __slots__ = ("graph", "facts", "fusion", "written", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program",
-                 "source", "memory", "is_interpreted", "is_grouped", "runner", "lock")
+                 "source", "memory", "reason", "lowering", "is_grouped", "runner", "lock")
 
     def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int],
                  written: Sequence[bool]) -> None:
@@ -148,20 +149,30 @@ class Variant:
         self.program: Program | None = None
         self.source = ""
         self.memory: MemoryReport | None = None
-        self.is_interpreted = False
+        self.reason: NotLowered | None = None   # why the interpreter runs it
+        self.lowering: Lowering | None = None   # the last one
         self.is_grouped = False
         self.runner: Runner | None = None       # one object: another thread may be compiling while this one runs
         self.lock = Lock()
 
+    @property
+    def is_interpreted(self) -> bool:
+        """Does the interpreter run it?"""
+        return self.reason is not None
+
+    def lower(self, observed: Observed | None, without: Collection[tuple[Node, int]] = ()) -> tuple[Program, Lowering]:
+        """The program as it is at first, and what was known when it was made. Raises NotLowered."""
+        self.lowering = Lowering(self.graph, observed, self.fusion, without)
+        return self.lowering.run(self.facts), self.lowering
+
     def program_of_groups(self) -> Program:
         """The program, with groups of pointwise operators where that pays. Raises NotLowered."""
-        lowering = Lowering(self.graph, self.observed, self.fusion, ())
-        program = lowering.run(self.facts)
+        program, lowering = self.lower(self.observed)
         if self.is_grouped or not is_worth_fusing(program, self.fusion[0]):
             return program
         self.is_grouped, self.graph = True, fused_graph(self.graph, lowering.env)
         self.observed = observed_again(self.observed, self.graph)
-        return lower(self.graph, self.facts, self.observed, self.fusion)
+        return self.lower(self.observed)[0]
 
     def lowered(self, thorough: bool) -> tuple[Program, MemoryPlan]:
         """The program and its memory; when thorough, without needless copies and calls. Raises NotLowered."""
@@ -169,7 +180,7 @@ class Variant:
             program = self.program_of_groups()
             without = needless_copies(program) if thorough else ()
             if without:
-                program = lower(self.graph, self.facts, self.observed, self.fusion, without)
+                program, _ = self.lower(self.observed, without)
             if thorough:
                 stack_lists(program)
             hoist_products(program)
@@ -184,10 +195,19 @@ class Variant:
                 use_rows(program, self.fusion[0])
                 use_folds(program, self.fusion[0])
             return program, MemoryPlan(program, self.written)
-        except NotLowered:
+        except NotLowered as reason:
+            reason.node = reason.node or self.at
             raise
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:     # the graph is none, or stranger than
-            raise NotLowered(f"{type(error).__name__}: {error}") from error                     # anything we know: the interpreter says
+        except RecursionError as error:
+            raise NotLowered("it is nested deeper than Python goes", self.at) from error
+        except Exception as error:
+            why = explanation(self.graph)       # nobody had verified it: the interpreter says where it is none
+            raise NotLowered(f"{type(error).__name__}: {error}" if why is None else "it is no graph", self.at, why is not None) from error
+
+    @property
+    def at(self) -> Node | None:
+        """The node that was lowered last."""
+        return self.lowering.at if self.lowering is not None else None
 
     def made(self, thorough: bool) -> tuple[Program, MemoryPlan] | None:
         """The program and its memory, which are those of the variant from now on; None: the interpreter runs it."""
@@ -195,9 +215,11 @@ class Variant:
             return None
         try:
             program, memory = self.lowered(thorough)
-        except NotLowered:
-            self.is_interpreted = True
+        except NotLowered as reason:
+            self.reason = reason
             return None
+        finally:
+            self.lowering = None
         self.program, self.memory, self.workspace = program, memory.report, Workspace(memory)
         return program, memory
 
@@ -232,6 +254,7 @@ class Plan:
         self.compile_after = compile_after      # runs by the slot interpreter before a function is made; negative: never
         self.variants: dict[Any, Variant] = {}
         self.latest: Variant | None = None
+        self.said: str | None = None            # that the interpreter runs it, and why
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
         self.written = written_inputs(graph) if self.writes else ()
@@ -279,6 +302,13 @@ class Plan:
         variant.compile()
         self.latest = variant
 
+    def why_not(self, inputs: Sequence[Any]) -> str | None:
+        """Why the interpreter runs such inputs, as a note; None where it does not."""
+        facts = [as_meta(each) or self.known(each) for each in inputs]
+        variant = Variant(self.graph, facts, False, self.fusion, self.written)
+        variant.prepare_slots(observe=False)
+        return None if variant.reason is None else why(variant.reason, self.graph)
+
     def forget(self) -> None:
         """Let go of the functions made so far, and of their memory."""
         self.latest = None
@@ -298,8 +328,11 @@ class Plan:
         if variant.function is None and not variant.is_interpreted:
             self.prepare(variant)
         self.latest = variant
-        if variant.is_interpreted:
-            return run(self.graph, inputs, seed=seed)
+        if variant.reason is not None:
+            results = run(self.graph, inputs, seed=seed)
+            if self.said is None:
+                self.said = interpreted(variant.reason, self.graph)
+            return results
         if self.writes:
             values = copied(values, self.written)
         try:

@@ -63,7 +63,7 @@ def sum_to_size(overload: Overload) -> Visitor:
     def call(values: list[Any]) -> Any:
         x, size = values
         if type(x) is np.ndarray and type(size) is list and size and list(x.shape) == size:
-            return x.copy()
+            return x
         return overload(values)
 
     return call

@@ -1,0 +1,98 @@
+"""What is run another way than it was to be says so, once; where it is a fault of ours, tests fail."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.cli.main import main
+from irtool.execute import fallbacks
+from irtool.execute.codegen import plan as plans
+from irtool.execute.codegen.blocks import MAX_DEPTH
+from irtool.execute.codegen.source import Source
+
+
+@pytest.fixture
+def forgiving() -> Iterator[None]:
+    """As for users: what is a fault is told, and not raised."""
+    fallbacks.raise_faults(False)
+    yield
+    fallbacks.raise_faults()
+
+
+def nested(depth: int) -> str:
+    """A graph of branches in branches."""
+    lines, end = [], []
+    for level in range(depth):
+        lines += [f"%r{level} : Tensor = prim::If(%c)", "block0():"]
+        end += [f"-> (%r{level + 1})" if level < depth - 1 else "-> (%y)", "block1():", "-> (%x)"]
+    body = [*lines, "%y : Tensor = aten::neg(%x)"]
+    for level in reversed(range(depth)):
+        body += end[3 * level:3 * level + 3]
+    return "\n".join(["graph(%x : Tensor, %t : Tensor):", "%c : bool = aten::Bool(%t)", *body, "return (%r0)", ""])
+
+
+SUM = "graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::exp(%1)\n  return (%2)\n"
+X = np.ones(3)
+
+
+def test_a_declared_reason_is_told_once_with_the_line() -> None:
+    executor = irtool.compile(irtool.parse(nested(MAX_DEPTH + 1), "deep.ir"))
+    with pytest.warns(fallbacks.FallbackWarning, match=r"^deep.ir:\d+:\d+: note: .* more than 16 blocks stand in each other") as told:
+        for _ in range(4):
+            np.testing.assert_array_equal(executor(X, np.array(1))[0], -X)
+    assert len(told) == 1
+
+
+def test_the_command_line_tells_it(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    path = f"{tmp_path}/deep.ir"
+    with open(path, "w") as file:
+        file.write(nested(MAX_DEPTH + 1))
+    for words in (["plan"], ["run", "--repeat", "3", "--stats"]):
+        assert main([*words, path, "-i", "x=3xf32=1", "-i", "t=1"]) == 0
+        assert capsys.readouterr().err.count("note: no plan is made of this graph") == 1
+
+
+def test_an_error_of_ours_is_told_and_raised_in_tests(monkeypatch: pytest.MonkeyPatch, forgiving: None) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("v50")
+
+    monkeypatch.setattr(plans, "stack_lists", fails)
+    graph = irtool.parse(SUM, "sum.ir").graph()
+    with pytest.warns(fallbacks.FallbackWarning, match="no plan is made of this graph, the interpreter runs it: KeyError"):
+        for _ in range(4):
+            np.testing.assert_array_equal(irtool.run(graph, [X])[0], np.exp(-X))
+    fallbacks.raise_faults()
+    executor = irtool.compile(irtool.parse(SUM))
+    with pytest.raises(fallbacks.Fault, match="KeyError"):
+        for _ in range(4):
+            executor(X)
+
+
+def test_a_plan_that_fails_where_the_reference_does_not_is_told(monkeypatch: pytest.MonkeyPatch, forgiving: None) -> None:
+    old = Source.__init__
+
+    def wrong(self: Source, *given: object) -> None:
+        old(self, *given)       # type: ignore[arg-type]
+        self.text = self.text.replace("return [", "return [v50, ")
+
+    monkeypatch.setattr(Source, "__init__", wrong)
+    graph = irtool.parse(SUM, "sum.ir").graph()
+    with pytest.warns(fallbacks.FallbackWarning, match="sum.ir: note: the plan of this graph failed .*v50.*please report"):
+        for _ in range(4):
+            np.testing.assert_array_equal(irtool.run(graph, [X])[0], np.exp(-X))
+    fallbacks.raise_faults()
+    with pytest.raises(fallbacks.Fault):
+        irtool.run(graph, [X])
+
+
+def test_what_both_refuse_is_no_fault() -> None:
+    graph = irtool.parse("graph(%x : Tensor, %y : Tensor):\n  %1 : Tensor = aten::mm(%x, %y)\n  return (%1)\n").graph()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            with pytest.raises(irtool.RunError, match="size mismatch|shapes cannot be multiplied"):
+                irtool.run(graph, [np.ones((2, 3)), np.ones((2, 3))])
