@@ -259,6 +259,58 @@ def masked(a: Facts, b: Facts) -> Facts | None:
     return like(a, b) if compared(b, b) and broadcast(a.shape, b.shape) == a.shape and category(a.dtype) in (1, 2) else None
 
 
+def picked(count: int) -> Rule:
+    """So many rows of a, by constant places."""
+    return ranked(1, lambda s: (count, *s[1:]) if s[0] else None)
+
+
+def batched(a: Facts, b: Facts) -> Facts | None:
+    """A product of batches of matrices."""
+    if a.dtype != b.dtype or a.dtype not in ("float32", "float64") or len(a.shape) != 3 or len(b.shape) != 3:
+        return None
+    fits = a.shape[0] == b.shape[0] and a.shape[2] == b.shape[1] and a.count * b.count < 10**7
+    return Facts(a.dtype, (*a.shape[:2], b.shape[2]), None) if fits else None
+
+
+def linear(a: Facts, b: Facts) -> Facts | None:
+    """A product with the transpose of a matrix."""
+    return matrices(a, Facts(b.dtype, b.shape[::-1], None)) if len(a.shape) == len(b.shape) == 2 else None
+
+
+def outer(a: Facts, b: Facts) -> Facts | None:
+    """Of two vectors."""
+    if len(a.shape) != 1 or len(b.shape) != 1 or a.count * b.count > 10**6 or "bool" in (a.dtype, b.dtype):
+        return None
+    return Facts(promoted(a, b), a.shape + b.shape, None)
+
+
+pairs: Rule = viewed(lambda s: (*s, 2))
+shorter: Rule = ranked(1, lambda s: (s[0] - 1, *s[1:]) if s[0] > 1 else None)
+first: Rule = ranked(1, lambda s: (1, *s[1:]) if s[0] else None)
+
+
+def whole(a: Facts, b: Facts) -> Facts | None:
+    """Elementwise, of whole numbers."""
+    return like(a, b) if category(a.dtype) == 1 and a.shape else None
+
+
+def half(a: Facts, b: Facts) -> Facts | None:
+    """Through half precision."""
+    return cast("float32")(a, b) if a.bits is not None and a.bits <= 10 else None
+
+
+def padded(a: Facts, b: Facts) -> Facts | None:
+    """One more element on each side of the last dimension."""
+    return Facts(a.dtype, (*a.shape[:-1], a.shape[-1] + 2), a.bits) if a.shape and a.is_float else None
+
+
+def scanned(a: Facts, b: Facts) -> Facts | None:
+    """Running sums over the first dimension."""
+    if not a.shape or a.shape[0] > 4000 or a.dtype == "float16":
+        return None
+    return Facts(a.dtype if category(a.dtype) >= 2 else "int64", a.shape, None if a.bits is None else a.bits + 12)
+
+
 def as_other(a: Facts, b: Facts) -> Facts | None:
     """The elements of a in the shape of b."""
     return Facts(a.dtype, b.shape, a.bits) if broadcast(a.shape, b.shape) == b.shape else None

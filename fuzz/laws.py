@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -71,7 +71,8 @@ class Subject:
 
 def executed(source: str) -> Any:
     """The function `f` of a source, on irtool's tensors."""
-    space: dict[str, Any] = {"torch": irtool.torch, "F": irtool.torch.nn.functional, "Tensor": irtool.Tensor, "List": list, "Dict": dict}
+    space: dict[str, Any] = {"torch": irtool.torch, "F": irtool.torch.nn.functional, "Tensor": irtool.Tensor, "List": list, "Dict": dict,
+                             "Optional": Optional}
     exec(compile(source, "<program>", "exec"), space)  # the generator's text
     return space["f"]
 

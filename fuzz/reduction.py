@@ -33,8 +33,8 @@ def reduced(check: Check, smaller: Smaller, case: Case, finding: Finding, second
 
 def is_endless(text: str) -> bool:
     """Did a `while` lose the step of its counter?"""
-    counters = re.findall(r"while (\w+) <", text)
-    return any(f"{counter} += 1" not in text for counter in counters)
+    counters = re.findall(r"while (?:len\()?(\w+)\)? <", text)
+    return any(f"{counter} += 1" not in text and f"    {counter}.append(" not in text for counter in counters)
 
 
 def fewer_lines(lines: list[str]) -> Iterator[list[str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from fuzz import tables
+from fuzz import structures, tables
 from fuzz.expressions import Facts, Shape, broadcast, category
 from fuzz.tables import Table
 from fuzz.values import draw_literal
@@ -95,10 +95,11 @@ class Writer:
     def table(self) -> Table:
         """Which operators to choose from."""
         if self.style.grad:
-            return self.random.choices((tables.SMOOTH, tables.SMOOTH_BOTH, tables.VIEWS, tables.REDUCE), (5, 6, 4, 2))[0]
+            return self.random.choices((tables.SMOOTH, tables.SMOOTH_BOTH, tables.VIEWS, tables.REDUCE, tables.MORE_SMOOTH,
+                                        tables.MORE_BOTH), (5, 6, 4, 2, 2, 1.5))[0]
         every = (tables.SMOOTH, tables.EXACT, tables.SMOOTH_BOTH, tables.EXACT_BOTH, tables.VIEWS, tables.REDUCE, tables.EXACT_REDUCE,
-                 tables.CONVERT, tables.MAKE)
-        return self.random.choices(every, (4, 3, 5, 3, 5, 1.5, 1.5, 1.5, 1.5))[0]
+                 tables.CONVERT, tables.MAKE, tables.MORE_SMOOTH, tables.MORE_BOTH, tables.MORE_EXACT)
+        return self.random.choices(every, (4, 3, 5, 3, 5, 1.5, 1.5, 1.5, 1.5, 2, 1.5, 2))[0]
 
     def expression(self) -> tuple[str, Facts, int] | None:
         """Text, facts, and the memory it may share; None where the draw does not fit."""
@@ -140,10 +141,9 @@ class Writer:
         facts = name.facts
         for _ in range(15):
             drawn = self.expression()
-            if drawn is not None and (drawn[1].dtype, drawn[1].shape) == (facts.dtype, facts.shape):
+            if drawn is not None and (drawn[1].dtype, drawn[1].shape) == (facts.dtype, facts.shape) and drawn[2] not in self.fixed:
                 self.emit(f"{name.text} = {drawn[0]}")
                 name.facts = Facts(facts.dtype, facts.shape, None)
-                name.memory = drawn[2] if drawn[2] in self.fixed else name.memory
                 return
         kind = category(facts.dtype)
         self.emit(f"{name.text} = " + (f"~{name.text}" if not kind
@@ -208,12 +208,15 @@ class Writer:
         self.emit(text.format(a=target.text))
         target.facts.shape = facts.shape
 
+    def add(self, text: str, other: Name) -> None:
+        """One more name of a tensor."""
+        self.names.append(Name(text, other.facts, other.memory))
+
     def alias(self) -> None:
         """A second name of a tensor."""
-        other = self.pick()
-        name = Name(self.fresh(), other.facts, other.memory)
-        self.emit(f"{name.text} = {other.text}")
-        self.names.append(name)
+        other, name = self.pick(), self.fresh()
+        self.emit(f"{name} = {other.text}")
+        self.add(name, other)
 
     # -- numbers, lists, dicts, tuples
     def numbers(self) -> None:
@@ -232,75 +235,6 @@ class Writer:
         self.emit(f"{name} = {text.format(a=a.text, n=self.number(), r=self.real())}")
         names.append(name)
         if self.carried is None and not self.style.grad and self.random.random() < 0.3:
-            self.results.append(name)
-
-    def lists(self) -> None:
-        """A list of tensors of one dtype and shape that changes, also in a loop, and what is read of it."""
-        a = self.pick()
-        mates = [each for each in self.names if (each.facts.dtype, each.facts.shape) == (a.facts.dtype, a.facts.shape)]
-        name, other = self.fresh("l"), self.random.choice(mates)
-        self.emit(f"{name} = [{a.text}, {other.text}]" if self.random.random() < 0.6 else f"{name}: List[Tensor] = [{a.text}]")
-        for _ in range(self.random.randint(1, 3)):
-            item = self.random.choice(mates).text
-            text = self.random.choice((f"{name}.append({item})", f"{name}[0] = {item}", f"{name}.insert(0, {item})", f"{name} += [{item}]",
-                                       f"{name}.append({name}.pop(0))", f"{name} = {name}[-2:]", f"{name}.extend([{item}, {item}])",
-                                       f"{name}.reverse()"))
-            if self.random.random() < 0.4:
-                head = self.random.choice((f"for {self.fresh('j')} in range({self.number()}):", f"if len({name}) > 1:",
-                                           "if flag:" if "flag" in self.inputs else f"if {self.number()} > 0:"))
-                self.emit(head)
-                text = "    " + text
-            self.emit(text)
-        facts = Facts(a.facts.dtype, a.facts.shape, a.facts.bits)
-        read: list[tuple[str, Facts]] = [(f"{name}[-1]", facts), (f"{name}[0]", facts), (f"{name}[len({name}) - 1]", facts)]
-        if category(facts.dtype) >= 2 and facts.count < 10**5:
-            read += [(f"torch.stack({name}).sum(0)", Facts(facts.dtype, facts.shape, None))] * 2
-            read += [(f"torch.cat({name}).sum(0)", Facts(facts.dtype, facts.shape[1:], None))] * bool(facts.shape)
-        text, facts = self.random.choice(read)
-        self.define(text, facts, a.memory)
-        self.ints.append(f"len({name})")
-        if self.carried is None and self.random.random() < 0.3:
-            self.results.append(name)
-
-    def sizes(self) -> None:
-        """A list of sizes that changes before it is used."""
-        name, sizes = self.fresh("s"), [self.random.choice((1, 2, 3)) for _ in range(self.random.randint(0, 2))]
-        self.emit(f"{name}: List[int] = {sizes}")
-        for _ in range(self.random.randint(0, 2)):
-            new = self.random.choice((1, 2, 3))
-            if sizes and self.random.random() < 0.4:
-                self.emit(f"{name}[0] = {new}")
-                sizes[0] = new
-            else:
-                self.emit(f"{name}.append({new})")
-                sizes.append(new)
-        text, dtype = self.random.choice((("torch.zeros({s}, dtype=torch.float64)", "float64"),
-                                          ("torch.full({s}, 0.5, dtype=torch.float64)", "float64")))
-        self.define(text.format(s=name), Facts(dtype, tuple(sizes)), self.new_memory())
-
-    def dicts(self) -> None:
-        """A dict of tensors, read by key and in a loop."""
-        a = self.pick()
-        mates = [each for each in self.names if (each.facts.dtype, each.facts.shape) == (a.facts.dtype, a.facts.shape)]
-        name = self.fresh("d")
-        self.emit(f'{name} = {{"a": {a.text}, "b": {self.random.choice(mates).text}}}')
-        if self.random.random() < 0.6:
-            self.emit(f'{name}["{self.random.choice("abc")}"] = {self.random.choice(mates).text}')
-        if self.random.random() < 0.3:
-            self.emit(f'{name}.pop("b")')
-        text = self.random.choice((f'{name}["a"]', f"list({name}.values())[-1]", f'{name}["a"]'))
-        self.define(text, Facts(a.facts.dtype, a.facts.shape, None), a.memory)
-        if self.carried is None and self.random.random() < 0.5:
-            self.results.append(name)
-
-    def tuples(self) -> None:
-        """Two values at once."""
-        a, b = self.pick(), self.pick()
-        name, one, two = self.fresh("t"), self.fresh(), self.fresh()
-        self.emit(f"{name} = ({a.text}, {b.text})")
-        self.emit(f"{one}, {two} = {name}")
-        self.names += [Name(one, a.facts, a.memory), Name(two, b.facts, b.memory)]
-        if self.carried is None and self.random.random() < 0.3:
             self.results.append(name)
 
     # -- blocks
@@ -386,7 +320,10 @@ class Writer:
             if self.style.writes:
                 self.write()
         elif draw < 0.85:
-            self.random.choice((self.alias, self.numbers, self.lists, self.lists, self.dicts, self.tuples, self.sizes, self.numbers))()
+            if self.random.random() < 0.3:
+                self.random.choice((self.alias, self.numbers))()
+            else:
+                self.random.choice(structures.STATEMENTS)(self)
         elif draw < 0.92:
             self.branch()
         else:

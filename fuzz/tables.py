@@ -4,26 +4,37 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from fuzz.expressions import (
+    Facts,
     Rule,
     along,
     as_other,
     average,
+    batched,
     both,
     cast,
     compared,
     conditional,
     extreme,
+    first,
     fixed,
     floats,
+    half,
     joined,
     like,
+    linear,
     logical,
     masked,
     matrices,
+    outer,
     over,
+    padded,
+    pairs,
+    picked,
     products,
     ranked,
     rounding,
+    scanned,
+    shorter,
     signed,
     smooth,
     smooth_both,
@@ -33,6 +44,7 @@ from fuzz.expressions import (
     total,
     truth,
     viewed,
+    whole,
 )
 
 Table: TypeAlias = tuple[tuple[str, Rule], ...]
@@ -54,6 +66,40 @@ EXACT: Table = (
     ("{a} == {n}", compared), ("{a}.flip([0])", ranked(1, lambda s: s)), ("torch.roll({a}, 1, 0)", ranked(1, lambda s: s)),
     ("torch.tril({a})", ranked(2, lambda s: s)), ("torch.trunc({a})", rounding), ("{a}.new_zeros({a}.size())", like),
     ("torch.empty_like({a}).fill_({n})", like),
+)
+MORE_SMOOTH: Table = (
+    ("F.pad({a}, [1, 1])", padded), ("{a}.cumsum(0)", scanned), ("torch.index_select({a}, 0, torch.tensor([0, 0]))", picked(2)),
+    ("{a}[torch.tensor([0, -1, 0])]", picked(3)), ("F.elu({a})", floats), ("F.dropout({a}, 0.5, False)", floats), ("{a}.norm()", average),
+    ("{a}.prod()", lambda a, b: average(a, b) if a.count < 30 else None), ("{a}.var(0, unbiased=False)", over(0, rounds=True)),
+    ("torch.einsum('i...->...', [{a}])", over(0, rounds=True)), ("{a}.repeat(2)", ranked(1, lambda s: (2 * s[0],), 1)),
+    ("torch.cat([{a}, {a} * 2], -1)", ranked(1, lambda s: (*s[:-1], 2 * s[-1]))), ("{a}.square().mean().sqrt() + {a}", floats),
+    ("torch.where({a} > 100, {a} * 2, {a} - 1)", floats),
+    ("torch.stack([{a}, {a} * {r}], -1)", lambda a, b: pairs(a, b) if a.is_float else None),
+    ("({a} if {n} > 1 else {a} * 2)", signed), ("torch.logaddexp({a}, {a} * 0.5)", floats), ("F.normalize({a} + 3, dim=0)", along(0)),
+    ("{a}.unfold(0, 2, 1).sum(-1)", lambda a, b: shorter(a, b) if a.is_float else None),
+    ("{a}.clone().t()", ranked(2, lambda s: s[::-1], 2)),
+)
+MORE_BOTH: Table = (
+    ("torch.bmm({a}, {b})", batched), ("F.linear({a}, {b})", linear), ("torch.outer({a}, {b})", outer),
+    ("torch.atan2({a}, {b} * {b} + 1)", smooth_both), ("torch.einsum('ij,jk->ik', {a}, {b})", square_matrices),
+    ("torch.pow({a} * {a} + 1, {b} * 0.5)", smooth_both), ("({a} if {a}.dim() > {b}.dim() else {a} * 0.5)", floats),
+    ("F.mse_loss({a}, {b})", lambda a, b: average(a, b) if (a.dtype, a.shape) == (b.dtype, b.shape) else None),
+    ("torch.dot({a}, {b})", lambda a, b: matrices(a, b) if len(a.shape) == len(b.shape) == 1 else None),
+    ("torch.addmm({a}, {a}, {b})", lambda a, b: square_matrices(a, b) if b.shape == a.shape[1:] * 2 else None),
+    ("torch.cat([{a}, {b}])[:1]", lambda a, b: first(a, b) if joined(0)(a, b) else None),
+)
+MORE_EXACT: Table = (
+    ("{a}[{a} > 0].sum()", lambda a, b: truth(a, b) and total(a, b)), ("torch.isnan({a})", lambda a, b: Facts("bool", a.shape)),
+    ("torch.isfinite({a})", lambda a, b: Facts("bool", a.shape)), ("{a}.topk(1)[0]", lambda a, b: over(-1, keep=True, whole=True)(a, b)
+                                                                   if a.dtype != "bool" else None),
+    ("torch.bincount({a}.flatten().to(torch.int64).clamp(0, 3), minlength=4)", lambda a, b: whole(a, b) and fixed("int64", (4,))(a, b)),
+    ("{a}.to(torch.int64) // 2", cast("int64")), ("{a} % 3", whole), ("{a} // 2", whole), ("{a} + True", signed), ("{a} * True", signed),
+    ("torch.masked_select({a}, {a} > 0).size(0) + {a}", signed), ("~{a}", lambda a, b: like(a, b) if a.dtype == "bool" else None),
+    ("torch.gather({a}, 0, torch.zeros_like({a}, dtype=torch.int64))", ranked(1, lambda s: s if s[0] else None)),
+    ("({a} > 0).to({a}.dtype)", lambda a, b: like(a, b) if compared(a, a) else None), ("{a}.to(torch.float16).float()", half),
+    ("torch.nonzero({a}).size(0) * torch.ones([], dtype=torch.int64)", lambda a, b: truth(a, b) and fixed("int64", ())(a, b)),
+    ("{a}.argsort(0, stable=True)", lambda a, b: whole(a, b) and Facts("int64", a.shape)), ("{a}.cummax(0)[0]", along(0, rounds=False)),
+    ("torch.bucketize({a}, torch.tensor([-1.0, 1.0]))", lambda a, b: rounding(a, b) and Facts("int64", a.shape)),
 )
 SMOOTH_BOTH: Table = (
     ("{a} + {b}", both), ("{a} - {b}", both), ("{a} * {b}", products), ("{a} / ({b} * {b} + 1)", smooth_both),
@@ -134,7 +180,11 @@ EXACT_WRITES = ("{a}.relu_()", "{a}.clamp_(-1, 1)", "{a}.masked_fill_({a} > 0, {
 PART_WRITES = ("{a}[0] = {b}", "{a}[-1] *= {r}", "{a}[1:] = {n}", "{a}[0].add_({b})", "{a}[..., 0] = {r}", "{a}[0] += {b}",
                "{a}[:1].mul_({r})",
                "{a}[-1].copy_({b})", "{a}[::2] -= {b}", "{a}.select(0, 0).fill_({r})", "{a}.unsqueeze(0)[0].add_({b})",
-               "{a}.view(-1)[0] = {r}")
+               "{a}.view(-1)[0] = {r}", "{a}[torch.tensor([0])] = {r}", "{a}[0] = {a}[-1] * 2", "{a}[0:1].sub_({b}, alpha=2)",
+               "{a}.index_fill_(0, torch.tensor([0]), {r})", "{a}.chunk(2)[0].neg_()", "{a}.unbind(0)[-1].mul_({b})",
+               "{a}.split(1)[0].copy_({b})",
+               "{a}[..., None].mul_({r})", "{a}.detach().mul_({r})", "{a}.transpose(0, -1)[0] = {r}", "{a}[-1:, ...] -= {r}",
+               "{a}.narrow(0, 0, 1).fill_({n})", "{a}.index_add_(0, torch.tensor([0]), {a}[-1:] * 2)", "{a}.expand_as({a}).mul_({r})")
 """Into a part of a tensor of at least one dimension and one element; {b} must broadcast to `{a}[0]`."""
 WHOLE_WRITES = ("{a}.add_({n})", "{a}.mul_({n})", "{a}.zero_()", "{a} += {n}")
 """In place on whole numbers."""
