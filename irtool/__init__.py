@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from irtool.dispatch.transforms import custom_vjp, grad, grad_and_value, jvp, linearize, value_and_grad, vmap
     from irtool.execute.executor import Executor, compile
     from irtool.execute.jit import jit
+    from irtool.execute.phases import clear_custom_passes, custom_passes, register_custom_pass
     from irtool.execute.run import run, vjp
+    from irtool.execute.state import debug_state
     from irtool.interpret import register_python_op
     from irtool.ir.builder import Builder
     from irtool.ir.errors import Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError
@@ -42,7 +44,9 @@ _HOMES = {
     "parse": "irtool.text.parser",
     "run": "irtool.execute.run", "vjp": "irtool.execute.run", "register_python_op": "irtool.interpret",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
-    "jit": "irtool.execute.jit",
+    "jit": "irtool.execute.jit", "debug_state": "irtool.execute.state",
+    "register_custom_pass": "irtool.execute.phases", "clear_custom_passes": "irtool.execute.phases",
+    "custom_passes": "irtool.execute.phases",
     "gradcheck": "irtool.testing.gradcheck",
     "grad": "irtool.dispatch.transforms", "value_and_grad": "irtool.dispatch.transforms", "grad_and_value": "irtool.dispatch.transforms",
     "vmap": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms", "linearize": "irtool.dispatch.transforms",
@@ -68,11 +72,11 @@ _PACKAGES = ("dispatch",)
 
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
-    "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__", "compile", "custom_vjp",
-    "dispatch",
+    "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__",
+    "clear_custom_passes", "compile", "custom_passes", "custom_vjp", "debug_state", "dispatch",
     "from_script", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "parse",
-    "register_hook", "register_python_op", "run", "to_script",
-    "torch", "trace", "value_and_grad", "verify", "vjp", "vmap",
+    "register_custom_pass", "register_hook", "register_python_op", "run", "to_script", "torch",
+    "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]
 
 

@@ -358,8 +358,9 @@ class Executor:
 
 
 def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "numpy", native: bool | None = None,
-            threads: int = 1, check_saved: bool = False, profiling: bool = False) -> Executor:
-    """An executor for a graph, or a Module of one.
+            threads: int = 1, check_saved: bool = False, profiling: bool = False, autodiff_threshold: int | None = None,
+            inline_threshold: int | None = None) -> Executor:
+    """An executor for a graph, or a Module of one. Raises RunError for arguments that do not fit.
 
     optimize: False runs the graph as it stands, with the required passes only. backend: what arrays are, "numpy" or "cupy".
     native: may groups of pointwise operators run as loops in C, through the system's compiler (True: all of them; False: none; None:
@@ -368,6 +369,8 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     check_saved: for debugging. Arrays do not count how often they were written into, so one that the caller changes between `record` and
     `backward` gives wrong gradients; with this flag a checksum of each array that is kept is taken, and `backward` raises RunError.
     profiling: run once to see shapes, then by a plan for these, guarded (`irtool.execute.profiling`).
+    autodiff_threshold, inline_threshold: differentiate groups of at least so many operators (2), and open those with fewer than so many
+    again (5), with a tape between them, where by default all of a graph is differentiated at once if that can be.
     """
     check_choice("compile", "backend", backend, BACKENDS)
     if isinstance(graph, Module):
@@ -375,6 +378,9 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     if not isinstance(graph, Graph):
         raise RunError(f"compile: expected a Module or a Graph, got {type(graph).__name__}")
     check_count("compile", "threads", threads)
+    for name, threshold in (("autodiff_threshold", autodiff_threshold), ("inline_threshold", inline_threshold)):
+        if threshold is not None:
+            check_count("compile", name, threshold)
     for name, flag in (("optimize", optimize), ("check_saved", check_saved), ("profiling", profiling)):
         check_flag("compile", name, flag)
     if native is not None and native is not True and native is not False:
@@ -382,4 +388,7 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     warn_of_rounded(graph)
     from irtool.execute.device.executor import new_executor
 
-    return new_executor(graph, Options(optimize, backend, native=native, threads=threads, check_saved=check_saved, profiling=profiling))
+    by_groups = autodiff_threshold is not None or inline_threshold is not None
+    return new_executor(graph, Options(
+        optimize, backend, not by_groups, autodiff_threshold or 2, inline_threshold or 5, native=native, threads=threads,
+        check_saved=check_saved, profiling=profiling))
