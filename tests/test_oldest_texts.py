@@ -128,3 +128,19 @@ def test_a_listing_converts() -> None:
     code, out, _ = command(["fmt", "--syntax=2.13", "-"], text)
     assert code == 0
     assert "  %20 : Tensor = ^Conv(1, 1)(%0, %1)\n" in out
+
+
+@pytest.mark.parametrize(("first", "second"), [("'a\n\tb\n'", "'aa'"), ("a\n\tb\n", "aa")])
+def test_prints_with_strings_in_place(first: str, second: str) -> None:
+    text = (f"graph(%a : Dynamic) {{\n   = prim::Print(%a, {first}, 2, {second})\n  %3 : int = aten::add(7, 8)\n  return (%3);\n}}\n")
+    module = irtool.parse(text)
+    assert str(module) == text
+    strings = [node.attributes["value"].value for node in module.graph().nodes if node.kind == "prim::Constant"]
+    assert strings == ["a\n\tb\n", 2, "aa", 7, 8]
+    code, out, _ = command(["fmt", "--syntax=2.13", "-"], text)
+    assert code == 0
+    assert 'prim::Constant[value="a\\n\\tb\\n"]()' in out
+    assert 'prim::Constant[value="aa"]()' in out
+    named = command(["opt", "-q", "--passes=canonicalize", "-"], text)[1]
+    again = [node.attributes["value"].value for node in irtool.parse(named).graph().nodes if node.kind == "prim::Constant"]
+    assert again == strings

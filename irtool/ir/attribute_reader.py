@@ -213,6 +213,8 @@ def parse_value(text: str, depth: int = 0) -> object:
     first = stripped[:1]
     if first == '"' and len(stripped) > 1 and stripped.endswith('"'):
         return decode_string(stripped[1:-1])
+    if first == "'" and len(stripped) > 1 and stripped.endswith("'"):      # a branch of 2018-10
+        return stripped[1:-1]
     if is_tensor(stripped):
         return TensorLiteral(text)
     if first == "<":

@@ -16,7 +16,11 @@ BARE_SIZES = re.compile(r"%[^\s%]+ : \((?:\d|\))")
 BARE_SCALARS = re.compile(r"= [A-Z]\w*!? [^%\n=]*\(%")
 """`Dropout 0.2 True(%1)`, where the list of uses was taken out."""
 
-LITERAL = re.compile(r'(?:= [a-z]\w*::\w+(?:\[[^\n\]]*\])?|return |-> )\((?:%[^\s,()]+, )*(?:-?\d|-?inf\b|(?:nan|True|False|None)\b|"|\[)')
+LITERAL = re.compile(r'(?:= [a-z]\w*::\w+(?:\[[^\n\]]*\])?|return |-> )\((?:%[^\s,()]+, )*'
+                     r'(?:-?\d|-?inf\b|(?:nan|True|False|None)\b|["\'\[])')
+PRINTED = re.compile(r"= prim::Print\((?:%[^\s,()]+, )*[A-Za-z]")
+"""A string without quotes."""
+
 QUALIFIED = re.compile(r"= \^?[a-z]\w*::?\w")
 UNQUALIFIED = re.compile(r"= [A-Za-z]\w*[(\[]")
 SCALAR_TYPES = re.compile(r" : (?:int|float|bool|string|str|number|Number|Scalar|Tensor|Device|Future|World|Tuple)\b| : \((?!\d)")
@@ -63,7 +67,7 @@ def _with_braces(sample: str) -> str | None:
         return "A1" if DOTTED.search(sample) or BARE_SIZES.search(sample) else "A2"
     if BARE_SCALARS.search(sample) and not TYPED.search(sample):
         return "A0"
-    if LITERAL.search(sample):
+    if LITERAL.search(sample) or PRINTED.search(sample):
         return "X1"
     if QUALIFIED.search(sample):
         if ATTRIBUTE_ARGUMENTS.search(sample):

@@ -55,8 +55,11 @@ METADATA = re.compile(rf" ([\w-]+)=({VALUE})")
 
 TYPE_MARK = re.compile(r"[()\[\]{}<>,=\n%#]")
 SCALAR_MARK = re.compile(r"""[()\n]""")
-LITERAL = re.compile(r"""-?(?:\d[\w.+-]*|inf|nan)|True|False|None|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\[[^\[\]%()\n]*\]|[A-Za-z_]\w*""")
+LITERAL = re.compile(r"""-?(?:\d[\w.+-]*|inf|nan)|True|False|None|"(?:[^"\\\n]|\\.)*"|'[^']*'|\[[^\[\]%()\n]*\]|[A-Za-z_]\w*""")
 """A constant in an operand list (a branch of 2018)."""
+
+BARE_STRING = re.compile(r"[^\s%(),\"'\[][^%(),]*")
+"""A string in an operand list, printed without quotes as it is, line ends too."""
 
 
 class Mistake(Exception):

@@ -1,6 +1,7 @@
 """Reading one node's line in its general form: outputs, operator, attributes, operands, what follows. Raises `Mistake`."""
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -272,10 +273,10 @@ class NodeReader:
             if match is not None:
                 values.append(self.value(match[1], pos, match.end()))
             else:
-                match = lexer.LITERAL.match(text, pos) if self.dialect.literal_operands else None
+                match = self.literal_at(pos) if self.dialect.literal_operands else None
                 if match is None:
                     raise expected("a value such as %x" if pos < len(text) else "')' after the operands", text, pos)
-                values.append(self.literal(match.group()))
+                values.append(self.literal(match.group(), match.re is lexer.BARE_STRING))
             pos = filler(text, match.end())
             if text.startswith(")", pos):
                 return tuple(values), pos + 1
@@ -311,11 +312,25 @@ class NodeReader:
         node.outputs += tuple(fresh)
         return node.outputs[place]
 
-    def literal(self, text: str) -> Value:
-        """A constant among the operands becomes a node, whose value has no name, in front of the user."""
-        type = literal_type(text)
-        bare = type.text == "string" and text[0] != '"'
-        node = Node("prim::Constant", (), {"value": Attribute(text, text.strip("'")) if bare else Attribute(text)})
+    def literal_at(self, pos: int) -> re.Match[str] | None:
+        """The constant among the operands that begins at `pos`."""
+        text = self.text
+        match = lexer.LITERAL.match(text, pos, pos + lexer.FAR)
+        if match is not None and text.startswith((",", ")"), blanks(text, match.end())):
+            return match
+        bare = lexer.BARE_STRING.match(text, pos, pos + lexer.FAR)
+        return bare if bare is not None and text.startswith((",", ")"), bare.end()) else match
+
+    def literal(self, text: str, is_bare: bool = False) -> Value:
+        """A constant among the operands becomes a node, whose value has no name, in front of the user. is_bare: a string as it is."""
+        type = parse_type("string") if is_bare else literal_type(text)
+        if is_bare:
+            attribute = Attribute(text, text)
+        elif type.text == "string" and text[0] != '"':
+            attribute = Attribute(text, text[1:-1] if text[0] == "'" else text)
+        else:
+            attribute = Attribute(text)
+        node = Node("prim::Constant", (), {"value": attribute})
         node.line = self.line
         node.outputs = (Value("", type, node),)
         node.owner = self.block
