@@ -198,7 +198,13 @@ def sum_ints(xp, self):
     return wrap(sum(self))
 
 
-@table.op("aten::sum.float(float[] self) -> float", "aten::sum.complex(complex[] self) -> complex")
+@table.op("aten::sum.complex(complex[] self) -> complex")
+def sum_complex(xp, self):
+    """Sum from left to right, complex also of nothing."""
+    return complex(sum(self))
+
+
+@table.op("aten::sum.float(float[] self) -> float")
 def sum_floats(xp, self):
     """Sum from left to right."""
     total = 0.0

@@ -275,29 +275,28 @@ def _big(a: float) -> float:
     return math.inf if math.isfinite(a) else math.nan
 
 
-def complex_too(function: Callable[[float], float], of_complex: Callable[[complex], complex],
-                at_edge: Callable[[float], float] = _nan) -> Callable[[Any, Any], Any]:
-    """The same for a kind that takes complex numbers as well."""
-    real = c_double(function, at_edge)
+def of_complex(name: str, a: complex) -> complex:
+    """C's function of a complex number, by NumPy, which follows C at branch points, infinities and nan; Python's cmath raises there."""
+    import numpy as np
 
-    def kernel(xp: Any, a: Any) -> Any:
-        if isinstance(a, complex):
-            try:
-                return of_complex(a)
-            except (ValueError, OverflowError):
-                return complex(math.nan, math.nan)
-        return real(xp, a)
-    return kernel
+    with np.errstate(all="ignore"):
+        return complex(getattr(np, name)(np.complex128(a)))
+
+
+def complex_too(function: Callable[[float], float], name: str, at_edge: Callable[[float], float] = _nan) -> Callable[[Any, Any], Any]:
+    """The same for a kind that takes complex numbers as well; `name` is NumPy's."""
+    real = c_double(function, at_edge)
+    return lambda xp, a: of_complex(name, a) if isinstance(a, complex) else real(xp, a)
 
 
 for _name, _real, _complex, _edge in (
-        ("acos", math.acos, cmath.acos, _nan), ("acosh", math.acosh, cmath.acosh, _nan), ("asin", math.asin, cmath.asin, _nan),
-        ("asinh", math.asinh, cmath.asinh, _nan), ("atan", math.atan, cmath.atan, _nan),
-        ("atanh", math.atanh, cmath.atanh, lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.nan),
-        ("cos", math.cos, cmath.cos, _nan), ("cosh", math.cosh, cmath.cosh, _big), ("exp", math.exp, cmath.exp, _big),
-        ("log10", math.log10, cmath.log10, _log_edge), ("sin", math.sin, cmath.sin, _nan),
-        ("sinh", math.sinh, cmath.sinh, lambda a: math.copysign(math.inf, a)), ("sqrt", math.sqrt, cmath.sqrt, _nan),
-        ("tan", math.tan, cmath.tan, _nan), ("tanh", math.tanh, cmath.tanh, _nan)):
+        ("acos", math.acos, "arccos", _nan), ("acosh", math.acosh, "arccosh", _nan), ("asin", math.asin, "arcsin", _nan),
+        ("asinh", math.asinh, "arcsinh", _nan), ("atan", math.atan, "arctan", _nan),
+        ("atanh", math.atanh, "arctanh", lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.nan),
+        ("cos", math.cos, "cos", _nan), ("cosh", math.cosh, "cosh", _big), ("exp", math.exp, "exp", _big),
+        ("log10", math.log10, "log10", _log_edge), ("sin", math.sin, "sin", _nan),
+        ("sinh", math.sinh, "sinh", lambda a: math.copysign(math.inf, a)), ("sqrt", math.sqrt, "sqrt", _nan),
+        ("tan", math.tan, "tan", _nan), ("tanh", math.tanh, "tanh", _nan)):
     table.define(forms(f"aten::{_name}", "a", *UNARY_COMPLEX), complex_too(_real, _complex, _edge), doc=f"C's {_name} of a number.")
 
 
@@ -362,7 +361,7 @@ def angle(xp, a):
 
 def _log(xp: Any, a: Any, b: Any = None) -> Any:
     if isinstance(a, complex):
-        top: Any = cmath.log(a) if a else complex(-math.inf, 0.0)
+        top: Any = of_complex("log", a)
     else:
         top = math.log(a) if a > 0 else _log_edge(a)
     if b is None:

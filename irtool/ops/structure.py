@@ -345,6 +345,14 @@ def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
     return (function(*values[1:]),)
 
 
+def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:
+    """The constructors of contexts without effect are all that text tells enough of."""
+    type, method = node.inputs[0].type.text, attribute_name(node)
+    if method == "__init__" and type.rpartition(".")[2] in NO_EFFECT_CONTEXTS:
+        return (None,) * len(node.outputs)
+    raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: inline it first")
+
+
 def _grad(node: Node, values: list[Any]) -> Sequence[Any]:
     raise UnsupportedError(f"{node.kind} is not supported yet: arrays carry no gradient")
 
@@ -454,7 +462,7 @@ STRUCTURE: dict[str, Handler] = {
     "prim::TypeCheck": _type_check, "prim::RequiresGradCheck": _checked, "prim::TensorExprDynamicGuard": _last,
     "prim::ConstantChunk": _chunk, "prim::FusedChunk": _chunk, "prim::FusedConcat": _fused_concat, "prim::SumToSize": _sum_to_size,
     "prim::CreateObject": _create, "prim::GetAttr": _get_attr, "prim::SetAttr": _set_attr, "prim::Enter": _context, "prim::Exit": _context,
-    "prim::CallFunction": _call_function, "prim::CallMethod": _future, "prim::grad": _grad,
+    "prim::CallFunction": _call_function, "prim::CallMethod": _call_method, "prim::grad": _grad,
     "prim::profile": _same, "prim::profile_ivalue": _same, "prim::BailOut": _bail_out, "prim::unchecked_cast": _same,
     "prim::rpc_async": _future, "prim::rpc_sync": _future, "prim::rpc_remote": _future,
     "prim::TensorToNum": _old_cast(_identity), "prim::ImplicitTensorToNum": _old_cast(_identity), "prim::TensorToBool": _old_cast(bool),

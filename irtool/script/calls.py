@@ -10,7 +10,7 @@ from irtool.ir.constants import CONSTANT_KINDS, constant, constant_key, is_const
 from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
-from irtool.ir.types import ListType, OptionalType, TupleType, Type
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.script.annotations import annotation, signature, type_name, union
 from irtool.script.archive_code import unchecked_cast, uninitialized
 from irtool.script.containers import dict_, iterable, list_, tuple_
@@ -46,7 +46,7 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
     callee = meaning_of(e, node.func)
     if isinstance(callee, Special):
         return SPECIALS[callee.name](e, node, callee, hint)
-    if isinstance(callee, Choice):
+    while isinstance(callee, Choice):
         callee = chosen(e, node, callee)
     if isinstance(callee, Builtin | Called | Overloads | Structure):
         return call_meaning(e, node, callee, *arguments(e, node))
@@ -80,12 +80,12 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Builtin | Called | Overloads
         return e.operator(node, callee.kind, given, named, callee.receiver is not None)
     if isinstance(callee, Structure):
         return structure(e, node, callee, given, named)
-    functions = callee.functions if isinstance(callee, Overloads) else (callee.function,)
-    for function in functions:
-        assert isinstance(function, Function)
-        if function is functions[-1] or takes(e, function, given, named):
-            return call_function(e, node, function, given, named)
-    raise AssertionError("overloads of nothing")
+    functions = [each for each in (callee.functions if isinstance(callee, Overloads) else (callee.function,)) if isinstance(each, Function)]
+    if len(functions) > 1:
+        functions = [each for each in functions if takes(e, each, given, named)][:1]
+        if not functions:
+            e.fail(node, f"{getattr(callee, 'name', '')}: no form of it takes ({', '.join(e.type_name(value) for value in given)})")
+    return call_function(e, node, functions[0], given, named)
 
 
 def takes(e: Emitter, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> bool:
@@ -186,8 +186,9 @@ def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
 
 def entered(e: Emitter, name: str, given: Sequence[Value]) -> Context:
     """A new context manager, its constructor inlined."""
-    made = e.one("prim::CreateObject", (), types.parse_type(f"__torch__.torch.autograd.grad_mode.{name}"))
-    e.node("prim::SetAttr", (made, given[0] if given else e.constant(False)), (), {"name": Attribute.of("mode" if given else "prev")})
+    made = e.one("prim::CreateObject", (), types.parse_type(f"__torch__.{name}"))
+    attribute = "prev" if not given else "name" if name.endswith("record_function") else "mode"
+    e.node("prim::SetAttr", (made, given[0] if given else e.constant(False)), (), {"name": Attribute.of(attribute)})
     return Context(name, made)
 
 
@@ -198,6 +199,14 @@ def _one(e: Emitter, node: ast.Call, name: str) -> Value:
         e.fail(node, f"{name} expected exactly 1 argument but found {len(given) + len(named)}")
     e.at(node)
     return given[0]
+
+
+def truth(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`bool(x)`: of a list, a dict or a string whether it holds anything."""
+    value = _one(e, node, "bool")
+    if isinstance(value.type, ListType | DictType) or value.type.key == "str":
+        return e.operator(node, "aten::gt", [e.operator(node, "aten::len", [value]), e.constant(0)])
+    return value if value.type.key == "bool" else e.operator(node, "aten::Bool", [value])
 
 
 def cast(kind: str, own: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
@@ -395,7 +404,7 @@ def tensor_tolist(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
 
 
 SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]] = {
-    "int": cast("aten::Int", "int"), "float": cast("aten::Float", "float"), "bool": cast("aten::Bool", "bool"),
+    "int": cast("aten::Int", "int"), "float": cast("aten::Float", "float"), "bool": truth,
     "complex": cast("aten::Complex", "complex"), "str": cast("aten::str", "str"), "len": length, "min": extremum, "max": extremum,
     "abs": absolute, "round": rounded, "range": range_, "zip": zip_, "enumerate": enumerate_,
     "isinstance": instance, "print": printed, "annotate": annotate,

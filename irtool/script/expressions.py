@@ -410,6 +410,8 @@ def joined_string(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     from irtool.script.comprehensions import comprehension as compile_comprehension
 
+    if isinstance(node, ast.GeneratorExp):      # is walked at once, as a list
+        node = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
     return compile_comprehension(e, node, hint)
 
 
@@ -422,7 +424,7 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Emitter, ast.expr, Type | None], Mea
     ast.Name: name, ast.Attribute: attribute, ast.Constant: constant_literal, ast.BinOp: binary_operation, ast.UnaryOp: unary_operation,
     ast.Compare: comparison, ast.BoolOp: boolean, ast.IfExp: conditional, ast.Subscript: subscript, ast.List: list_display,
     ast.Tuple: tuple_display, ast.Dict: dict_display, ast.JoinedStr: joined_string, ast.ListComp: comprehension,
-    ast.DictComp: comprehension, ast.Call: call,
+    ast.DictComp: comprehension, ast.Call: call, ast.GeneratorExp: comprehension,
 }
 
 __all__ = ["binary", "meaning_of", "value_of"]

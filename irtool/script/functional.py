@@ -4,10 +4,11 @@ What is in neither table is looked for among the operators (`F.conv2d` is `aten:
 """
 from __future__ import annotations
 
+from irtool.script import functional_forms as forms
 from irtool.script.functional_more import HELPERS
 from irtool.script.functional_more import SOURCE as MORE
 from irtool.script.reader import Function, Unit, read
-from irtool.script.values import Builtin, Called, Sugared
+from irtool.script.values import Builtin, Called, Choice, Overloads, Sugared
 
 OPERATORS = {"logsigmoid": "aten::log_sigmoid", "conv_transpose1d": "aten::conv_transpose1d", "conv_transpose2d": "aten::conv_transpose2d"}
 """Functions that are operators under another name."""
@@ -203,19 +204,22 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, 
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 def max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None,
-               padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False) -> Tensor:
+               padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> Tensor:
     if stride is None:
         stride = torch.jit.annotate(List[int], [])
     return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
-               padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False) -> Tensor:
+               padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> Tensor:
     if stride is None:
         stride = torch.jit.annotate(List[int], [])
     return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
-               padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False) -> Tensor:
+               padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> Tensor:
     if stride is None:
         stride = torch.jit.annotate(List[int], [])
     return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -309,9 +313,31 @@ def function(name: str) -> Sugared | None:
     if name in OPERATORS:
         return Builtin(OPERATORS[name])
     found = templates().get(name)
+    if found is None and not name.startswith(forms.HELPERS) and f"def {name}(" in forms.SOURCE:
+        found = forms_of()[name]
+    if found is not None and name in forms.INDICES:
+        position, other = forms.INDICES[name]
+        return Choice(position, "return_indices", Called(forms_of()[other]), Called(found))
     if found is None and name not in HELPERS and f"def {name}(" in MORE:
         found = functions_of(MORE, "torch/nn/functional.py, more").get(name)
     return Called(found) if found is not None else None
+
+
+def torch_function(name: str) -> Sugared | None:
+    """What `torch.name` means, where Python stands between it and the operators."""
+    if name in forms.OVERLOADS:
+        return Overloads(name, [forms_of()[each] for each in forms.OVERLOADS[name]])
+    if name not in forms.FLAGS:
+        return None
+    start, position = forms.FLAGS[name]
+    alone, inverse, counts, both = (Called(forms_of()[f"{start}_{end}"]) for end in ("alone", "with_inverse", "with_counts", "with_all"))
+    return Choice(position, "return_inverse", Choice(position + 1, "return_counts", both, inverse),
+                  Choice(position + 1, "return_counts", counts, alone))
+
+
+def forms_of() -> dict[str, Function]:
+    """The functions of several forms."""
+    return functions_of(forms.SOURCE, "torch/functional.py")
 
 
 def templates() -> dict[str, Function]:

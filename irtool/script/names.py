@@ -24,10 +24,16 @@ EXCEPTIONS = frozenset((
 MODULES = frozenset((
     "torch", "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.special", "torch.fft", "torch._C", "torch._C._nn",
     "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
-    "torch.autograd", "torch.overrides", "torch.autograd.profiler", "warnings", "collections",
+    "torch.autograd", "torch.overrides", "torch.autograd.profiler", "torch.profiler", "warnings", "collections",
 ))
-CONTEXTS = ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode")
-"""Context managers of torch that `with` takes."""
+CONTEXTS = {
+    "torch.no_grad": "torch.autograd.grad_mode.no_grad", "torch.autograd.no_grad": "torch.autograd.grad_mode.no_grad",
+    "torch.enable_grad": "torch.autograd.grad_mode.enable_grad", "torch.autograd.enable_grad": "torch.autograd.grad_mode.enable_grad",
+    "torch.inference_mode": "torch.autograd.grad_mode.inference_mode",
+    "torch.autograd.profiler.record_function": "torch.autograd.profiler.record_function",
+    "torch.profiler.record_function": "torch.autograd.profiler.record_function",
+}
+"""Context managers of torch that `with` takes -> their classes."""
 PREFIXES = {"torch.linalg": "linalg_", "torch.special": "special_", "torch.fft": "fft_"}
 JIT_SPECIALS = {
     "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit._unwrap_optional": "unwrap_optional",
@@ -81,8 +87,19 @@ def member(module: str, name: str) -> Meaning | None:
     path = f"{module}.{name}"
     if path in MODULES:
         return Namespace(path)
-    if module in ("torch", "torch.autograd") and name in CONTEXTS:
-        return Context(name)
+    if module in ("torch", "torch.nn.functional"):
+        from irtool.script.functional import function, torch_function
+
+        found = torch_function(name) if module == "torch" else function(name)
+        if found is not None:
+            return found
+    return _member(module, name, path)
+
+
+def _member(module: str, name: str, path: str) -> Meaning | None:
+    """The same of what is no function of torch written in Python."""
+    if path in CONTEXTS:
+        return Context(CONTEXTS[path])
     if path in JIT_SPECIALS or module == "torch" and name in CONSTRUCTORS:
         return Special(JIT_SPECIALS.get(path, name))
     if path in RENAMED:
@@ -91,12 +108,6 @@ def member(module: str, name: str) -> Meaning | None:
         if name in MATH_CONSTANTS:
             return Known(MATH_CONSTANTS[name])
         return Builtin(f"aten::{name}") if schemas(f"aten::{name}") else None
-    if module == "torch.nn.functional":
-        from irtool.script.functional import function
-
-        found = function(name)
-        if found is not None:
-            return found
     if module == "torch" and name in TORCH_CONSTANTS and not (name in ("e",) and schemas(f"aten::{name}")):
         return Known(TORCH_CONSTANTS[name])
     if module == "torch.ops":

@@ -96,9 +96,9 @@ class Resolver:
                     raise Mismatch(f"Argument '{argument.name}' specified both as positional and keyword argument.")
                 recipes.append(self.operand(argument, given[used], convert, variables))
                 used += 1
-            elif argument.name in named:
-                used_names.add(argument.name)
-                recipes.append(self.operand(argument, named[argument.name], convert, variables))
+            elif (name := keyword_of(argument, schema, named)) is not None:
+                used_names.add(name)
+                recipes.append(self.operand(argument, named[name], convert, variables))
             elif argument.has_default:
                 recipes.append(("default", argument))
             else:
@@ -186,6 +186,13 @@ class Resolver:
         assert isinstance(formal, ListType)
         element = Argument(argument.name, formal.element, formal.element.text, 0, argument.default, False, None)
         return "list", formal.element, [self.operand(element, value, convert, variables) for value in given]
+
+
+def keyword_of(argument: Argument, schema: Schema, named: Mapping[str, Value]) -> str | None:
+    """The keyword that gives an argument; functions of torch call `input` what their operators call self."""
+    if argument.name in named:
+        return argument.name
+    return "input" if argument.name == "self" and "input" in named and schema.kind.startswith("aten::") else None
 
 
 def _fits_element(actual: Type, element: Type) -> bool:

@@ -356,7 +356,7 @@ def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
     for item in statement.items:
         held = meaning_of(e, item.context_expr)
         if not isinstance(held, Context) or held.object is None:
-            e.fail(item.context_expr, f"with expression must be a context manager of torch ({', '.join(CONTEXTS)})")
+            e.fail(item.context_expr, f"with expression must be a context manager of torch ({', '.join(sorted(CONTEXTS))})")
         if item.optional_vars is not None:
             e.fail(item.optional_vars, f"{held.name} gives no value for 'as'")
         e.at(statement)

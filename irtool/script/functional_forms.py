@@ -1,0 +1,266 @@
+"""Functions of torch that have several forms, and losses and samplers whose words are the operators' numbers, as TorchScript of our own.
+
+Where an argument says which of two functions is meant (`return_indices`), or its type does (`dims` of tensordot), the tables at the end
+say so. `functional.py` has what is simpler.
+"""
+from __future__ import annotations
+
+POOLS = '''
+def {name}_with_indices(input: Tensor, kernel_size: BroadcastingList{n}[int], stride: Optional[BroadcastingList{n}[int]] = None,
+                        padding: BroadcastingList{n}[int] = 0, dilation: BroadcastingList{n}[int] = 1, ceil_mode: bool = False,
+                        return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.ops.aten.{name}_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+def adaptive_{name}_with_indices(input: Tensor, output_size: BroadcastingList{n}[int],
+                                 return_indices: bool = False) -> Tuple[Tensor, Tensor]:
+    return torch.ops.aten.adaptive_{name}(input, output_size)
+
+def adaptive_{name}(input: Tensor, output_size: BroadcastingList{n}[int], return_indices: bool = False) -> Tensor:
+    return torch.ops.aten.adaptive_{name}(input, output_size)[0]
+'''
+
+SOURCE = ''.join(POOLS.format(name=f"max_pool{n}d", n=n) for n in (1, 2, 3)) + '''
+def number_of_reduction(reduction: str) -> int:
+    if reduction == "none":
+        number = 0
+    elif reduction == "mean":
+        number = 1
+    elif reduction == "sum":
+        number = 2
+    else:
+        raise ValueError("{} is not a valid value for reduction".format(reduction))
+    return number
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.alpha_dropout_(input, p, training)
+    else:
+        result = torch.alpha_dropout(input, p, training)
+    return result
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.feature_alpha_dropout_(input, p, training)
+    else:
+        result = torch.feature_alpha_dropout(input, p, training)
+    return result
+
+def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.rrelu_(input, lower, upper, training)
+    else:
+        result = torch.rrelu(input, lower, upper, training)
+    return result
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    if input.dim() < 3:
+        raise ValueError("Expected 3D or higher dimensionality input (got {} dimensions)".format(input.dim()))
+    if input.numel() == 0:
+        return input
+    squares = input.mul(input)
+    if input.dim() == 3:
+        rows = torch.ops.aten.pad(squares.unsqueeze(1), [0, 0, size // 2, (size - 1) // 2])
+        mean = torch.ops.aten.avg_pool2d(rows, [size, 1], [1, 1]).squeeze(1)
+    else:
+        sizes = input.size()
+        boxes = torch.ops.aten.pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), [0, 0, 0, 0, size // 2, (size - 1) // 2])
+        mean = torch.ops.aten.avg_pool3d(boxes, [size, 1, 1], [1, 1, 1]).squeeze(1).view(sizes)
+    return input / mean.mul(alpha).add(k).pow(beta)
+
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Optional[Tensor] = None,
+                      size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.ops.aten.multi_margin_loss(input, target, p, margin, weight, number_of_reduction(reduction))
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+                           reduction: str = "mean") -> Tensor:
+    return torch.ops.aten.multilabel_margin_loss(input, target, number_of_reduction(reduction))
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Optional[bool] = None,
+                     eps: float = 1e-8, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.poisson_nll_loss(input, target, log_input, full, eps, number_of_reduction(reduction))
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
+                        swap: bool = False, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+                        reduction: str = "mean") -> Tensor:
+    if margin <= 0:
+        raise ValueError("margin must be greater than 0, got {}".format(margin))
+    return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number_of_reduction(reduction))
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Optional[bool] = None,
+                          reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.cosine_embedding_loss(input1, input2, target, margin, number_of_reduction(reduction))
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str = "mean",
+             zero_infinity: bool = False) -> Tensor:
+    return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number_of_reduction(reduction), zero_infinity)
+
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, max_norm: Optional[float] = None, norm_type: float = 2,
+                  scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Optional[Tensor] = None, include_last_offset: bool = False,
+                  padding_idx: Optional[int] = None) -> Tensor:
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences")
+        offsets = torch.arange(0, input.numel(), input.size(1), dtype=torch.int64)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if max_norm is not None:
+        raise NotImplementedError("embedding_bag with max_norm")
+    if mode == "sum":
+        number = 0
+    elif mode == "mean":
+        number = 1
+    elif mode == "max":
+        number = 2
+    else:
+        raise ValueError("mode has to be one of sum, mean or max")
+    assert offsets is not None
+    found, _, _, _ = torch.embedding_bag(weight, input, offsets, scale_grad_by_freq, number, sparse, per_sample_weights,
+                                         include_last_offset, padding_idx)
+    return found
+
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: Optional[bool] = None) -> Tensor:
+    if mode == "bilinear":
+        way = 0
+    elif mode == "nearest":
+        way = 1
+    elif mode == "bicubic":
+        way = 2
+    else:
+        raise ValueError("grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{}'".format(mode))
+    if padding_mode == "zeros":
+        border = 0
+    elif padding_mode == "border":
+        border = 1
+    elif padding_mode == "reflection":
+        border = 2
+    else:
+        raise ValueError("grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
+                         "but got: '{}'".format(padding_mode))
+    if align_corners is None:
+        align_corners = False
+    return torch.grid_sampler(input, grid, way, border, align_corners)
+
+def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = None) -> Tensor:
+    if align_corners is None:
+        align_corners = False
+    return torch.affine_grid_generator(theta, size, align_corners)
+
+def tensordot_of_int(a: Tensor, b: Tensor, dims: int = 2) -> Tensor:
+    if dims < 0:
+        raise RuntimeError("tensordot expects dims >= 0, but got dims={}".format(dims))
+    if dims > min(a.dim(), b.dim()):
+        raise RuntimeError("tensordot expects dims < ndim_a or ndim_b, but got dims={}".format(dims))
+    first = [i - dims for i in range(dims)]
+    second = [i for i in range(dims)]
+    return torch.ops.aten.tensordot(a, b, first, second)
+
+def tensordot_of_lists(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor:
+    return torch.ops.aten.tensordot(a, b, dims[0], dims[1])
+
+def tensordot_of_tuple(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]]) -> Tensor:
+    return torch.ops.aten.tensordot(a, b, dims[0], dims[1])
+
+def tensordot_of_tensor(a: Tensor, b: Tensor, dims: Tensor) -> Tensor:
+    if dims.numel() > 1:
+        first: List[int] = dims[0].tolist()
+        second: List[int] = dims[1].tolist()
+        return torch.ops.aten.tensordot(a, b, first, second)
+    count = int(dims.item())
+    return torch.ops.aten.tensordot(a, b, [i - count for i in range(count)], [i for i in range(count)])
+
+def norm_of_number(input: Tensor, p: Optional[number] = 2, dim: Optional[List[int]] = None, keepdim: bool = False,
+                   dtype: Optional[int] = None) -> Tensor:
+    if dim is None:
+        dim = [i for i in range(input.dim())]
+    if dtype is None:
+        result = torch.ops.aten.norm(input, p, dim, keepdim=keepdim)
+    else:
+        result = torch.ops.aten.norm(input, p, dim, keepdim=keepdim, dtype=dtype)
+    return result
+
+def norm_over_one(input: Tensor, p: Optional[number], dim: int, keepdim: bool = False, dtype: Optional[int] = None) -> Tensor:
+    return norm_of_number(input, p, [dim], keepdim, dtype)
+
+def norm_of_word(input: Tensor, p: str = "fro", dim: Optional[List[int]] = None, keepdim: bool = False,
+                 dtype: Optional[int] = None) -> Tensor:
+    if p == "fro":
+        return norm_of_number(input, 2, dim, keepdim, dtype)
+    if p != "nuc":
+        raise RuntimeError("only valid string values are 'fro' and 'nuc', found {}".format(p))
+    if dtype is not None:
+        raise ValueError("dtype argument is not supported in frobenius norm")
+    if dim is None:
+        return torch.nuclear_norm(input, [0, 1], keepdim=keepdim)
+    return torch.nuclear_norm(input, dim, keepdim=keepdim)
+
+def norm_of_word_over_one(input: Tensor, p: str, dim: int, keepdim: bool = False, dtype: Optional[int] = None) -> Tensor:
+    return norm_of_word(input, p, [dim], keepdim, dtype)
+
+def norm_over_one_by_name(input: Tensor, keepdim: bool = False, dtype: Optional[int] = None, *, dim: int) -> Tensor:
+    return norm_of_word(input, "fro", [dim], keepdim, dtype)
+
+def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None,
+         center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: Optional[bool] = None,
+         return_complex: Optional[bool] = None, align_to_window: Optional[bool] = None) -> Tensor:
+    return torch.ops.aten.stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex,
+                               align_to_window)
+
+def unique_with_all(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+                    dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
+    if dim is not None:
+        found, inverse, counts = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        found, inverse, counts = torch._unique2(input, sorted, return_inverse, return_counts)
+    return found, inverse, counts
+
+def unique_alone(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+                 dim: Optional[int] = None) -> Tensor:
+    return unique_with_all(input, sorted, return_inverse, return_counts, dim)[0]
+
+def unique_with_inverse(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+                        dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    found, inverse, _ = unique_with_all(input, sorted, return_inverse, return_counts, dim)
+    return found, inverse
+
+def unique_with_counts(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+                       dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    found, _, counts = unique_with_all(input, sorted, return_inverse, return_counts, dim)
+    return found, counts
+
+def consecutive_with_all(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                         dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
+    return torch.ops.aten.unique_consecutive(input, return_inverse, return_counts, dim)
+
+def consecutive_alone(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
+    return consecutive_with_all(input, return_inverse, return_counts, dim)[0]
+
+def consecutive_with_inverse(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                             dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    found, inverse, _ = consecutive_with_all(input, return_inverse, return_counts, dim)
+    return found, inverse
+
+def consecutive_with_counts(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                            dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    found, _, counts = consecutive_with_all(input, return_inverse, return_counts, dim)
+    return found, counts
+'''
+
+HELPERS = ("number_of_reduction", "tensordot_", "norm_", "unique_", "consecutive_", "stft")
+"""How names begin that torch.nn.functional has not."""
+INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices") for n in (1, 2, 3)},
+           **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)}}
+"""Functions with `return_indices`: where that stands, and what they are when it is True."""
+OVERLOADS = {
+    "tensordot": ("tensordot_of_int", "tensordot_of_tuple", "tensordot_of_lists", "tensordot_of_tensor"),
+    "stft": ("stft",), "norm": ("norm_of_word", "norm_over_one_by_name", "norm_of_word_over_one", "norm_over_one", "norm_of_number"),
+}
+"""Functions of torch that are told apart by the types of their arguments."""
+FLAGS = {"unique": ("unique", 2), "unique_consecutive": ("consecutive", 1)}
+"""Functions of torch whose number of results two flags say: how theirs here begin, and where the first flag stands."""
