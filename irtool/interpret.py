@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from irtool.ir.builder import NOTHING
+from irtool.ir.defaults import completed
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.errors import Error, OutputError, RunError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -364,6 +365,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
         raise RunError(f"run: expected a Module or a Graph, got {type(graph).__name__}")
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
         raise RunError(f"run: expected a list of inputs, one per input of the graph ({_signature(graph)}), got {type(inputs).__name__}")
+    inputs = completed(graph, inputs)
     if len(inputs) != len(graph.inputs):
         raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}")
     namespace = namespace_for(inputs) if backend is None else backend_called(backend)

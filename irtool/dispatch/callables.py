@@ -10,6 +10,7 @@ from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import Boxed, current, is_floating, tensors_in
 from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import check_function, signature
+from irtool.ir.defaults import defaults_of
 from irtool.ir.errors import RunError, did_you_mean
 from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
@@ -98,6 +99,9 @@ def in_order(inputs: Sequence[Value], args: Sequence[Any], named: Mapping[str, A
         if place in values:
             raise RunError(f"input %{inputs[place].name} is there by position and by name")
         values[place] = value
+    if len(values) < len(inputs):
+        known = defaults_of(graph)
+        values = {**{place: known[value.name] for place, value in enumerate(inputs) if value.name in known}, **values}
     if sorted(values) != list(range(len(inputs))):
         raise RunError(f"expected {len(inputs)} inputs ({signature(graph)}), got {len(values)}")
     return [values[place] for place in range(len(inputs))]

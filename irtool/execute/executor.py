@@ -46,6 +46,7 @@ from irtool.ir.arguments import (
     positions,
     signature,
 )
+from irtool.ir.defaults import completed
 from irtool.ir.errors import Error, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
@@ -218,6 +219,7 @@ class Executor:
         """The inputs as graphs take them. Raises RunError."""
         declared = self.graph.inputs
         check_listed("run", self.graph, inputs)
+        inputs = completed(self.graph, inputs)
         if len(inputs) != len(declared):
             raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}; "
                            f"the graph takes ({signature(self.graph)})")

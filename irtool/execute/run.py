@@ -20,6 +20,7 @@ from irtool.execute.fallbacks import Fault, failed, is_fault, is_strict
 from irtool.interpret import Observer, all_nodes
 from irtool.interpret import run as interpreted
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_flag, check_list, check_seed, misfit, positions
+from irtool.ir.defaults import completed
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph
@@ -156,6 +157,8 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
         raise misfit("run", "observer", observer, "an irtool.interpret.Observer or None")
     if isinstance(graph, Module):
         graph = graph.graph()
+    if isinstance(graph, Graph):
+        inputs = completed(graph, inputs)
     if interpret or observer is not None or not is_call(graph, inputs):
         if isinstance(graph, Graph):
             warn_of_rounded(graph)
@@ -191,6 +194,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
         graph = graph.graph()
     if isinstance(graph, Graph):
         warn_of_rounded(graph)
+        inputs = completed(graph, inputs)
     if interpret or not is_call(graph, inputs):
         return gradients.vjp(graph, inputs, cotangents, wrt)
     namespace = namespace_for(inputs)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtool.interop.npz import Archive
+from irtool.ir.defaults import defaults_of
 from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Value
 from irtool.ir.names import Names, stems
@@ -97,6 +98,10 @@ def assign(graph: Graph, archive: Archive, literals: Mapping[str, Any]) -> list[
         if not rest:
             parts[i].clear()
         parts[i][rest] = value
+    known = defaults_of(graph)
+    for value, given in zip(graph.inputs, parts, strict=True):
+        if not given and value.name in known:
+            given[""] = known[value.name]
     missing = [i for i, value in enumerate(graph.inputs) if not parts[i] and needs_value(value)]
     if missing:
         names = ", ".join(f"'{form(i, graph.inputs[i])}'" for i in missing)

@@ -205,8 +205,6 @@ def _make_plan(node: Node) -> Plan | None:
     found = _found[schema.name]
     if found is None:
         return None
-    if schema.name in OF_LISTS and isinstance(node.inputs[0].type, ListType):
-        found = _of_elements(found, node.inputs[0].type)
     recipe: list[Any] = []
     at = 0
     for given in node_arguments(node, schema):
@@ -220,34 +218,6 @@ def _make_plan(node: Node) -> Plan | None:
             at += 1
     element = element_of(node.inputs[0].type) if schema.name in OF_LISTS and node.inputs else None
     return Plan(found, recipe) if element is None else ListPlan(found, recipe, element)
-
-
-OF_LISTS = ("aten::tensor", "aten::as_tensor.list")
-"""Overloads that make a tensor of a list of numbers."""
-
-
-def _of_elements(found: Overload, type: Type) -> Overload:
-    """The overload for lists whose elements are of this type, which says what an empty list would not."""
-    while isinstance(type, ListType):
-        type = type.element
-    element, kernel = str(type.key), found.kernel
-    typed = Overload(found.schema, found.op, found.mode, found.outs)
-    if isinstance(type, TensorType) or element not in ("int", "float", "bool", "complex", "Scalar"):
-        def refuse(xp: Any, *values: Any) -> Any:
-            raise RunError(f"Input must be of ints, floats, or bools, got {'Tensor' if isinstance(type, TensorType) else type}"
-                           + (": an empty list is a list of tensors unless it is annotated" if isinstance(type, TensorType) else ""))
-        typed.kernel = refuse
-    elif element in ("int", "bool", "complex"):
-        code = {"int": 4, "bool": 11, "complex": 9}[element]
-
-        def of_empty_too(xp: Any, data: Any, dtype: Any, *rest: Any) -> Any:
-            return kernel(xp, data, code if dtype is None and not _holds_numbers(data) else dtype, *rest)
-        typed.kernel = of_empty_too
-    return typed
-
-
-def _holds_numbers(data: Any) -> bool:
-    return any(map(_holds_numbers, data)) if isinstance(data, list | tuple) else True
 
 
 def call_node(node: Node, values: list[Any]) -> Sequence[Any]:

@@ -83,7 +83,7 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
 
 def _run(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any] | None:
     try:
-        result = (_typed(node) if node.kind in OF_LISTS else _function(schema.name))(values)
+        result = _function(schema.name)(values)
     except (Error, NotImplementedError, ArithmeticError, ValueError, TypeError, IndexError, KeyError):
         return None         # it fails when it runs, with the right message
     if type(result) in NUMBERS and len(node.outputs) == 1 and _is_plain(result):
@@ -91,19 +91,6 @@ def _run(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any] | None:
     results = list(result) if len(schema.returns) > 1 and isinstance(result, tuple) else [result]
     results = [_literal(value) if hasattr(value, "dtype") else value for value in results]
     return results if len(results) == len(node.outputs) and all(isinstance(v, TensorLiteral) or _is_plain(v) for v in results) else None
-
-
-OF_LISTS = ("aten::tensor", "aten::as_tensor")
-"""Kinds for which it matters what the elements of a list are declared to be: an empty one does not say."""
-
-
-def _typed(node: Node) -> Callable[[Sequence[Any]], Any]:
-    from irtool.ops.call import plan_for
-
-    plan = plan_for(node)
-    assert plan is not None     # there is a schema
-    overload = plan.overload
-    return lambda values: overload(list(values))
 
 
 def _is_too_big(kind: str, values: Sequence[Any]) -> bool:

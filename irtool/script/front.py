@@ -5,19 +5,20 @@ import ast
 from collections.abc import Mapping
 
 from irtool.ir import types
+from irtool.ir.defaults import DEFAULTS, spelled
 from irtool.ir.errors import Error, ParseError, did_you_mean
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.rewrite import remove_dead_nodes
 from irtool.ir.source import Diagnostic
-from irtool.script.annotations import SIMPLE, signature
+from irtool.script.annotations import SIMPLE, dotted, signature
 from irtool.script.classes import meaning_of_name
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Meaning
 from irtool.script.names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
 from irtool.script.reader import TOO_DEEP, Function, Unit, fail, joined, read
 from irtool.script.statements import function_body
-from irtool.script.values import Alias, Called, Literal, Namespace, Python
+from irtool.script.values import Alias, Called, Known, Literal, Namespace, Python
 
 
 def compile_source(source: str, name: str | None = None, filename: str = "<string>", *, first_line: int = 1,
@@ -45,6 +46,7 @@ def compile_source(source: str, name: str | None = None, filename: str = "<strin
         if name is None or function.name == name:
             try:
                 graphs.append(compilation.graph_of(function))
+                keep_defaults(graphs[-1], function)
             except Error as error:
                 errors.append(error)
     if errors:
@@ -139,6 +141,31 @@ class Compilation:
             unit = read(*self.helpers[name])
             found = self._helper_functions[name] = next(iter(unit.functions.values()))
         return found
+
+
+def default_value(node: ast.expr, unit: Unit) -> object:
+    """What a default stands for. Raises ValueError for what is neither a literal nor a number of a module."""
+    if isinstance(node, ast.Call) and dotted(node.func) == "float" and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
+        return float(str(node.args[0].value))
+    root, _, rest = (dotted(node) or "").partition(".")
+    named = python_name(f"{unit.modules[root]}.{rest}") if root in unit.modules else None
+    return named.value if isinstance(named, Known) else ast.literal_eval(node)
+
+
+def keep_defaults(graph: Graph, function: Function) -> None:
+    """Note the parameters' defaults with the graph, where they are literals or numbers of torch (`torch.float32`)."""
+    found = signature(function)
+    values: dict[str, object] = {}
+    for value, node, count in zip(graph.inputs, found.defaults, found.repeats, strict=True):
+        if node is None:
+            continue
+        try:
+            default = default_value(node, function.unit)
+        except ValueError:
+            continue
+        values[value.name] = (default,) * count if count and isinstance(default, int | float) else default
+    if values:
+        graph.metadata[DEFAULTS] = spelled(values)
 
 
 def declare_parameters(emitter: Emitter, function: Function) -> None:

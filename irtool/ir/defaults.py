@@ -1,0 +1,49 @@
+"""Values that inputs of a graph have where none is given: of the parameters of a compiled function.
+
+They stand in the line in front of the graph, by the names of the inputs: `# graph f: defaults=["n.1", 3, "mode.1", "mean"]`.
+"""
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph
+
+DEFAULTS = "defaults"
+
+
+def spelled(values: Mapping[str, object]) -> str:
+    """The values by name, as the line has them; those that no literal spells (nan) are left out."""
+    parts: list[str] = []
+    for name, value in values.items():
+        text = repr(value).replace("inf", "1e999") if isinstance(value, float | tuple | complex) else repr(value)
+        if not (isinstance(value, float) and math.isnan(value)):
+            parts += [f'"{name}"', text.replace("[", "\\x5b").replace("]", "\\x5d") if isinstance(value, str) else text]
+    return f"[{', '.join(parts)}]"
+
+
+def defaults_of(graph: Graph) -> dict[str, Any]:
+    """The values by name of input. Raises Error for a line that holds anything but names and literals."""
+    text = graph.metadata.get(DEFAULTS)
+    if text is None:
+        return {}
+    try:
+        parts = ast.literal_eval(text)
+        names = parts[::2]
+        if not isinstance(parts, list) or len(parts) % 2 or not all(isinstance(name, str) for name in names):
+            raise ValueError
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        raise Error(f"graph '{graph.name}': expected defaults=[\"name\", value, ...], got defaults={text[:60]}") from None
+    return dict(zip(names, parts[1::2], strict=True))
+
+
+def completed(graph: Graph, inputs: Sequence[Any]) -> Sequence[Any]:
+    """The inputs, and behind them the defaults of those that are missing; as they are where one of those has none."""
+    if len(inputs) >= len(graph.inputs) or DEFAULTS not in graph.metadata or not isinstance(inputs, list | tuple):
+        return inputs
+    known = defaults_of(graph)
+    missing = [value.name for value in graph.inputs[len(inputs):]]
+    return [*inputs, *[known[name] for name in missing]] if all(name in known for name in missing) else inputs

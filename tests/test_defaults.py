@@ -1,0 +1,58 @@
+"""Defaults of a compiled function's parameters: they stay with its graph, in text too, and every way to run uses them."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.ir.defaults import defaults_of
+
+SOURCE = '''
+def f(x, n: int = 3, scale: float = 2, word: str = "a]b c", dtype: int = torch.float64, pair: Tuple[int, float] = (1, 2),
+      sizes: Optional[List[int]] = None, most: float = float("inf")):
+    return (x * n * scale * pair[1] + len(word)).clamp(max=most).to(dtype)
+'''
+
+
+def test_defaults_stay_in_the_text() -> None:
+    module = irtool.from_script(SOURCE)
+    again = irtool.parse(str(module))
+    assert str(again) == str(module)
+    assert defaults_of(again.graph()) == {"n.1": 3, "scale.1": 2, "word.1": "a]b c", "dtype.1": 7, "pair.1": (1, 2), "sizes.1": None,
+                                          "most.1": np.inf}
+
+
+def test_every_way_to_run_uses_them() -> None:
+    module, x = irtool.parse(str(irtool.from_script(SOURCE))), np.float32([1, 2])
+    for given, wanted in (([x], [17.0, 29.0]), ([x, 1], [9.0, 13.0]), ([x, 1, 0.5], [6.0, 7.0])):
+        for _ in range(3):
+            assert irtool.run(module, given)[0].tolist() == wanted
+        assert irtool.run(module, given, interpret=True)[0].tolist() == wanted
+        assert irtool.compile(module)(*given)[0].tolist() == wanted
+    assert irtool.vjp(module, [x], [np.ones(2)], [0])[0].tolist() == [12.0, 12.0]
+    assert irtool.compile(module).vjp([x], [np.ones(2)], [0])[0].tolist() == [12.0, 12.0]
+    assert irtool.grad(irtool.from_script("def f(x, n: int = 3):\n    return (x * n).sum()\n"))(np.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_input_without_one_is_still_due() -> None:
+    module = irtool.from_script("def f(n: int, m: int = 1):\n    return n + m\n")
+    with pytest.raises(irtool.RunError, match="expected 2 inputs"):
+        irtool.run(module, [])
+
+
+def test_line_that_is_none_is_an_error() -> None:
+    module = irtool.parse('# graph f: defaults=[3]\ngraph(%n.1 : int):\n  return (%n.1)\n')
+    with pytest.raises(irtool.Error, match="expected defaults="):
+        irtool.run(module, [])
+
+
+@pytest.mark.parametrize("parameter, part", [
+    ("x: int = 1.5", 'Expected a default value of type int on parameter "x"'), ("x: int = None", "Expected a default value of type int"),
+    ("x: str = 1", "Expected a default value of type str"), ("x: List[int] = [1]", "Mutable default parameters are not supported"),
+    ("x = 1", "Because \"x\" was not annotated with an explicit type it is assumed to be type 'Tensor'"),
+    ("x: Tuple[int, int] = (1, 'a')", "Expected a default value of type Tuple[int, int]"),
+])
+def test_default_that_does_not_fit_is_refused(parameter: str, part: str) -> None:
+    with pytest.raises(irtool.ParseError) as caught:
+        irtool.from_script(f"def f({parameter}):\n    return x\n")
+    assert part in caught.value.diagnostics[0].message
