@@ -204,22 +204,19 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, 
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 def max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None,
-               padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False,
-               return_indices: bool = False) -> Tensor:
+               padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False) -> Tensor:
     if stride is None:
         stride = torch.jit.annotate(List[int], [])
     return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
-               padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False,
-               return_indices: bool = False) -> Tensor:
+               padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False) -> Tensor:
     if stride is None:
         stride = torch.jit.annotate(List[int], [])
     return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
-               padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False,
-               return_indices: bool = False) -> Tensor:
+               padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False) -> Tensor:
     if stride is None:
         stride = torch.jit.annotate(List[int], [])
     return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -315,9 +312,9 @@ def function(name: str) -> Sugared | None:
     found = templates().get(name)
     if found is None and not name.startswith(forms.HELPERS) and f"def {name}(" in forms.SOURCE:
         found = forms_of()[name]
-    if found is not None and name in forms.INDICES:
-        position, other = forms.INDICES[name]
-        return Choice(position, "return_indices", Called(forms_of()[other]), Called(found))
+    if name in forms.INDICES:
+        position, with_them, without = forms.INDICES[name]
+        return Choice(position, "return_indices", Called(forms_of()[with_them]), Called(forms_of()[without]))
     if found is None and name not in HELPERS and f"def {name}(" in MORE:
         found = functions_of(MORE, "torch/nn/functional.py, more").get(name)
     return Called(found) if found is not None else None

@@ -13,6 +13,13 @@ def {name}_with_indices(input: Tensor, kernel_size: BroadcastingList{n}[int], st
         stride = torch.jit.annotate(List[int], [])
     return torch.ops.aten.{name}_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
+def {name}_alone(input: Tensor, kernel_size: BroadcastingList{n}[int], stride: Optional[BroadcastingList{n}[int]] = None,
+                padding: BroadcastingList{n}[int] = 0, dilation: BroadcastingList{n}[int] = 1, ceil_mode: bool = False,
+                return_indices: bool = False) -> Tensor:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.ops.aten.{name}(input, kernel_size, stride, padding, dilation, ceil_mode)
+
 def adaptive_{name}_with_indices(input: Tensor, output_size: BroadcastingList{n}[int],
                                  return_indices: bool = False) -> Tuple[Tensor, Tensor]:
     return torch.ops.aten.adaptive_{name}(input, output_size)
@@ -254,13 +261,15 @@ def consecutive_with_counts(input: Tensor, return_inverse: bool = False, return_
 
 HELPERS = ("number_of_reduction", "tensordot_", "norm_", "unique_", "consecutive_", "stft")
 """How names begin that torch.nn.functional has not."""
-INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices") for n in (1, 2, 3)},
-           **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices") for n in (1, 2, 3)}}
-"""Functions with `return_indices`: where that stands, and what they are when it is True."""
+INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices", f"max_pool{n}d_alone") for n in (1, 2, 3)},
+           **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices", f"adaptive_max_pool{n}d") for n in (1, 2, 3)}}
+"""Functions with `return_indices`: where that stands, what they are when it is True, and when it is not."""
 OVERLOADS = {
     "tensordot": ("tensordot_of_int", "tensordot_of_tuple", "tensordot_of_lists", "tensordot_of_tensor"),
     "stft": ("stft",), "norm": ("norm_of_word", "norm_over_one_by_name", "norm_of_word_over_one", "norm_over_one", "norm_of_number"),
 }
 """Functions of torch that are told apart by the types of their arguments."""
+WRITTEN_IN_PYTHON = frozenset((*OVERLOADS, "unique", "unique_consecutive"))
+"""Names of torch that mean other things than the operators called so."""
 FLAGS = {"unique": ("unique", 2), "unique_consecutive": ("consecutive", 1)}
 """Functions of torch whose number of results two flags say: how theirs here begin, and where the first flag stands."""

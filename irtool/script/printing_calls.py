@@ -15,6 +15,7 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Graph, Node, Value
 from irtool.ir.schema import Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.script.functional_forms import WRITTEN_IN_PYTHON
 from irtool.script.names import TORCH_CONSTANTS
 from irtool.script.printing_literals import annotation, joined, literal, type_key
 from irtool.script.resolve import Resolver
@@ -65,7 +66,8 @@ def function_text(kind: str) -> str:
     space, _, name = qualified(kind).partition("::")
     if not (space.isidentifier() and name.isidentifier()) or keyword.iskeyword(name) or keyword.iskeyword(space):
         raise UnsupportedError(f"{kind} cannot be written as TorchScript")
-    return f"torch.{name}" if space == "aten" and name not in TORCH_CONSTANTS else f"ops.{space}.{name}"
+    by_name = space == "aten" and name not in TORCH_CONSTANTS and name not in WRITTEN_IN_PYTHON
+    return f"torch.{name}" if by_name else f"ops.{space}.{name}"
 
 
 def call(printer: Printer, node: Node) -> str:

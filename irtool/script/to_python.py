@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from irtool.ir.attribute import TensorLiteral
 from irtool.ir.constants import NOT_CONSTANT, constant, is_constant, is_none
+from irtool.ir.defaults import defaults_of
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -209,9 +210,13 @@ class Printer:
     # -- the function
     def function(self, name: str, skip: int = 0) -> str:
         """The whole definition, without its first `skip` parameters."""
-        parameters = []
+        parameters: list[str] = []
+        known = {} if skip else defaults_of(self.graph)
+        names = [value.name for value in self.graph.inputs]
         for i, value in enumerate(self.graph.inputs[skip:]):
             parameters.append(f"{self.name(value, f'argument_{i}')}: {annotation(value.type)}")
+            if known and all(name in known for name in names[i:]):
+                parameters[-1] += f" = {literal(known[value.name])}"
         outputs = self.graph.outputs
         result = " -> " + returned(outputs)
         if any(is_closure(node) for node in self.graph.block):      # a closure's type has no spelling
