@@ -60,9 +60,9 @@ def exact_text(array: Array) -> str | None:
     if array.ndim < 3 or not array.size:
         return "".join(f" {each}" for each in numbers) + " " + tag
     slices = []
-    for place in np.ndindex(array.shape[:-2]):
-        label = "".join(f"{at + 1}," for at in reversed(place))
-        slices.append(f"({label}.,.) =" + "".join(f" {each}" for each in texts[place].ravel()))
+    for slice_at in np.ndindex(array.shape[:-2]):
+        label = "".join(f"{at + 1}," for at in reversed(slice_at))
+        slices.append(f"({label}.,.) =" + "".join(f" {each}" for each in texts[slice_at].ravel()))
     return " ".join(slices) + " " + tag
 
 
