@@ -126,6 +126,9 @@ class OpTable:
     def __init__(self, family: str) -> None:
         self.family = family
         self.ops: list[Op] = []
+        self._indexed = 0           # how many of them the next two know
+        self._owner: dict[str, Op] = {}
+        self._by_kind: dict[str, list[str]] = {}
 
     def op(self, *schemas: str, promote: Any = None, types: Any = None) -> Callable[[Kernel], Op]:
         """Decorator: makes the kernel below it an `Op` of this family, serving each of `schemas`."""
@@ -171,14 +174,24 @@ class OpTable:
         for name, op in self._named(names):
             op._samples.setdefault(name, []).extend(calls)
 
+    def _index(self) -> tuple[dict[str, Op], dict[str, list[str]]]:
+        """The stanzas by the names of their overloads, and these by kind; made anew when stanzas have been added."""
+        if self._indexed != len(self.ops):
+            self._owner = {name: op for op in self.ops for name in op.names}
+            self._by_kind = {}
+            for name in self._owner:
+                self._by_kind.setdefault(name.partition(".")[0], []).append(name)
+            self._indexed = len(self.ops)
+        return self._owner, self._by_kind
+
     def _named(self, names: str, whole_kind: bool = False) -> list[tuple[str, Op]]:
         """Overloads by name; a kind stands for its overload without a name, or for all when there is none or all are meant."""
-        owner = {name: op for op in self.ops for name in op.names}
+        owner, by_kind = self._index()
         found: list[tuple[str, Op]] = []
         for word in names.split():
             name = word if "::" in word else f"aten::{word}"
             exact = name in owner and ("." in name or not whole_kind)
-            own = [name] if exact else [each for each in owner if each.partition(".")[0] == name]
+            own = [name] if exact else by_kind.get(name, [])
             if not own:
                 raise KeyError(f"{name} is not in the family {self.family}")
             found += [(each, owner[each]) for each in own]
