@@ -72,6 +72,8 @@ Because = tuple[Number, ...] | None
 class Follower(Tracer):
     """Records a graph, and the decisions it holds for."""
 
+    follows = True
+
     def __init__(self, inner: Layer, name: str = "jit") -> None:
         super().__init__(inner, name)
         self.whole = self.graph

@@ -119,6 +119,8 @@ class Layer:
 
     hides_elements = False
     """Is a tensor in its boxes one that nobody can decide by?"""
+    follows = False
+    """Does it note what is decided by, to ask it again (`irtool.jit`)?"""
 
     def __init__(self, inner: Layer | None, name: str = "", rules: Any = None) -> None:
         self.inner = inner

@@ -14,8 +14,9 @@ import numpy as np
 
 from irtool.dispatch import higher_order, jacobians, low_rank, transforms
 from irtool.dispatch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from irtool.dispatch.stack import Layer, current
 from irtool.ir.arguments import check_seed
-from irtool.ir.errors import NameMissing, RunError
+from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.arrays import reseed
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
@@ -43,13 +44,24 @@ class Generator(np.random.Generator):
     def manual_seed(self, seed: int) -> Generator:
         """From now on the numbers that belong to a seed. Raises RunError for what is none."""
         check_seed("manual_seed", seed)
+        refuse_in_jit("Generator.manual_seed")
         self.bit_generator.state = np.random.PCG64(seed).state
         return self
+
+
+def refuse_in_jit(name: str) -> None:
+    """Raises UnsupportedError inside a jitted function, which would do it when it is traced and never again."""
+    layer: Layer | None = current()
+    while layer is not None:
+        if layer.follows:
+            raise UnsupportedError(f"{name} inside irtool.jit is not supported: call it outside of the function")
+        layer = layer.inner
 
 
 def manual_seed(seed: int) -> np.random.Generator:
     """From now on operators draw the numbers that belong to a seed (they are not torch's). Raises RunError for what is none."""
     check_seed("manual_seed", seed)
+    refuse_in_jit("manual_seed")
     return reseed(seed)
 
 

@@ -19,7 +19,6 @@ from typing import Any
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.callables import graph_of
 from irtool.dispatch.followed import followed
-from irtool.dispatch.follower import Follower
 from irtool.dispatch.stack import current
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
@@ -165,7 +164,7 @@ class Jitted:
 
 def is_followed(layer: Any) -> bool:
     """Is a trace that follows decisions on the stack?"""
-    while layer is not None and not isinstance(layer, Follower):
+    while layer is not None and not layer.follows:
         layer = layer.inner
     return layer is not None
 

@@ -40,7 +40,13 @@ class Write:
 
     def commit(self, arrays: dict[int, Any], content: Any) -> None:
         """Write. content: None for a leaf that only shows its memory otherwise."""
-        target = self.span.of(arrays) if self.span is not None else arrays[self.place]
+        if self.span is not None:       # not what lies between its parts
+            for place, start in self.span.parts.items():
+                part = arrays[place]
+                if part.size:
+                    np.copyto(part, np.lib.stride_tricks.as_strided(content[start:], part.shape, part.strides))
+            return
+        target = arrays[self.place]
         if self.view is not None:
             reshape_in_place(target, np.lib.stride_tricks.as_strided(target, *self.view), "a change of shape")
         if content is not None:
