@@ -273,3 +273,19 @@ def test_second_gradients_where_an_input_was_not_reached() -> None:
             found = record.backward_recorded([np.array(1.0)])
             assert alike(found.outputs, [x + 1, x] if taken else [2 * x, 0 * x])
             assert alike(found.backward([np.ones(3), np.ones(3)]), expected, zeros=True)
+
+
+# -- closures
+@pytest.mark.parametrize("passes", ["O1", "O1,O1", "peephole", "constant-propagation,dce,cse"])
+def test_passes_keep_closures(passes: str) -> None:
+    """torch types a closure NoneType: it is no None."""
+    source = "def f(a, b):\n    def backward(g):\n        return g * b, g * a\n    return a * b, backward\n"
+    module = PassManager(passes, verify=True).run(compile_source(source))
+    assert "prim::Closure" in str(module) and "prim::Closure" in str(irtool.parse(str(module)))
+
+
+# -- what differences see
+def test_gradcheck_refuses_where_differences_see_what_is_detached() -> None:
+    with pytest.raises(irtool.RunError, match="aten::detach hides from gradients what differences see"):
+        irtool.gradcheck(compile_source("def f(x):\n    return x.detach() * x\n"), [np.array([1.0, 2.0])])
+    assert irtool.gradcheck(compile_source("def f(x):\n    y = x.detach()\n    return x * x\n"), [np.array([1.0, 2.0])]).is_right

@@ -53,6 +53,12 @@ def test_replacing_all_uses(build: bool) -> None:
     assert broken(graph) == []
 
 
+def test_a_used_node_is_not_destroyed_before_anybody_asked_for_uses() -> None:
+    graph = irtool.parse("graph(%x : Tensor):\n  %1 : Tensor = aten::neg(%x)\n  %2 : Tensor = aten::neg(%1)\n  return (%2)\n").graph()
+    with pytest.raises(ValueError, match="%1 is still used by aten::neg"):
+        next(iter(graph.nodes)).destroy()
+
+
 def test_a_used_node_is_not_destroyed() -> None:
     graph = chain(2)
     graph.build_uses()

@@ -123,6 +123,7 @@ class Execution:
         from irtool.execute.fallbacks import noted
         from irtool.ops.arrays import hosted
 
+        self.say_what_is_in_vain(cotangents)
         wanted = bool(self.arguments.backward or self.arguments.create_graph or cotangents is not None and cotangents.parts)
         is_said = self.arguments.requires_grad is not None      # then its names are looked at, whatever is asked for
         wrt = requiring(self.graph, self.arguments, values, True) if wanted or is_said else []
@@ -137,6 +138,16 @@ class Execution:
                 self.times.append(perf_counter() - start)
         self.report()
         return found
+
+    def say_what_is_in_vain(self, cotangents: Cotangents | None) -> None:
+        """A note where gradients are asked for, and no input may have one."""
+        arguments = self.arguments
+        asked = "--backward" if arguments.backward else "--create-graph" if arguments.create_graph else None
+        if asked is None and cotangents is not None and cotangents.parts:
+            asked = f"vjp{min(cotangents.parts)}"
+        if asked is not None and (arguments.no_grad or arguments.requires_grad == ("none",)):
+            said = "--no-grad" if arguments.no_grad else "--requires-grad none"
+            self.console.err(f"note: {asked} asks for gradients, but {said} says that no input has one")
 
     def forward_and_back(self, values: list[Any], wrt: list[int], cotangents: Cotangents | None) -> tuple[list[Any], dict[int, Any]]:
         """Outputs and gradients."""

@@ -251,7 +251,8 @@ def fitted(gradient: Any, given: Any) -> Any:
         found = found.real
     if found.shape != array.shape:
         found = summed(found, array.shape)
-    return found.astype(dtype, copy=False)
+    with np.errstate(all="ignore"):     # what is too large for the input's dtype is infinite
+        return found.astype(dtype, copy=False)
 
 
 def summed(gradient: Any, shape: tuple[int, ...]) -> Any:

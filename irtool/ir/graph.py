@@ -316,12 +316,9 @@ class Node:
 
     def destroy(self) -> None:
         """Leave the block for good. Raises ValueError while a result is used."""
-        graph = self.graph
-        if graph is not None and graph.has_uses_built:
-            for value in self.outputs:
-                if value._uses:
-                    user = next(iter(value._uses))[0]
-                    raise ValueError(f"%{value.name} is still used by {user.kind}")
+        for value in self.outputs:
+            if value.has_uses:
+                raise ValueError(f"%{value.name} is still used by {value.uses[0].user.kind}")
         self.remove()
 
     def remove(self) -> None:

@@ -368,7 +368,7 @@ def logit_backward(xp, grad_output, self, eps):
     """Gradient of logit: 0 (nan without eps) outside [eps, 1 - eps]."""
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
     outside = grad_output.dtype.type(math.nan if eps is None else 0)
-    return xp.where((self < low) | (self > high), outside, grad_output / (self * (1 - self)))
+    return xp.where((self < low) | (self > high), outside, grad_output / (abs(self) * (1 - self)))      # of -0. as of 0.
 
 
 # ---- random slopes

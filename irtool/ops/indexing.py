@@ -313,7 +313,7 @@ def gather(xp, self, dim, index, sparse_grad):
         return xp.empty(index.shape, self.dtype)
     if not self.ndim or not index.ndim:
         return self.reshape(-1)[index]
-    return self[grid_index(xp, self, dim, index)]
+    return self[grid_index(xp, self, dim, xp.ascontiguousarray(index))]      # the result has the order of the places
 
 
 @table.op("aten::gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor")

@@ -305,11 +305,9 @@ def transpose_matrix(xp, self):
 
 def _transpose_last(name):
     def kernel(xp, self):
-        if self.ndim < 2:
-            if self.ndim == 1 or name != "adjoint()":
-                raise RunError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
-            return self
-        return self.swapaxes(-2, -1)
+        if self.ndim == 1:
+            raise RunError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+        return self.swapaxes(-2, -1) if self.ndim else self
     return kernel
 
 

@@ -33,10 +33,12 @@ class Formula:
         """Does it multiply by conjugated derivatives? (See `irtool.ops.formula.is_conjugated`.)"""
         self.graph = graph
         *results, pair = _made_of(name, graph.outputs[0] if len(graph.outputs) == 1 else None)
-        closure, context = _made_of(name, pair)
-        attribute = closure.node.attributes.get("Subgraph")
-        if closure.node.kind != "prim::Closure" or attribute is None or not isinstance(attribute.value, Graph):
+        parts = _made_of(name, pair)
+        attribute = parts[0].node.attributes.get("Subgraph") if len(parts) == 2 else None
+        if not results or any(map(_holds_closure, results)) or attribute is None or parts[0].node.kind != "prim::Closure" \
+                or not isinstance(attribute.value, Graph):
             raise Error(f"{name}: its gradient formula does not return (results..., backward)")
+        context = parts[1]
         self.results: tuple[Value, ...] = tuple(results)
         self.context: Value = context
         """The tuple of what `backward` names."""
@@ -156,6 +158,11 @@ def _has_gradient(value: Value) -> bool:
     return formula is not None and value.index < len(formula.backward.inputs) - 1
 
 
+def _holds_closure(value: Value) -> bool:
+    """Is a closure in it?"""
+    return value.node.kind == "prim::Closure" or value.node.kind == "prim::TupleConstruct" and any(map(_holds_closure, value.node.inputs))
+
+
 def _made_of(name: str, value: Value | None) -> tuple[Value, ...]:
     if value is None or value.node.kind != "prim::TupleConstruct":
         raise Error(f"{name}: its gradient formula does not return (results..., backward)")
@@ -245,10 +252,12 @@ def closure_pairs(module: Module) -> Module:
     """Of each function that returns `(results..., backward)`, two closed graphs: forward, which returns `(results..., context)`, and
     backward, which takes `(context, gradients...)`. Raises Error for a function that returns something else.
 
-    They are called NAME and NAME.backward; those of an only function forward and backward.
+    They are called NAME and NAME.backward; those of an only function forward and backward. Functions without a nested function beside
+    such ones are helpers, and left out.
     """
     items: list[str | Graph] = []
-    for graph in module.graphs:
+    formulas = [graph for graph in module.graphs if any(node.kind == "prim::Closure" for node in graph.walk())]
+    for graph in formulas or module.graphs:
         name = graph.name or "the function"
         try:
             formula = Formula(name, graph)

@@ -15,13 +15,13 @@ import numpy as np
 
 from irtool.dispatch.graphs import tape_gradients
 from irtool.execute.gradients import Differentiated, prepared, wanted
-from irtool.interpret import Observer, run
+from irtool.interpret import Observer, all_nodes, located, run
 from irtool.ir.arguments import check_count, check_graph, check_inputs, check_seed, misfit
 from irtool.ir.constants import is_constant
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
-from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
+from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import seeded
 from irtool.ops.formula import run_formula
@@ -32,6 +32,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 STEP = 1e-4
 """Differences are taken over this step and over half of it, relative to the size of the input; the two together give a third."""
 RTOL = 1e-6
+DETACHING = frozenset(("aten::detach", "aten::detach_", "aten::detach_copy", "aten::data"))
 AGREES, DIFFERS, KINK, NOT_FINITE = "agrees", "differs", "kink", "not finite"
 
 
@@ -120,7 +121,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
     wrt: positions of inputs, by default of all that hold floating-point tensors; they are converted to double precision, and so is what
     the graph says of dtypes. `seed` is that of directions and of random operators. Points where a graph is not smooth are told apart
     (`Row.state`). An order that has an operator without a gradient is in `Report.unsupported`.
-    Raises RunError when there is nothing to differentiate, or the graph does not run.
+    Raises RunError when there is nothing to differentiate, or the graph does not run; and where differences see what it detaches.
     """
     graph = check_graph("gradcheck", graph)
     check_inputs("gradcheck", graph, inputs)
@@ -142,6 +143,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
         try:
             check = Check(graph, values, chosen, names, n, seed, rtol)
             report.rows += check.rows(random, directions)
+            refuse_detached(graph, report)
             try:
                 report.tape[n] = check.compare_tape()
             except UnsupportedError:
@@ -159,6 +161,13 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
         names += [f"the gradient of output {i}" if n == 1 else f"gradient {i} of order {n}" for i in range(count)]
         chosen = (*chosen, *range(len(values) - count, len(values)))
     return report
+
+
+def refuse_detached(graph: Graph, report: Report) -> None:
+    """Raises RunError where gradients and differences differ, and may do so rightly: differences see what a graph detaches."""
+    node = next((node for node in all_nodes(graph) if qualified(node.kind) in DETACHING), None)
+    if node is not None and any(row.state == DIFFERS for row in report.rows):
+        raise located(RunError(f"gradcheck: {node.kind} hides from gradients what differences see: there is nothing to compare with"), node)
 
 
 class Check:

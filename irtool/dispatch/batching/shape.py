@@ -185,7 +185,9 @@ def t(batch: Batch, self: Any) -> Any:
 @rule("mT mT.a mH mH.a adjoint matrix_H matrix_H.a")
 def matrix_transpose(batch: Batch, self: Any) -> Any:
     """The last two dimensions."""
-    if self.ndim < 2:
+    if self.ndim == 0:
+        return self if "mT" in batch.kind else batch.again("aten::conj", self)
+    if self.ndim == 1:
         raise RunError(f"tensor.{batch.kind.removeprefix('aten::')} is only supported on matrices or batches of matrices. "
                        f"Got {self.ndim}-D tensor.")
     return batch.box(batch.do("aten::mT" if "mT" in batch.kind else "aten::mH", batch.front(self)))

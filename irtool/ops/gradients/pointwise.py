@@ -229,8 +229,9 @@ def sinc_gradient(self: Tensor):
 
     def backward(grad: Tensor):
         scaled = self * 3.141592653589793
-        slope = (scaled * scaled.cos() - scaled.sin()) / (scaled * self)
-        return torch.where(self == 0, torch.zeros_like(grad), grad * slope)
+        area = scaled * self
+        slope = (scaled * scaled.cos() - scaled.sin()) / area
+        return torch.where(area == 0, torch.zeros_like(grad), grad * slope)
 
     return result, backward
 
@@ -351,9 +352,11 @@ def angle_gradient(self: Tensor):
         slope = torch.zeros_like(grad)
         if self.is_complex():
             real, imag = torch.real(self), torch.imag(self)
-            square = real * real + imag * imag
-            scaled = torch.where(square == 0, torch.zeros_like(square), torch.real(grad) / square)
-            slope = torch.complex(-scaled * imag, -scaled * real)
+            square = self.abs().square()
+            is_zero = (real == 0) & (imag == 0)
+            along, across = torch.real(grad) * real / square, torch.real(grad) * imag / square
+            slope = torch.complex(torch.where(is_zero, torch.zeros_like(square), along * 0 - across),     # as a product with 1j is
+                                  torch.where(is_zero, torch.zeros_like(square), -along - across * 0))
         return slope
 
     return self.angle(), backward

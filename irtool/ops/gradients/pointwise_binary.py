@@ -105,8 +105,7 @@ def div_gradient(self: Tensor, other: Tensor):
     self_size, other_size = self.size(), other.size()
 
     def backward(grad: Tensor):
-        scaled = grad / other
-        return scaled.sum_to_size(self_size), (-scaled * quotient).sum_to_size(other_size)
+        return (grad / other).sum_to_size(self_size), (-grad * (quotient / other)).sum_to_size(other_size)
 
     return quotient, backward
 
@@ -126,8 +125,7 @@ def div_mode_gradient(self: Tensor, other: Tensor, rounding_mode: str | None):
 
     def backward(grad: Tensor):
         if rounding_mode is None:
-            scaled = grad / other
-            self_grad, other_grad = scaled, -scaled * quotient
+            self_grad, other_grad = grad / other, -grad * (quotient / other)
         else:
             self_grad, other_grad = torch.zeros_like(grad), torch.zeros_like(grad)
         return self_grad.sum_to_size(self_size), other_grad.sum_to_size(other_size), None
@@ -193,7 +191,24 @@ def fmod_number_gradient(self: Tensor, other: number):
     return torch.fmod(self, other), backward
 
 
-@table.gradient("pow.Tensor_Tensor float_power.Tensor_Tensor")
+@table.gradient("float_power.Tensor_Tensor")
+def float_power_gradient(self: Tensor, exponent: Tensor):
+    self_size, exponent_size = self.size(), exponent.size()
+    result = torch.float_power(self, exponent)
+
+    def backward(grad: Tensor):
+        base, power = self.to(result.dtype), exponent.to(result.dtype)
+        slope = grad * (power * torch.pow(base, power - 1))
+        self_grad = torch.where(power == 0, torch.zeros_like(slope), slope)
+        growth = grad * (result * base.log())
+        still = (base == 0) & (torch.real(power) >= 0)
+        exponent_grad = torch.where(still, torch.zeros_like(growth), growth)
+        return self_grad.sum_to_size(self_size), exponent_grad.sum_to_size(exponent_size)
+
+    return result, backward
+
+
+@table.gradient("pow.Tensor_Tensor")
 def pow_gradient(self: Tensor, exponent: Tensor):
     self_size, exponent_size = self.size(), exponent.size()
     result = torch.pow(self, exponent)
@@ -212,7 +227,21 @@ def pow_gradient(self: Tensor, exponent: Tensor):
     return result, backward
 
 
-@table.gradient("pow.Tensor_Scalar float_power.Tensor_Scalar")
+@table.gradient("float_power.Tensor_Scalar")
+def float_power_number_gradient(self: Tensor, exponent: number):
+    result = torch.float_power(self, exponent)
+
+    def backward(grad: Tensor):
+        if exponent == 0:
+            self_grad = torch.zeros_like(grad)
+        else:
+            self_grad = grad * (torch.pow(self.to(result.dtype), exponent - 1) * exponent)
+        return self_grad, None
+
+    return result, backward
+
+
+@table.gradient("pow.Tensor_Scalar")
 def pow_number_gradient(self: Tensor, exponent: number):
     def backward(grad: Tensor):
         if exponent == 0:
@@ -299,15 +328,12 @@ def copysign_number_gradient(self: Tensor, other: number):
 @table.gradient("logaddexp")
 def logaddexp_gradient(self: Tensor, other: Tensor):
     self_size, other_size = self.size(), other.size()
-    result = torch.logaddexp(self, other)
 
     def backward(grad: Tensor):
-        self_share = torch.where(self == result, torch.ones_like(grad), torch.exp(self - result))
-        other_share = torch.where(other == result, torch.ones_like(grad), torch.exp(other - result))
-        both = self_share + other_share
-        return (grad * self_share / both).sum_to_size(self_size), (grad * other_share / both).sum_to_size(other_size)
+        self_grad, other_grad = grad / (torch.exp(other - self) + 1), grad / (torch.exp(self - other) + 1)
+        return self_grad.sum_to_size(self_size), other_grad.sum_to_size(other_size)
 
-    return result, backward
+    return torch.logaddexp(self, other), backward
 
 
 @table.gradient("logaddexp2")
@@ -336,7 +362,7 @@ def xlogy_gradient(self: Tensor, other: Tensor):
 @table.gradient("xlogy.Scalar_Self special_xlogy.self_scalar")
 def xlogy_of_number_gradient(self: number, other: Tensor):
     def backward(grad: Tensor):
-        return None, grad * (other.reciprocal() * self)
+        return None, grad * self / other
 
     return torch.xlogy(self, other), backward
 
@@ -579,8 +605,8 @@ def addcdiv_gradient(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: numb
     self_size, size1, size2 = self.size(), tensor1.size(), tensor2.size()
 
     def backward(grad: Tensor):
-        scaled = grad * value / tensor2
-        return grad.sum_to_size(self_size), scaled.sum_to_size(size1), (-scaled * (tensor1 / tensor2)).sum_to_size(size2), None
+        slope = -grad * (tensor1 * value / (tensor2 * tensor2))
+        return grad.sum_to_size(self_size), (grad * value / tensor2).sum_to_size(size1), slope.sum_to_size(size2), None
 
     return torch.addcdiv(self, tensor1, tensor2, value=value), backward
 
@@ -601,8 +627,7 @@ def polar_gradient(abs: Tensor, angle: Tensor):
     result = torch.polar(abs, angle)
 
     def backward(grad: Tensor):
-        direction = torch.polar(torch.ones_like(abs), angle)
-        turned = torch.real(grad * direction)
+        turned = torch.real(grad * torch.sgn(result))      # nothing where it is 0, as torch has it
         return turned.sum_to_size(abs_size), -torch.imag(grad * result).sum_to_size(angle_size)
 
     return result, backward

@@ -138,9 +138,9 @@ def t_gradient(self: Tensor):
 @table.gradient("mT mT.a")
 def mT_gradient(self: Tensor):
     def backward(grad: Tensor):
-        return grad.transpose(-2, -1)
+        return grad.mT
 
-    return self.transpose(-2, -1), backward
+    return self.mT, backward
 
 
 @table.gradient("mH mH.a adjoint")

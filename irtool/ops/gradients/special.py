@@ -62,8 +62,9 @@ def i1_gradient(self: Tensor):
     result = torch.special_i1(self)
 
     def backward(grad: Tensor):
-        safe = torch.where(self == 0, 1.0, self)
-        return grad * torch.where(~(self.abs() > 0), 0.5, torch.i0(self) - result / safe)
+        tiny = ~(self.abs() > 2.220446049250313e-16)       # nan too
+        safe = torch.where(tiny, 1.0, self)
+        return grad * torch.where(tiny, 0.5, torch.i0(self) - result / safe)
 
     return result, backward
 
@@ -73,8 +74,9 @@ def modified_bessel_i1_gradient(self: Tensor):
     result = torch.special_modified_bessel_i1(self)
 
     def backward(grad: Tensor):
-        safe = torch.where(self == 0, 1.0, self)
-        return grad * torch.where(~(self.abs() > 0), 0.5, torch.special_modified_bessel_i0(self) - result / safe)
+        tiny = ~(self.abs() > 2.220446049250313e-16)
+        safe = torch.where(tiny, 1.0, self)
+        return grad * torch.where(tiny, 0.5, torch.special_modified_bessel_i0(self) - result / safe)
 
     return result, backward
 
@@ -94,8 +96,9 @@ def i1e_gradient(self: Tensor):
     result = torch.special_i1e(self)
 
     def backward(grad: Tensor):
-        safe = torch.where(self == 0, 1.0, self)
-        return grad * torch.where(~(self.abs() > 0), 0.5, torch.special_i0e(self) - result * (self.sgn() + 1 / safe))
+        tiny = ~(self.abs() > 2.220446049250313e-16)
+        safe = torch.where(tiny, 1.0, self)
+        return grad * torch.where(tiny, 0.5, torch.special_i0e(self) - result * (self.sgn() + 1 / safe))
 
     return result, backward
 
@@ -257,8 +260,8 @@ def polygamma_into_gradient(self: Tensor, n: int):
 @table.gradient("mvlgamma special_multigammaln")
 def mvlgamma_gradient(self: Tensor, p: int):
     def backward(grad: Tensor):
-        places = torch.arange(p, dtype=grad.dtype) * 0.5
-        return grad * (self.unsqueeze(-1) - places).digamma().sum([-1]), None
+        places = 0.0 - torch.arange(p, dtype=grad.dtype) * 0.5
+        return grad * (self.unsqueeze(-1) + places).digamma().sum([-1]), None
 
     return torch.mvlgamma(self, p), backward
 

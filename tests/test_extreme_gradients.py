@@ -1,0 +1,34 @@
+"""Gradients at infinities and extremes are torch's: recorded, of every pointwise operator on a grid of numbers."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from extreme_gradients import RECORDED, function, inputs, sources
+
+import irtool
+from irtool.script.front import compile_source
+
+SOURCES = sources()
+TOLERANCE = {"float32": 2e-3, "float64": 2e-6}
+"""float32 as torch computes it: some formulas lose digits. What is recorded is float32."""
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, Any]:
+    with np.load(RECORDED) as archive:
+        return dict(archive)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("expression", SOURCES)
+def test_gradients_where_numbers_end(expression: str, dtype: str, recorded: dict[str, Any]) -> None:
+    count = SOURCES[expression]
+    values = inputs(count, dtype)
+    graph = compile_source(function(expression, count)).graph()
+    (result,) = irtool.run(graph, values)
+    for place, gradient in enumerate(irtool.vjp(graph, values, [np.ones_like(result)], list(range(count)), interpret=True)):
+        found = np.zeros_like(values[place]) if gradient is None else gradient
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(found.astype(np.float32), recorded[f"{expression} {dtype} {place}"], TOLERANCE[dtype], 1e-36)
