@@ -21,7 +21,8 @@ log1p log2 logit nan_to_num neg positive rad2deg reciprocal relu round rsqrt sgn
 special.entr special.log_ndtr special.ndtr special.ndtri special.i1""".split()
 FUNCTIONS = ("celu({x})", "celu({x}, 0.5)", "elu({x})", "elu({x}, 2.0)", "gelu({x})", "gelu({x}, approximate='tanh')", "hardsigmoid({x})",
              "hardswish({x})", "hardtanh({x})", "leaky_relu({x}, 0.1)", "leaky_relu({x}, -0.5)", "logsigmoid({x})", "mish({x})",
-             "relu6({x})", "selu({x})", "silu({x})", "softplus({x})", "softplus({x}, 2.0, 3.0)", "softshrink({x})", "hardshrink({x})", "softsign({x})",
+             "relu6({x})", "selu({x})", "silu({x})", "softplus({x})",
+             "softplus({x}, 2.0, 3.0)", "softshrink({x})", "hardshrink({x})", "softsign({x})",
              "tanhshrink({x})", "threshold({x}, 0.5, 2.0)", "threshold({x}, 0.0, 0.0)")
 SCALARS = ("torch.pow(x, 2)", "torch.pow(x, 0)", "torch.pow(x, -1)", "torch.pow(x, 0.5)", "torch.pow(x, 1.5)", "torch.pow(x, -0.5)",
            "torch.pow(2, x)", "torch.pow(0, x)", "torch.pow(-2.0, x)", "torch.float_power(x, 0.5)", "torch.float_power(x, -2)",
