@@ -228,8 +228,9 @@ def _same(name: str | None) -> str | None:
     return name
 
 
-def _bool(name: str | None) -> str | None:
-    return "bool"
+def _truth(name: str | None) -> str | None:
+    """Of `any` and `all`: uint8 where the operand is, else bool."""
+    return name if name in (None, "uint8") else "bool"
 
 
 def _long(name: str | None) -> str | None:
@@ -256,9 +257,9 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_names("det logdet"), _more(-2)),
     **dict.fromkeys(_names("dot trace"), _dims(0)), **dict.fromkeys(_names("dist norm.Scalar std var"), _dims(0, to_real)),
     **dict.fromkeys(_names("max min median nanmedian"), _dims(0)),
-    **dict.fromkeys(_names("all any"), _dims(0, _bool)), "aten::abs": _first_real,
+    **dict.fromkeys(_names("all any"), _dims(0, _truth)), "aten::abs": _first_real,
     **dict.fromkeys(_names("sum prod"), _total(summed)), "aten::mean": _total(_same),
-    **dict.fromkeys(_names("argmax argmin"), _reduced(_long)), **dict.fromkeys(_names("all.dim any.dim"), _reduced(_bool)),
+    **dict.fromkeys(_names("argmax argmin"), _reduced(_long)), **dict.fromkeys(_names("all.dim any.dim"), _reduced(_truth)),
     "aten::prod.dim_int": _reduced(summed),
     **dict.fromkeys(_names("max.dim min.dim median.dim nanmedian.dim mode kthvalue"), _reduced(_same, True)),
     **dict.fromkeys(_names("cumsum cumprod"), _with_dtype(summed)),
