@@ -182,6 +182,19 @@ def test_threads_trace_each_variant_once() -> None:
     assert not wrong and len(traced) == 2
 
 
+def test_tensors_from_outside_are_read_at_each_run() -> None:
+    held, array = Tensor(np.ones(2)), np.ones(2)
+
+    def f(x: Any) -> Any:
+        return irtool.grad(lambda y: (y * held * array).sum())(x) if held.sum() > 0 else x * (held * 2).sum()
+    fast = irtool.jit(f)
+    for change in (0.0, 1.0, -9.0, 9.0):
+        held.add_(change)
+        array += change / 2
+        assert fast(A).tolist() == f(Tensor(A)).tolist()
+    assert len(fast.variants) == 2
+
+
 W = Tensor(np.ones(2))
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "an array": (lambda x: np.asarray(x), "take functions of irtool.torch"),

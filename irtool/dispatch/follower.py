@@ -17,7 +17,7 @@ import numpy as np
 from irtool.dispatch.decisions import Decision, Earlier, Steps
 from irtool.dispatch.stack import Boxed, Layer, current, tensors_in
 from irtool.dispatch.traced_numbers import KINDS, MAY_OVERFLOW, Number, type_of_number
-from irtool.dispatch.tracer import Tracer
+from irtool.dispatch.tracer import Tracer, type_of
 from irtool.dispatch.writes import is_inside, is_view, remember, root_of, take_in
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Value
@@ -81,6 +81,8 @@ class Follower(Tracer):
         self.decisions: list[Decision] = []
         self.known: dict[Any, Any] = {}             # what was decided, by the source of it
         self.taken: dict[int, Value] = {}           # inputs of the graph that are numbers, by step
+        self.outside: dict[int, tuple[Any, Value]] = {}     # those that are tensors and arrays from outside of the function, by id
+        self.inputs: list[Any] = []                 # both, in order: the number of a step, or what is from outside
         self.varying: dict[Value, Because] = {}     # tensors whose sizes are not those of this trace in every run
         self.watched: list[tuple[Boxed, Any]] = []  # the arguments, each with a view of its memory as it was at first
         self.written: set[int] = set()              # those that were written into
@@ -235,7 +237,7 @@ class Follower(Tracer):
         if kind in BY_SIZES or kind in FACTS:
             for each in tensors_in(args):
                 self.settle(each)
-        is_own = any(self.owns(each) for each in tensors_in(args)) or any(True for _ in numbers_in(args))
+        is_own = any(self.owns(each) or self.is_from_outside(each) for each in tensors_in(args)) or any(True for _ in numbers_in(args))
         if schema.is_mutable and not self.owns(args[0]):
             self.constants.clear()      # which have other elements from now on
             if is_own:
@@ -332,7 +334,26 @@ class Follower(Tracer):
             return found
         if isinstance(value, list | tuple) and any(True for _ in numbers_in(value)):
             return self.build.construct_list([self.operand(each) for each in value], INT)
+        if type(value) is np.ndarray and value.ndim and value.dtype.isnative:
+            return self.outer(value)
         return super().operand(value, argument)
+
+    def is_from_outside(self, tensor: Any) -> bool:
+        """Is it a tensor that was there before the function was called, and is no argument?"""
+        return not isinstance(tensor, Boxed) and tensor.born <= self.start
+
+    def constant(self, tensor: Tensor) -> Value:
+        """A tensor from outside is an input: each run sees what it holds then. One that was made inside is a constant."""
+        return self.outer(tensor) if self.is_from_outside(tensor) else super().constant(tensor)
+
+    def outer(self, held: Any) -> Value:
+        """The input of the graph that a tensor, or an array, from outside is."""
+        found = self.outside.get(id(held))
+        if found is None:
+            value = self.whole.block.add_input(self.whole.fresh_id(), type_of(held if isinstance(held, Tensor) else Tensor(held)))
+            found = self.outside[id(held)] = (held, value)
+            self.inputs.append(held)
+        return found[1]
 
     def number_input(self, number: Number) -> Value:
         """The input of the graph that a number of the arguments is. NumPy's become Python's."""
@@ -341,6 +362,7 @@ class Follower(Tracer):
         step = int(number.source)       # type: ignore[arg-type]
         if step not in self.taken:
             self.taken[step] = self.whole.block.add_input(self.whole.fresh_id(), type_of_number(number.value))
+            self.inputs.append(step)
         return self.taken[step]
 
 

@@ -19,7 +19,7 @@ from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import Span, array_of, described, is_data, spans_of
 from irtool.execute.jit_results import Item, Write, containers, fetcher, refill, rest_of
-from irtool.execute.jit_variants import Variant
+from irtool.execute.jit_variants import Outer, Variant
 from irtool.ir.arguments import called
 from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
@@ -181,7 +181,8 @@ class Trace:
         remove_dead_nodes(follower.graph)
         variant = Variant(Executor(follower.graph), follower.steps, follower.decisions)
         variant.arguments = described(self.leaves)
-        variant.tensors, variant.numbers = self.tensors, list(follower.taken)
+        variant.tensors = self.tensors
+        variant.more = [each if isinstance(each, int) else Outer(each) for each in follower.inputs]
         variant.results, variant.shape, variant.writes, variant.rest, variant.asked = items, made, writes, rest, asked
         variant.is_random = any(facts_of(node.kind).is_random for node in follower.graph.walk())
         self.write_back(writes)

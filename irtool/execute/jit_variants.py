@@ -12,7 +12,31 @@ from irtool.dispatch.decisions import Answers, Decision, Steps, key_of
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import Span, array_of
 from irtool.execute.jit_results import Item, Write, containers, fetcher, refill
+from irtool.ir.errors import RunError
 from irtool.ops.arrays import generator
+
+
+class Outer:
+    """A tensor or an array from outside of the function, which a run looks at as an argument."""
+
+    __slots__ = ("held", "facts")
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+        self.facts = facts_of_array(array_of(held))
+
+    @property
+    def array(self) -> Any:
+        """Its elements. Raises RunError where its dtype or sizes are others than in the trace."""
+        found = array_of(self.held)
+        if facts_of_array(found) != self.facts:
+            raise RunError("a tensor from outside of the function has other sizes than before")
+        return found
+
+
+def facts_of_array(array: Any) -> Any:
+    """What a trace takes for granted of an array."""
+    return array.dtype, array.shape, array.strides
 
 
 class Variant:
@@ -25,7 +49,7 @@ class Variant:
         self.reason = ""                    # why it was traced
         self.arguments = ""                 # of what
         self.tensors: list[int | Span] = []         # inputs of the graph that are arrays: leaves, or memory that several share
-        self.numbers: list[int] = []                # inputs behind those: steps of the arguments' numbers
+        self.more: list[int | Outer] = []           # inputs behind those: steps of the arguments' numbers, what is from outside
         self.results: list[Item] = []
         self.shape: Any = None
         self.writes: list[Write] = []
@@ -42,7 +66,7 @@ class Variant:
     @property
     def is_plain(self) -> bool:
         """Does it take arrays, give tensors, and do no more?"""
-        if self.guards or self.writes or self.numbers or self.rest is not None:
+        if self.guards or self.writes or self.more or self.rest is not None:
             return False
         return all(each.source == "output" and each.is_tensor and each.place == place for place, each in enumerate(self.results))
 
@@ -50,7 +74,7 @@ class Variant:
         """What the graph takes for a call."""
         arrays = {place: array_of(leaf) for place, leaf in enumerate(leaves)}
         values = [each.of(arrays) if isinstance(each, Span) else array_of(leaves[each]) for each in self.tensors]
-        return [*values, *[answers[step] for step in self.numbers]]
+        return [*values, *[each.array if isinstance(each, Outer) else answers[each] for each in self.more]]
 
     def run(self, leaves: Sequence[Any], answers: Answers) -> tuple[list[Any], dict[Any, Any] | None]:
         """The outputs, and None where all decisions are as they were; else the answers by fork, up to the first that is another one."""
