@@ -396,6 +396,22 @@ def test_too_little_memory_is_an_error_that_names_the_array(monkeypatch: pytest.
     assert code == 1 and "<stdin>:4:3: error: aten::mul: not enough memory" in err
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory")
+@pytest.mark.parametrize("limit", [420, 620])
+def test_memory_that_ends_while_files_are_read_or_written(limit: int, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.ones(30_000_000))
+    script = (f"import os, resource, sys\nos.environ.update(OPENBLAS_NUM_THREADS='1', OMP_NUM_THREADS='1')\nresource.setrlimit(resource.RLIMIT_AS, ({limit} << 20,) * 2)\nfrom irtool.cli.main import main\n"
+              "sys.argv[1:] = ['run', '-', 'in.npz', '-o', 'out.npz']\nsys.exit(main())")
+    done = python(script, tmp_path)
+    assert done.returncode == 1 and b"not enough memory" in done.stderr and (b"'x'" in done.stderr or b"'output0'" in done.stderr)
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_standard_input_is_read_once() -> None:
+    code, _, err = irtool_("opt", "-p", "@-", "-")
+    assert code == 2 and "named twice" in err
+
+
 def test_warnings_of_a_graph_are_messages() -> None:
     text = (f'graph():\n  %1 : str = prim::Constant[value="mind {COMMAND}"]()\n  %2 : int = prim::Constant[value=2]()\n'
             "   = aten::warn(%1, %2)\n  return ()\n")

@@ -49,6 +49,7 @@ class Console:
     def __init__(self, stdin: BinaryIO | None = None, stdout: TextIO | None = None, stderr: TextIO | None = None,
                  stdin_name: str = "<stdin>", stdin_line: int = 1) -> None:
         self._stdin = stdin
+        self._is_stdin_read = False
         self.stdout = stdout or sys.stdout or open(os.devnull)      # started with it closed (`>&-`): writing fails
         self.stderr = stderr or sys.stderr or open(os.devnull)
         self.stdin_name = stdin_name
@@ -77,6 +78,9 @@ class Console:
         """
         try:
             if path == "-":
+                if self._is_stdin_read:
+                    raise UsageError("standard input is named twice, and can be read once")
+                self._is_stdin_read = True
                 stream = self._stdin if self._stdin is not None else getattr(sys.stdin, "buffer", None)
                 return all_of(stream, is_wrong) if stream is not None else b""
             with open(path, "rb") as file:
@@ -96,9 +100,15 @@ class Console:
 
     def read_archive(self, path: str) -> Archive:
         """The arrays of an `.npz`. Raises UsageError when it cannot be read, DamagedError where it is none."""
-        from irtool.interop.npz import decode
+        from irtool.interop.npz import decode, decode_stream
 
-        return decode(self.read_bytes(path, lambda first: first[:2] != b"PK"), path)
+        if path == "-" or not os.path.isfile(path):
+            return decode(self.read_bytes(path, lambda first: first[:2] != b"PK"), path)
+        try:
+            with open(path, "rb") as file:
+                return decode_stream(file, os.fstat(file.fileno()).st_size, path)
+        except OSError as error:
+            raise UsageError(f"{path}: {reason(error)}") from None
 
     # -- output
     def out(self, text: str) -> None:
@@ -271,7 +281,12 @@ def write_special(path: str, data: bytes) -> None:
 def all_of(stream: BinaryIO, is_wrong: Callable[[bytes], bool]) -> bytes:
     """The bytes of a stream; where its first ones are wrong, these alone: a device may have no end. Raises OSError."""
     first = stream.read(FIRST)
-    return first if len(first) < FIRST or is_wrong(first) else first + stream.read()
+    if len(first) < FIRST or is_wrong(first):
+        return first
+    if stream.seekable():           # or twice the memory would be needed
+        stream.seek(-len(first), os.SEEK_CUR)
+        return stream.read()
+    return first + stream.read()
 
 
 def reason(error: OSError) -> str:

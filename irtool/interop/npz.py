@@ -90,12 +90,17 @@ def as_member(value: Any, key: str) -> Array:
 # -- reading
 def decode(data: bytes, filename: str) -> Archive:
     """The content of an `.npz`. Raises DamagedError (naming file and member) for anything damaged, pickled, or no npz at all."""
-    if data[:6] == MAGIC:
+    return decode_stream(io.BytesIO(data), len(data), filename)
+
+
+def decode_stream(stream: BinaryIO, size: int, filename: str) -> Archive:
+    """The same of a file that is open, of `size` bytes. Raises OSError, too, where the file cannot be read."""
+    if stream.read(6) == MAGIC:
         raise DamagedError(f"{filename}: a single array (.npy), not an .npz: give it by name, --input NAME=@{filename}")
     archive = Archive()
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
-            check_sizes(file, len(data), filename)
+        with zipfile.ZipFile(stream) as file:
+            check_sizes(file, size, filename)
             for info in file.infolist():
                 key = key_of(info, archive, filename)
                 with file.open(info) as member:
@@ -159,7 +164,7 @@ def take_list(archive: Archive, name: str, filename: str) -> set[str]:
 
 # -- writing
 def encode(archive: Archive) -> bytes:
-    """The archive as an `.npz`; the same archive gives the same bytes. Raises Error where a key cannot be a member."""
+    """The archive as an `.npz`; the same archive gives the same bytes. Raises Error where a key cannot be a member, or memory ends."""
     members = dict(archive.arrays)
     for name, keys in ((BFLOAT16, archive.bfloat16), (NONE, archive.none)):     # `none` comes last
         if keys:
@@ -167,8 +172,17 @@ def encode(archive: Archive) -> bytes:
                 raise Error(f"a value called '{name}' cannot be stored beside the list of that name")
             members[name] = np.array([key for key in archive.arrays if key in keys])
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as file:
-        for key, array in members.items():
-            with file.open(zipfile.ZipInfo(f"{key}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-    return stream.getvalue()
+    key = ""
+    try:
+        with zipfile.ZipFile(stream, "w") as file:
+            for key, array in members.items():
+                with file.open(zipfile.ZipInfo(f"{key}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+        return stream.getvalue()
+    except (MemoryError, ValueError) as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, MemoryError):     # zipfile, on its way out, raises another
+            cause = cause.__context__
+        if cause is None:
+            raise
+        raise Error(f"'{quoted(key)}': not enough memory to store it") from None
