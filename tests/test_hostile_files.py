@@ -400,7 +400,8 @@ def test_too_little_memory_is_an_error_that_names_the_array(monkeypatch: pytest.
 @pytest.mark.parametrize("limit", [420, 620])
 def test_memory_that_ends_while_files_are_read_or_written(limit: int, tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones(30_000_000))
-    script = (f"import os, resource, sys\nos.environ.update(OPENBLAS_NUM_THREADS='1', OMP_NUM_THREADS='1')\nresource.setrlimit(resource.RLIMIT_AS, ({limit} << 20,) * 2)\nfrom irtool.cli.main import main\n"
+    script = ("import os, resource, sys\nos.environ.update(OPENBLAS_NUM_THREADS='1', OMP_NUM_THREADS='1')\n"
+              f"resource.setrlimit(resource.RLIMIT_AS, ({limit} << 20,) * 2)\nfrom irtool.cli.main import main\n"
               "sys.argv[1:] = ['run', '-', 'in.npz', '-o', 'out.npz']\nsys.exit(main())")
     done = python(script, tmp_path)
     assert done.returncode == 1 and b"not enough memory" in done.stderr and (b"'x'" in done.stderr or b"'output0'" in done.stderr)
