@@ -39,6 +39,7 @@ class Aliases:
         self._writes_all: set[Node] = set()                   # nodes that may write into any wild memory
         self._contents: dict[Value, tuple[Value, ...]] = {}   # lists that never leave: their elements
         self._roots: dict[Value, frozenset[Value]] = {}       # of every value in _points, once one is asked for
+        self._names: dict[Value, list[Value]] = {}            # root -> the values that have it, once one is asked for
         self._writes_of: dict[Node, tuple[frozenset[Value], frozenset[str]]] = {}
         for value in graph.inputs:
             self._make_wild(value)
@@ -96,6 +97,18 @@ class Aliases:
             return not mine.isdisjoint(roots) or any(
                 classes_meet(memory_class(root.type), other) for root in mine if root in self._wild for other in classes)
         return shares
+
+    def names_of(self, value: Value) -> list[Value]:
+        """The values of the graph, the value itself among them, that may share memory with it."""
+        if not self._names:
+            for each in self.graph.values():
+                if is_mutable(each.type):
+                    for root in self.roots(each):
+                        self._names.setdefault(root, []).append(each)
+        if self.is_wild(value):
+            shares = self.sharing([value])
+            return [each for each in self.graph.values() if shares(each)]
+        return list(dict.fromkeys([value, *[name for root in self.roots(value) for name in self._names.get(root, ())]]))
 
     def is_wild(self, value: Value) -> bool:
         """May the value share memory with something outside the graph or in a container?"""

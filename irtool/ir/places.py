@@ -10,15 +10,26 @@ GAP = 1 << 200
 """How far the numbers of neighbours are apart at first: 200 times a node fits between two of them before all get new numbers."""
 
 
-def comes_before(block: Block, first: Node, second: Node) -> bool:
-    """Does one node of a block stand before another? The hidden parameter node is before all, the return node behind all."""
-    if first is block.param_node or second is block.return_node:
-        return True
-    if first is block.return_node or second is block.param_node:
-        return False
+LAST = 1 << 1000
+"""The number of what closes a block."""
+
+
+def place_of(block: Block, node: Node) -> int:
+    """A number that grows along the block: for comparing nodes as long as none is added. The hidden parameter node is before all."""
+    if node is block.param_node:
+        return -1
+    if node is block.return_node:
+        return LAST
     if block._places is None:
-        block._places = {node: place * GAP for place, node in enumerate(block, 1)}
-    return block._places[first] < block._places[second]
+        block._places = {each: place * GAP for place, each in enumerate(block, 1)}
+    return block._places[node]
+
+
+def comes_before(block: Block, first: Node, second: Node) -> bool:
+    """Does one node of a block stand before another?"""
+    if first is block.param_node or second is block.return_node:        # which needs no numbers
+        return first is not second
+    return place_of(block, first) < place_of(block, second)
 
 
 def note_place(block: Block, node: Node) -> None:

@@ -22,8 +22,7 @@ def hidden_writes(graph: Graph, needs: set[Value]) -> Iterator[Node]:
     aliases = Aliases(graph)
     for node in writers:
         target = node.inputs[0]
-        names = [value for value in graph.values() if value is not node.outputs[0] and isinstance(value.type, TensorType)
-                 and (value is target or aliases.may_alias(target, value))]
+        names = [value for value in aliases.names_of(target) if value is not node.outputs[0] and isinstance(value.type, TensorType)]
         if any(value in needs for value in (*node.inputs, *names)) and any(read_after(value, node) for value in names):
             yield node
 

@@ -1,24 +1,62 @@
 """Operators that write into their operand, as those that do not: what they overwrite may be needed for gradients."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from irtool.ir.alias import Aliases
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import IF_KINDS, node_may_write
-from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.graph import RETURN, Graph, Node, Value
+from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.types import TENSOR, TensorType, spell
-from irtool.script.changes import CONTAINERS
+from irtool.script.changes import CONTAINERS, ancestor
 from irtool.script.gradients import has_own_formula
 
 
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
     """`relu_(x)` becomes `relu(x)` wherever that can be had, in blocks too; of `wanted` nodes only, where they are given."""
-    for node in list(graph.walk()) if wanted is None else wanted:
+    nodes = [node for node in (graph.walk() if wanted is None else wanted) if is_rewritable(node)]
+    if nodes:
+        without_writes_in_order(graph, nodes)
+    for node in nodes:
         without_write(graph, node)
+
+
+def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
+    """The same where every name of a tensor is the tensor itself, or the result of a write into it, in the block where it was made: all
+    writes into it at once, in the order of the block, so that many take no longer than few."""
+    aliases, allowed = Aliases(graph), set(nodes)
+    done: set[Value] = set()
+    for node in nodes:
+        if node.inputs[0] in done:
+            continue
+        names = aliases.names_of(node.inputs[0])
+        done.update(names)
+        uses = [(user, slot) for name in names for user, slot in name.uses]
+        writers = {user for user, slot in uses if slot == 0 and user in allowed}
+        made = [name for name in names if name.node not in writers]
+        block = node.owner_block
+        if len(made) == 1 and made[0].node.owner is block and all(
+                user.owner is block if user in writers else ancestor(user, block) is not None and
+                (user.kind == RETURN or user.kind not in CONTAINERS and not node_may_write(user)) for user, _ in uses):
+            take_out(graph, made[0], writers, uses)
+
+
+def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterable[tuple[Node, int]]) -> None:
+    """Writers, in the block where the tensor is made, write no more: whatever reads it reads what the last of them before gives."""
+    block, current = tensor.node.owner_block, tensor
+    readers: dict[Node, list[int]] = {}
+    for user, slot in uses:
+        readers.setdefault(user, []).append(slot)
+    for user in sorted(readers, key=lambda user: place_of(block, ancestor(user, block) or block.return_node)):
+        for slot in readers[user]:
+            user.replace_input(slot, current)
+        if user in writers:
+            stop_writing(user)
+            current = in_its_dtype(graph, user, tensor)
 
 
 def without_write(graph: Graph, node: Node) -> None:
@@ -78,8 +116,7 @@ def is_alone(graph: Graph, value: Value, node: Node) -> bool:
     if value.node.owner is not block:
         return False
     aliases = Aliases(graph)
-    names = [other for other in graph.values() if other is not node.output and isinstance(other.type, TensorType)
-             and (other is value or aliases.may_alias(value, other))]
+    names = [other for other in aliases.names_of(value) if other is not node.output and isinstance(other.type, TensorType)]
     if any(not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses) for other in names if other is not value):
         return False
     return not any(is_held(user, node) for other in names for user, _ in other.uses)
