@@ -348,14 +348,14 @@ ODD = (LookupError, TypeError, ValueError, AttributeError)
 
 # -- on arrays
 def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, observer: Observer | None = None,
-        backend: str | None = None) -> list[Any]:
+        backend: str | None = None, accepted: bool = False) -> list[Any]:
     """Run a graph (or a Module of one) on NumPy arrays and Python values; gives one Python value per output.
 
     Tensors are arrays of the dtype and shape torch would give, 0-d ones too; a Python number for a tensor input becomes a 0-d array.
     bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch gives
     views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the one
     that is in use. backend: "numpy", or "cupy" to run on CuPy arrays, NumPy arrays being moved to the device and outputs staying there;
-    None: cupy if one of the inputs is a CuPy array.
+    None: cupy if one of the inputs is a CuPy array. accepted: the inputs need not be checked, since another graph gave them.
     Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
     is not there yet, naming it; VerifyError for a graph that fails because it is none.
     """
@@ -371,8 +371,8 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     namespace = namespace_for(inputs) if backend is None else backend_called(backend)
     if namespace is not current_namespace():
         with using(namespace):
-            return run(graph, inputs, seed=seed, observer=observer, backend=backend)
-    values = [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
+            return run(graph, inputs, seed=seed, observer=observer, backend=backend, accepted=accepted)
+    values = list(inputs) if accepted else [accept(value, declared) for value, declared in zip(inputs, graph.inputs, strict=True)]
     if any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph)):
         values = copied(values)
     try:

@@ -20,8 +20,6 @@ MOST = 1.5
 """How often the work per node of the small graph may be that of the large one: sets of up to 64 roots are the most that grows."""
 GROWING = {
     ("nested_branches", "differentiate"): "each value that df needs leaves through all branches around it",
-    ("writes", "differentiate"): "aliases are asked for again after each write that is taken out",
-    ("reshapes", "differentiate"): "aliases are asked for again after each write that is taken out",
     ("branches_through", None): "a value has up to 64 roots",
 }
 """(shape, pass) -> why the work per node grows; None for all passes."""

@@ -28,7 +28,7 @@ from irtool.script.inlining import MUTATORS
 from irtool.script.reverse import Reverse, differentiate_graph
 from irtool.script.versions import in_versions
 from irtool.script.writes import without_writes
-from irtool.values import takes_objects
+from irtool.values import accept, takes_objects
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
@@ -229,8 +229,9 @@ def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], se
     else:
         given = spread_over(outline, distributed(filled_in(outline, iter(real)), cotangents))
     seeds = [as_seed(given[index], outputs[index]) if index < pair.real_outputs else None for index in pair.input_vjps]
-    values = [*seeds, *[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
-    return real, dict(zip(pair.output_vjps, run(pair.df, values, seed=seed), strict=True))
+    captured = [accept(inputs[i], declared) for i, declared in zip(pair.captured_inputs, pair.df.inputs[len(seeds):], strict=False)]
+    values = [*seeds, *captured, *[outputs[i] for i in pair.captured_outputs]]      # lists that f saved may hold None
+    return real, dict(zip(pair.output_vjps, run(pair.df, values, seed=seed, accepted=True), strict=True))
 
 
 def fitted(gradient: Any, given: Any) -> Any:
