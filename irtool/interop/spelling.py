@@ -52,9 +52,9 @@ def exact_text(array: Array) -> str | None:
         return None
     numbers = [digits(each) for each in array.ravel()]
     if TensorLiteral(" ".join(numbers) + " [").is_rounded:     # that each has four digits is chance: one more says that these are all
-        place = next(i for i, each in enumerate(numbers) if "." in each)
-        mantissa, e, exponent = numbers[place].partition("e")
-        numbers[place] = f"{mantissa}0{e}{exponent}"
+        first = next(i for i, each in enumerate(numbers) if "." in each)
+        mantissa, e, exponent = numbers[first].partition("e")
+        numbers[first] = f"{mantissa}0{e}{exponent}"
     texts = np.array(numbers, object).reshape(array.shape)
     tag = f"[ CPU{word}Type{{{','.join(map(str, array.shape))}}} ]"
     if array.ndim < 3 or not array.size:

@@ -235,6 +235,20 @@ def _check_loop(graph: Graph) -> Iterator[Found]:
         yield from _check_flow(graph, node, f"block0 of {node.kind} gives", body.outputs[1:], node.outputs)
 
 
+def _check_regions(graph: Graph) -> Iterator[Found]:
+    """`prim::GradOf`: a block that takes nothing and gives what the node gives."""
+    for node in graph.walk():
+        if node.kind != "prim::GradOf":
+            continue
+        if len(node.blocks) != 1:
+            yield node, f"{node.kind} has one block, found {len(node.blocks)}"
+            continue
+        (block,) = node.blocks
+        if block.inputs:
+            yield node, f"block0 of {node.kind} has no inputs, found {len(block.inputs)}"
+        yield from _check_flow(graph, node, f"block0 of {node.kind} gives", block.outputs, node.outputs)
+
+
 def _check_flow(graph: Graph, node: Node, what: str, given: tuple[Value, ...], wanted: tuple[Value, ...]) -> Iterator[Found]:
     if len(given) != len(wanted):
         yield node, f"{what} {len(given)} values, expected {len(wanted)}"
@@ -276,6 +290,7 @@ INVARIANTS: tuple[tuple[str, Callable[[Graph], Iterator[Found]]], ...] = (
     ("names", _check_names),
     ("if", _check_if),
     ("loop", _check_loop),
+    ("regions", _check_regions),
     ("subgraphs", _check_subgraphs),
     ("prims", check_prims),
     ("forms", check_forms),

@@ -260,8 +260,6 @@ def check_forms(graph: Graph) -> Iterator[Found]:
             message = _form_problem(node, form)
             if message:
                 yield node, message
-        elif kind == "prim::GradOf":
-            yield from ((node, message) for message in _region_problems(node))
         elif node.attributes and kind.startswith("aten::"):
             message = _argument_problem(node)
             if message:
@@ -298,18 +296,6 @@ def _are_types(value: object) -> bool:
 
 _IS: dict[str, Callable[[object], bool]] = {"int": _is_int, "str": lambda value: isinstance(value, str | Type), "types": _are_types}
 _CALLED = {"int": "an int", "str": "a name", "types": "a list of types"}
-
-
-def _region_problems(node: Node) -> Iterator[str]:
-    """`prim::GradOf`: a block that takes nothing and gives what the node gives."""
-    if len(node.blocks) != 1:
-        yield f"{node.kind} has one block, found {len(node.blocks)}"
-        return
-    (block,) = node.blocks
-    if block.inputs:
-        yield f"block0 of {node.kind} has no inputs, found {len(block.inputs)}"
-    if len(block.outputs) != len(node.outputs):
-        yield f"block0 of {node.kind} gives {len(block.outputs)} values, expected {len(node.outputs)}"
 
 
 def _argument_problem(node: Node) -> str:
