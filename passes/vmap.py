@@ -1,14 +1,19 @@
 """A graph that does its work for every place of a dimension at once."""
 from __future__ import annotations
 
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import clone_node
+from irtool.ir.rewrite import clone_graph, clone_node
+from irtool.ir.types import TensorType
+from irtool.passes.vmap_blocks import Blocks
 
 
 def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, randomness: str = "error") -> bool:
     """Batch the graph over a dimension of its inputs, `in-dims=0,None,1` (None: not batched), whose types must be complete.
 
-    The outputs have the dimension first. Sizes are those of the types, `length` the extent of the new dimension.
+    Numbers that are not batched stay inputs; so do branches and loops that no batched value decides stay If and Loop. The outputs have the
+    dimension first. Sizes are those of the types, `length` the extent of the new dimension.
 
     before, with in-dims=0,None:
         graph(%x : Double(3), %w : Double(3)):
@@ -21,10 +26,13 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
           %0 : Double(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::mul(%x, %w)
           return (%0)
     """
-    from irtool.dispatch.graphs import in_dims_of, sample_inputs, trace_vmap
+    from irtool.dispatch.graphs import in_dims_of
 
     dims = in_dims_of(",".join(in_dims), graph)
-    made = trace_vmap(graph, dims, sample_inputs(graph, dims, length), 0, randomness)
+    try:
+        made = batched(graph, dims, length, randomness)
+    except MemoryError as error:
+        raise PassError(f"vmap: tensors of the sizes that types say do not fit into memory: {error}") from error
     graph.block.set_outputs(())
     for node in reversed(list(graph.block)):
         node.destroy()
@@ -36,6 +44,24 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
         clone_node(node, mapping, graph.block, graph)
     graph.block.set_outputs([mapping[value] for value in made.outputs])
     return True
+
+
+def batched(graph: Graph, dims: list[int | None], length: int, randomness: str) -> Graph:
+    """The batched graph: node by node where there are numbers, branches or loops, which stay; else, and where that fails, as a whole."""
+    from irtool.dispatch.graphs import check_size, sample_inputs, trace_vmap
+
+    for value in graph.values():
+        check_size(value, length)
+    has_numbers = any(not isinstance(value.type, TensorType) for value in graph.inputs)
+    if has_numbers or any(node.kind in LOOP_KINDS or node.kind in IF_KINDS for node in graph.block):
+        made = clone_graph(graph)
+        try:
+            Blocks(made, length, randomness).run(dims)
+            return made
+        except PassError:
+            if has_numbers:
+                raise
+    return trace_vmap(graph, dims, sample_inputs(graph, dims, length), 0, randomness)
 
 
 vmap.repeats = "one more dimension is batched over"     # type: ignore[attr-defined]

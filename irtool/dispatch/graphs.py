@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from irtool.dispatch import jacobians, transforms
@@ -13,8 +14,9 @@ from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import current, map_tensors, pushed
 from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import signature
-from irtool.ir.errors import PipelineError, RunError
-from irtool.ir.graph import Graph
+from irtool.ir.errors import PassError, PipelineError, RunError
+from irtool.ir.graph import Graph, Value
+from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import dtype_named, seeded
 from irtool.ops.tensor import unwrapped, wrapped
@@ -24,6 +26,8 @@ NAMES: dict[str, Callable[..., Any]] = {
     "vmap": transforms.vmap, "jacrev": jacobians.jacrev, "jacfwd": jacobians.jacfwd, "hessian": jacobians.hessian,
 }
 MAX_DEPTH = 32
+MOST_ELEMENTS = 1 << 26
+"""Of a tensor of which only the type is known; larger ones are not made to try operators on."""
 
 
 def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:
@@ -123,6 +127,15 @@ def in_dims_of(text: str, graph: Graph, what: str = "in-dims") -> list[int | Non
     return found
 
 
+def check_size(value: Value, length: int) -> None:
+    """Raises PassError for a type whose sizes nobody should ask memory for: operators are tried on such tensors."""
+    type = value.type
+    if isinstance(type, TensorType) and type.shape is not None and prod(max(size, 1) for size in type.shape) * length > MOST_ELEMENTS:
+        message = f"vmap: %{value.name} : {type} has too many elements to be batched by trying: {MOST_ELEMENTS} is the most"
+        graph = value.node.graph
+        raise PassError(diagnostics=[Diagnostic("error", message, graph.source if graph is not None else None, value.node.line)])
+
+
 def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: str = "in-dims") -> list[Any]:
     """Ones of the shapes that a graph's types say, with a dimension more where one is batched. Raises PipelineError without sizes."""
     import numpy as np
@@ -132,6 +145,7 @@ def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: s
         kind = value.type
         if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype is None:
             raise PipelineError(f"vmap: the type of %{value.name} does not say its sizes, dtype: give arrays")
+        check_size(value, 1 if dim is None else length)
         shape = list(kind.shape)
         if dim is not None:
             if not -len(shape) - 1 <= dim <= len(shape):

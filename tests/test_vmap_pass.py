@@ -1,0 +1,90 @@
+"""The pass vmap keeps numbers, loops and branches that are not batched, and gives for each row what the graph gives for it."""
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.cli.main import main
+
+ROWS = 3
+GRAPHS = {
+    "a loop over a number": ("0,None", [(4,), 3], """graph(%x : Double(4), %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %y : Double(4) = prim::Loop(%n, %t, %x)
+    block0(%i : int, %a : Double(4)):
+      %b : Double(4) = aten::mul(%a, %a)
+      -> (%t, %b)
+  return (%y)
+""", "prim::Loop("),
+    "a loop that becomes batched in its second value": ("0,None,None", [(4,), (4,), 2], """graph(%x : Double(4), %z : Double(4), %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %y : Double(4), %v : Double(4), %w : Double(4) = prim::Loop(%n, %t, %x, %z, %z)
+    block0(%i : int, %a : Double(4), %b : Double(4), %c : Double(4)):
+      %d : Double(4) = aten::add(%b, %a, %one)
+      %e : Double(4) = aten::neg(%c)
+      -> (%t, %a, %d, %e)
+  %r : Double(4) = aten::mul(%v, %w)
+  return (%r, %y)
+""", "prim::Loop("),
+    "a branch on a number": ("1,None", [(2, 3), True], """graph(%x : Double(2, 3), %c : bool):
+  %y : Double(2, 3) = prim::If(%c)
+    block0():
+      %a : Double(2, 3) = aten::sigmoid(%x)
+      -> (%a)
+    block1():
+      %o : Double(2, 3) = prim::Constant[value= 1  2  3  4  5  6 [ CPUDoubleType{2,3} ]]()
+      -> (%o)
+  return (%y)
+""", "prim::If("),
+    "lists of batched and other tensors": ("0,None,None", [(2, 3), (2, 3), 1], """graph(%x : Double(2, 3), %z : Double(2, 3), %n : int):
+  %l : Tensor[] = prim::ListConstruct(%x, %z)
+  %d : int = prim::Constant[value=1]()
+  %y : Double(2, 6) = aten::cat(%l, %d)
+  %s : Double(2) = aten::matmul(%y, %q)
+  return (%s)
+""".replace("  %s : Double(2) = aten::matmul(%y, %q)\n  return (%s)", "  return (%y)"), "%n : int"),
+}
+
+
+def opt(passes: str, text: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    return main(["opt", "-q", f"--passes={passes}", "-"], io.BytesIO(text.encode()), out, err), out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_each_row_is_what_the_graph_gives(name: str) -> None:
+    dims, inputs, text, kept = GRAPHS[name]
+    code, out, err = opt(f"vmap{{length={ROWS} in-dims={dims}}}", text)
+    assert code == 0, err
+    assert kept in out
+    rng = np.random.default_rng(0)
+    places = [None if word == "None" else int(word) for word in dims.split(",")]
+    values = []
+    for given, place in zip(inputs, places, strict=True):
+        if isinstance(given, tuple):
+            shape = given if place is None else (*given[:place], ROWS, *given[place:])
+            values.append(rng.normal(size=shape))
+        else:
+            values.append(given)
+    together = irtool.run(irtool.parse(out), values)
+    for row in range(ROWS):
+        alone = [value if place is None else np.take(value, row, place) for value, place in zip(values, places, strict=True)]
+        for mine, expected in zip(together, irtool.run(irtool.parse(text), alone), strict=True):
+            np.testing.assert_allclose(mine[row], expected)
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("graph(%x : Float(100000, 100000)):\n  %y : Float(100000, 100000) = aten::neg(%x)\n  return (%y)\n", "too many elements"),
+    ("graph(%x : Float(0, 1000000000000000000)):\n  return (%x)\n", "too many elements"),
+    ("graph(%x : Float(2), %n : int):\n  %y : Float(2) = aten::select(%x, %n, %n)\n  return (%y)\n", "%n : int, which is not constant"),
+    ("graph(%x : Tensor, %n : int):\n  %y : Tensor = aten::neg(%x)\n  return (%y)\n", "does not say its sizes"),
+])
+def test_what_cannot_be_batched_is_said(text: str, expected: str) -> None:
+    dims = ",".join(["0"] + ["None"] * text.partition(")\n")[0].count("%n : int"))
+    code, _, err = opt(f"vmap{{in-dims={dims}}}", text)
+    assert code == 1
+    assert expected in err
