@@ -59,6 +59,8 @@ def _scalar(text: str) -> Any:
     if text[:1] + text[-1:] in ("()", "[]"):
         items = [_scalar(part) for part in split_scalars(text[1:-1], ",")]
         return tuple(items) if text[0] == "(" else items
+    if any(mark in text for mark in "()[]{}'\""):
+        raise RunError(f"the scalar {text[:80]} of a Python op is neither a literal nor a word")
     return text
 
 
