@@ -62,6 +62,11 @@ SEVERAL: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]], int]] = {
                                   [(F32, r) for r in (1.0, 2.0)], 1),
     "a gradient by a number": (lambda x: irtool.grad(lambda y: y * y)(x), [(r,) for r in (1.0, 2.0, 3.0)], 1),
     "elements as a list": (lambda x: x * sorted(x.tolist())[0], [(A,), (A + 1,), (np.array([7.0, 5.0]),)], 2),
+    "a tensor for a number": (lambda x, t: torch.arange(t).sum() + x[:t].sum(), [(F32, np.array(n)) for n in (1, 2, 1)], 1),
+    "sizes by a tensor": (lambda x, t: x[:t] * x[:t].shape[0], [(F32, np.array(n)) for n in (1, 2, 1)], 2),
+    "parts by a tensor": (lambda x, t: x.tensor_split(t)[0], [(np.arange(6.0), np.array(n)) for n in (2, 3, 2)], 2),
+    "a step of training": (lambda w, x, r: w - r * irtool.grad(lambda v: ((v * x) ** 2).mean())(w), [(A, B, r) for r in (0.1, 0.2)], 1),
+    "an early return": (lambda x: next((x * k for k in range(1, 5) if (x * k).sum() > 9), x), [(A / 2,), (A,), (A / 2,)], 2),
     "torch.cond with a number": (lambda x, n: torch.cond(x.sum() > 0, lambda y: y * n, lambda y: y - n, (x,)),
                                  [(F32, 2), (-F32, 3), (F32, 4)], 1),
 }

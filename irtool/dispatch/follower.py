@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.decisions import Decision, Earlier, Steps
-from irtool.dispatch.stack import Boxed, Layer, current, tensors_in
+from irtool.dispatch.stack import Boxed, Layer, current, map_tensors, tensors_in
 from irtool.dispatch.traced_numbers import KINDS, MAY_OVERFLOW, Number, type_of_number
 from irtool.dispatch.tracer import Tracer, type_of
 from irtool.dispatch.writes import is_inside, is_view, remember, root_of, take_in
@@ -36,6 +36,8 @@ LARGEST = 1 << 62
 NUMBERS = {"aten::item": None, "aten::Int": int, "aten::Float": float, "aten::ScalarImplicit": None, "aten::IntImplicit": int,
            "aten::FloatImplicit": float}
 """Operators that make a number of a tensor's element, and of which class."""
+PYTHON_NUMBERS = frozenset(("int", "float", "bool", "Scalar"))
+"""Types of arguments for which a tensor may stand."""
 FACTS = frozenset(f"aten::{name}" for name in """
 size stride numel len sym_size sym_numel sym_stride is_contiguous storage_offset is_non_overlapping_and_dense is_same_size
 """.split())
@@ -47,7 +49,8 @@ is_inference is_conj is_neg promote_types is_leaf requires_grad is_set_to is_pin
 """Operators that ask for what every tensor of a rank and a dtype has."""
 BY_ELEMENTS = frozenset(f"aten::{name}" for name in """
 nonzero nonzero_numpy argwhere masked_select unique_dim unique_consecutive unique_dim_consecutive _unique _unique2 repeat_interleave
-bincount one_hot _pack_padded_sequence _pad_packed_sequence segment_reduce
+bincount one_hot _pack_padded_sequence _pad_packed_sequence segment_reduce linalg_lstsq _reshape_from_tensor gru.data lstm.data
+rnn_relu.data rnn_tanh.data tensor_split.tensor_indices_or_sections
 """.split())
 """Operators the sizes of whose results depend on elements."""
 BY_SIZES = frozenset(f"aten::{name}" for name in "squeeze squeeze_ unbind split chunk tensor_split meshgrid".split())
@@ -206,7 +209,8 @@ class Follower(Tracer):
         sizes = self.build.node("aten::size", (tensor.data,), output_types=[list_of(INT)]).output
         self.decide("the sizes of a tensor", list(tensor.value.shape), sizes)
 
-    def note_sizes(self, kind: str, args: Sequence[Any], sizing: list[Number], outputs: Sequence[Value], results: Sequence[Any]) -> None:
+    def note_sizes(self, name: str, kind: str, args: Sequence[Any], sizing: list[Number], outputs: Sequence[Value],
+                   results: Sequence[Any]) -> None:
         """Do the sizes of results depend on elements or on numbers?"""
         if kind == "aten::slice" and sizing and all(each.is_of_arguments for each in sizing) and self.owns(args[0]) \
                 and args[0].data not in self.varying:
@@ -214,7 +218,7 @@ class Follower(Tracer):
             sizing = [length] if type(length) is Number else []
         causes: list[Because] = [(each,) if each.is_of_arguments else None for each in sizing if each.source not in self.known]
         causes += [self.varying[each.data] for each in tensors_in(list(args)) if self.owns(each) and each.data in self.varying]
-        if kind in BY_ELEMENTS or kind == "aten::index" and any(CODES[each.dtype] in ("bool", "uint8") for each in tensors_in([args[1]])) \
+        if kind in BY_ELEMENTS or name in BY_ELEMENTS or kind == "aten::index" and any(CODES[each.dtype] in ("bool", "uint8") for each in tensors_in([args[1]])) \
                 or kind == "aten::where" and len(args) == 1:
             causes.append(None)
         if not causes:
@@ -251,6 +255,8 @@ class Follower(Tracer):
 
     def recorded(self, name: str, kind: str, args: list[Any], result: Any, sizing: list[Number]) -> Any:
         """The node of an operation, whose results may have sizes of their own in each run."""
+        if name == "aten::tensor_split.tensor_indices_or_sections" and self.owns(args[1]) and not args[1].ndim:
+            self.look(args[1])      # which says how many results there are
         if isinstance(result, list) and kind not in ("aten::where", "aten::nonzero_numpy") or kind == "aten::tensor_split":
             for each in tensors_in(args):
                 self.settle(each)
@@ -258,7 +264,7 @@ class Follower(Tracer):
             return result
         found = self.record(name, args, result)
         boxes = [each for each in tensors_in([found]) if self.owns(each)]
-        self.note_sizes(kind, args, sizing, [each.data for each in boxes], [each.value for each in boxes])
+        self.note_sizes(name, kind, args, sizing, [each.data for each in boxes], [each.value for each in boxes])
         return found
 
     def asked(self, kind: str, args: list[Any], result: Any) -> Any:
@@ -277,10 +283,12 @@ class Follower(Tracer):
 
     def allowed(self, kind: str, argument: Argument, value: Any, sizing: list[Number]) -> Any:
         """An argument with those of its numbers decided that say what the operator does. sizing: gets those that sizes depend on."""
-        if type(value) is not Number and not isinstance(value, list | tuple):
-            return value
         place = kind, argument.name
         declared = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+        if any(True for _ in tensors_in([value])) and str(getattr(declared, "element", declared).key) in PYTHON_NUMBERS:
+            value = map_tensors(self.as_number, value)      # a 0-d tensor that stands for a number
+        if type(value) is not Number and not isinstance(value, list | tuple):
+            return value
         if isinstance(value, list | tuple):
             if not any(True for _ in numbers_in(value)):
                 return value
@@ -296,6 +304,10 @@ class Follower(Tracer):
         if place in FREE or not isinstance(declared, ListType) and str(declared.key) != "int" and kind != "aten::arange":
             return value
         return value.decided()
+
+    def as_number(self, tensor: Tensor) -> Any:
+        """The element of a tensor, which may have one alone, as a number."""
+        return self.apply("aten::item", [tensor])
 
     def check_write(self, kind: str, schema: Any, args: Sequence[Any]) -> None:
         """Note which arguments are written into. Raises UnsupportedError for what no run of the graph could write into."""
