@@ -5,7 +5,8 @@ it is noted on the same tape and can be differentiated again. No zeros are ever 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from irtool.dispatch.custom import gradients_as_arguments
@@ -251,9 +252,19 @@ class Autograd(Layer):
         """The tensor as it is now: an operator that writes gives its handle another value."""
         return another(value) if value.born > self.start or self.owns(value) else value
 
-    def writes_constants(self, is_detached: bool) -> bool:
-        """Inside no_grad too."""
-        return is_detached or not self.records
+    def silent_tapes(self, is_detached: bool) -> list[Any]:
+        """Inside no_grad this one alone."""
+        return [self, *self.below.silent_tapes(True)] if is_detached else [] if self.records else [self]
+
+    @contextmanager
+    def silently(self) -> Iterator[None]:
+        """Within the block operations do not go on the tape."""
+        before = self.records
+        self.record(False)
+        try:
+            yield
+        finally:
+            self.record(before)
 
     def check_target(self, target: Any, name: str) -> None:
         """Raises DispatchError, in torch's words, for a write into a tensor from outside."""

@@ -12,7 +12,7 @@ from irtool.dispatch.control import either, truth
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.dispatch.writes import do_write, is_inside, remember, root_of, write
+from irtool.dispatch.writes import do_write, is_inside, remember, reshapes, root_of, write
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.schema import Schema
@@ -103,6 +103,8 @@ class Batched(Layer):
         is_batched = any(each.layer is self for each in tensors_in(args) if isinstance(each, Boxed))
         rules = self.rules
         if not self.must_differ(name, args) and not is_batched:
+            if reshapes(self, name, args):
+                return do_write(self, name, rules.without_write(name), args)
             result = self.below.apply(name, args)
             return remember(self, name, args, result) if rules.is_view(name) else result
         plain = rules.without_write(name)
@@ -132,6 +134,11 @@ class Batched(Layer):
         """A tensor that was written into has a new value from now on. Raises DispatchError for one from outside that is not batched."""
         self.check_target(target, name)
         return write(self, name, target, result)
+
+    def laid_out(self, tensor: Any, other: Any) -> Any:
+        """A tensor as the layer below sees it, with the hidden dimension where another has it."""
+        whole = self.whole(tensor)
+        return whole if other.data == 0 else self.below.call("aten::movedim", (whole, 0, other.data), {})
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Hand down both functions, made to work on whole batches."""

@@ -11,16 +11,14 @@ import numpy as np
 
 from irtool.dispatch import recipes
 from irtool.dispatch.stack import choose_overload
-from irtool.dispatch.writes import is_view
+from irtool.dispatch.writes import is_view, is_write
 from irtool.ir.schema import parse_schema
 from irtool.ops import OPS
 from irtool.ops.call import overload
-from irtool.ops.tensor import unwrapped, wrapped
+from irtool.ops.tensor import run_overload
 
 Apply = Callable[..., Any]
 OPERATORS = {"aten::add": "+", "aten::sub": "-", "aten::mul": "*", "aten::div": "/"}
-WRITERS = frozenset(f"aten::{name}_" for name in "copy fill zero index_put _index_put_impl".split())
-"""Kinds that write by a kernel of their own; the same name without the last letter writes nothing."""
 PLAIN = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
 """Kinds that write, and those that do the same without."""
 SILENT = frozenset(("aten::size", "aten::dim", "aten::numel", "aten::is_complex", "aten::is_floating_point"))
@@ -40,7 +38,7 @@ class Library:
     def run(self, name: str, args: list[Any]) -> Any:
         """Run the kernel on arrays."""
         with np.errstate(all="ignore"):
-            return wrapped(overload(name)([unwrapped(value) for value in args]))
+            return run_overload(overload(name), args)
 
     # -- derivatives
     def is_differentiable(self, name: str) -> bool:
@@ -94,8 +92,12 @@ class Library:
             alike = [own for text, own in zip(found.op.schemas, found.op.names, strict=True)
                      if [a.type.text for a in parse_schema(text).arguments[:count]] == types]
             return next((own for own in alike if own.partition(".")[0] == kind[:-1]), (*alike, found.op.names[0])[0])
-        own = PLAIN.get(kind) or (kind[:-1] if kind in WRITERS else "")
-        return next((each for each in (own + dot + rest, own) if each in OPS and len(overload(each).schema.arguments) == count), None)
+        if not is_write(name):
+            return None
+        own = PLAIN.get(kind) or (kind[:-1] if kind.endswith("_") else "")      # with a kernel of its own
+        taken = [text.replace("?", "") for text in types]
+        return next((each for each in (own + dot + rest, own) if each in OPS and
+                     [argument.type.text.replace("?", "") for argument in overload(each).schema.arguments] == taken), None)
 
     def only_writes(self, name: str) -> bool:
         """Does it write into its first operand, with no operator that gives a new tensor instead?"""

@@ -198,23 +198,17 @@ class Layer:
         """The elements of one of its tensors, for a decision that holds for what the layer does with them."""
         return look_at(tensor.value)
 
-    def writes_constants(self, is_detached: bool) -> bool:
-        """Does a write change the value alone, and nothing that the layer knows of it? is_detached: it goes through a detached tensor."""
-        return False
+    def silent_tapes(self, is_detached: bool) -> list[Any]:
+        """The tapes, from this layer down, that writes tell nothing of. is_detached: they go through a detached tensor."""
+        return [] if self.inner is None else self.inner.silent_tapes(is_detached)
+
+    def laid_out(self, tensor: Tensor, other: Boxed) -> Any:
+        """A tensor as the layer below sees it, in the layout that another has there."""
+        return self.opened(tensor)
 
     def adopted(self, tensor: Tensor) -> Boxed:
         """A tensor that was made inside of the layer, and by which it knows nothing, in one of its boxes."""
         raise NotImplementedError
-
-    def rebind(self, target: Tensor, result: Any, only_value: bool = False) -> None:
-        """A tensor that was made inside of the layer has another value from now on; only_value: what the layer knows of it stays."""
-        from irtool.dispatch.writes import become
-
-        if only_value and self.owns(target):
-            boxed: Any = target
-            boxed.value = self.opened(result)
-        else:
-            become(target, result)
 
     def owns(self, value: Any) -> bool:
         """Is it a tensor in one of the layer's boxes?"""

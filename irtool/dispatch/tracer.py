@@ -18,7 +18,7 @@ from irtool.dispatch.custom import record_custom
 from irtool.dispatch.loops import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.dispatch.writes import another, is_view, is_write, remember, take_in
+from irtool.dispatch.writes import another, do_write, is_view, is_write, remember, reshapes, take_in
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
@@ -65,6 +65,8 @@ class Tracer(Layer):
         is_own = any(self.owns(each) for each in tensors_in(args))
         if args and isinstance(args[0], Tensor) and not self.owns(args[0]) and is_write(name):
             self.constants.clear()      # which have other elements from now on
+            if reshapes(self, name, args):
+                return do_write(self, name, self.rules.without_write(name), args)
             if is_own:
                 take_in(self, args[0])
         opened = self.opened(args)

@@ -8,6 +8,7 @@ may not: whoever holds it there would see values that mean nothing to him.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
 from typing import Any
 from weakref import ref
@@ -221,6 +222,14 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     return write(layer, name, target, fresh)
 
 
+def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
+    """Does an operator change what a tensor shows, which is none of the layer's, but was made inside of it?"""
+    if not args or not isinstance(args[0], Tensor) or not is_write(name) or layer.owns(args[0]):
+        return False
+    plain = layer.rules.without_write(name)
+    return plain is not None and is_view(plain) and is_inside(layer, root_of(args[0]))
+
+
 def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
     """`target`, which was made inside of the layer, holds `result` from now on. Raises RunError for a result of another size or kind of
     numbers, UnsupportedError where a part of something cannot be put back into it."""
@@ -237,19 +246,26 @@ def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
             raise RunError(f"result type {title(dtypes[0])} can't be cast to the desired output type {title(dtypes[1])}")
         result = layer.apply("aten::_to_copy", [result, target.dtype, None, None, None, False, None])
     others = list(views_of(root))
-    is_constant = layer.writes_constants(any(view.name in SILENT for view in chain))
-    doer = layer.below if is_constant else layer
-
-    def seen(value: Any) -> Any:
-        return layer.opened(value) if is_constant else value
-    result = seen(result)
-    if chain:
-        result = put_back(doer, name, seen(root), chain[::-1], result)
-    layer.rebind(root, result, is_constant)
-    for each in others:
-        if each.links is not None and each.links.origin is not None:
-            layer.rebind(each, each.links.origin.of(seen(each.links.origin.whole), doer), is_constant)
+    tapes = layer.silent_tapes(any(view.name in SILENT for view in chain))
+    with ExitStack() as silence:
+        for tape in tapes:
+            silence.enter_context(tape.silently())
+        if chain:
+            result = put_back(layer, name, root, chain[::-1], result)
+        become(root, keeping(root, result, tapes))
+        for each in others:
+            if each.links is not None and each.links.origin is not None:
+                become(each, keeping(each, each.links.origin.of(each.links.origin.whole, layer), tapes))
     return target
+
+
+def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
+    """A new value of a tensor, with what tapes knew of it before, which a write of constants does not change. Without tapes: as it is."""
+    if not tapes or not isinstance(before, Boxed):
+        return after
+    layer = before.layer
+    rest = [tape for tape in tapes if tape is not layer]
+    return Boxed(layer, keeping(before.value, layer.laid_out(after, before), rest), before.data)
 
 
 def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:
@@ -301,4 +317,5 @@ def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:
     return target
 
 
-__all__ = ["Lent", "another", "become", "do_write", "is_inside", "is_view", "is_write", "remember", "root_of", "take_in", "write"]
+__all__ = ["Lent", "another", "become", "do_write", "is_inside", "is_view", "is_write", "remember", "reshapes", "root_of", "take_in",
+           "write"]

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.ir.effects import RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.arrays import CODES, code_of, dtype_of
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
@@ -455,7 +456,21 @@ def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     from irtool.ops.call import overload
 
     name, values = choose_again(kind, args, named)
-    return wrapped(overload(name)([unwrapped(value) for value in values]))
+    return run_overload(overload(name), values)
+
+
+def run_overload(found: Any, args: Sequence[Any]) -> Any:
+    """An overload on handles. What writes into its first operand gives that very handle; what changes its shape, changes the handle's."""
+    kind = found.schema.kind
+    if kind[-1] != "_" or not isinstance(args[0], Tensor):
+        return wrapped(found([unwrapped(value) for value in args]))
+    target = args[0]
+    given = [unwrapped(value) for value in args]
+    if found.mode == "inplace" and kind in RESHAPES:        # the array itself is not ours alone
+        target.array = elements(type(found)(found.schema, found.op)(given))
+        return target
+    result = wrapped(found(given))
+    return target if isinstance(result, Tensor) and result.array is given[0] else result
 
 
 _chosen: dict[Any, Any] = {}
