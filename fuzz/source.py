@@ -226,7 +226,7 @@ class Writer:
             text, names = self.random.choice(("{n} + 1", "{n} * 2", "{n} // 2", "min({n}, 2)", "{n} % 2", "len({a}.size())",
                                               "{a}.numel() % 5")), self.ints
         elif kind == 1:
-            text, names = self.random.choice(("{r} * 0.5", "{r} + {n}", "float({n})", "{n} / 2", "max({r}, 0.5)", "-({r})")), self.reals
+            text, names = self.random.choice(("{r} * 0.5", "{r} + {n}", "float({n})", "{n} / 2", "max({r}, 0.5)", "1.0 - {r}")), self.reals
         elif a.facts.is_exact and a.facts.count and not self.style.grad and category(a.facts.dtype) in (1, 2) and a.facts.dtype != "uint8":
             text, names = (("int({a}.max()) % 4", self.ints), ("float({a}.min())", self.reals))[kind - 2]
         else:

@@ -60,10 +60,14 @@ def convert_graph(graph: Graph, target: Dialect) -> None:
 
 
 def tidy(graph: Graph) -> None:
-    """Forget how the text was laid out, but for comments, blank lines between statements and stages: it prints canonically."""
+    """Forget how the text was laid out, but for comments, blank lines between statements and stages: it prints canonically.
+
+    What is written by hand may use a name twice; with types it must not.
+    """
     graphs = [graph]
     while graphs:
         one = graphs.pop()
+        name_apart(one, one.dialect)
         keep_comments(one)
         graphs += _owned_graphs(one)
 
@@ -90,6 +94,19 @@ def renumber(graph: Graph) -> bool:
     return changed
 
 
+def name_apart(graph: Graph, target: Dialect) -> None:
+    """Constants that stood among the operands become nodes like others; a name used twice by hand becomes two."""
+    known: set[str] = set()
+    for value in graph.values():
+        if not value.name:
+            if target.literal_operands:
+                continue
+            value.name = graph.fresh_id()
+        elif value.name in known:
+            value.name = graph.fresh_id() if value.has_id_name else graph.fresh_name(value.name)
+        known.add(value.name)
+
+
 class _Conversion:
     """One graph on its way to another dialect."""
 
@@ -103,7 +120,7 @@ class _Conversion:
 
     def run(self) -> None:
         graph, source, target = self.graph, self.source, self.target
-        self.name_apart()
+        name_apart(graph, target)
         if target.attribute_arguments and not source.attribute_arguments:
             for node in list(graph.walk()):
                 arguments_to_attributes(graph, node, target)
@@ -127,18 +144,6 @@ class _Conversion:
         if found is None:
             found = self.types[type] = spell(type, self.target)
         return found
-
-    def name_apart(self) -> None:
-        """Constants that stood among the operands become nodes like others; a name used twice by hand becomes two."""
-        known: set[str] = set()
-        for value in self.graph.values():
-            if not value.name:
-                if self.target.literal_operands:
-                    continue
-                value.name = self.graph.fresh_id()
-            elif value.name in known:
-                value.name = self.graph.fresh_id() if value.has_id_name else self.graph.fresh_name(value.name)
-            known.add(value.name)
 
     # -- kinds
     def rename(self, node: Node) -> None:
