@@ -224,10 +224,9 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
 
 def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
     """Does an operator change what a tensor shows, which is none of the layer's, but was made inside of it?"""
-    if not args or not isinstance(args[0], Tensor) or not is_write(name) or layer.owns(args[0]):
-        return False
     plain = layer.rules.without_write(name)
-    return plain is not None and is_view(plain) and is_inside(layer, root_of(args[0]))
+    return plain is not None and is_view(plain) and isinstance(args[0], Tensor) and not layer.owns(args[0]) and \
+        is_inside(layer, root_of(args[0]))
 
 
 def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
