@@ -218,8 +218,8 @@ class Follower(Tracer):
             sizing = [length] if type(length) is Number else []
         causes: list[Because] = [(each,) if each.is_of_arguments else None for each in sizing if each.source not in self.known]
         causes += [self.varying[each.data] for each in tensors_in(list(args)) if self.owns(each) and each.data in self.varying]
-        if kind in BY_ELEMENTS or name in BY_ELEMENTS or kind == "aten::index" and any(CODES[each.dtype] in ("bool", "uint8") for each in tensors_in([args[1]])) \
-                or kind == "aten::where" and len(args) == 1:
+        masks = kind == "aten::index" and any(CODES[each.dtype] in ("bool", "uint8") for each in tensors_in([args[1]]))
+        if masks or kind in BY_ELEMENTS or name in BY_ELEMENTS or kind == "aten::where" and len(args) == 1:
             causes.append(None)
         if not causes:
             return

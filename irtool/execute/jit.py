@@ -20,6 +20,7 @@ from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.callables import graph_of
 from irtool.dispatch.followed import followed
 from irtool.dispatch.stack import current
+from irtool.dispatch.transforms import tensors
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import pattern, signature
@@ -53,6 +54,7 @@ class Jitted:
         neither tensors nor numbers, and for one that takes another way again and again."""
         layer = current()
         if layer is not BACKEND:
+            args, named = tensors((args, named))
             return (followed(self.function) if is_followed(layer) else self.function)(*args, **named)
         if named:
             return self.run(args, named)
