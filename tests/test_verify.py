@@ -161,7 +161,7 @@ FORMS = [
      "forms: the attribute 'dim' of prim::ConstantChunk is an int, found '99999999999999999999'"),
     ("%2 : Tensor = prim::TupleIndex(%p)", "forms: prim::TupleIndex needs an index, as an operand or as the attribute 'index'"),
     ("%2 : (Tensor) = prim::TupleSlice[beg=0](%p)", "forms: prim::TupleSlice needs the attribute 'end'"),
-    ("%2 : Tensor = prim::unchecked_cast(%x, %x)", "forms: prim::unchecked_cast takes 1 operands, found 2"),
+    ("%2 : Tensor = prim::unchecked_cast()", "forms: prim::unchecked_cast takes at least 1 operands, found 0"),
     ("%2 : Tensor = prim::GradOf[name=\"aten::neg\"](%x)", "regions: prim::GradOf has one block, found 0"),
     ("%2 : int = aten::cat[value=1]()", "operators: no overload of aten::cat takes (value=1)"),
 ]

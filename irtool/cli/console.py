@@ -63,6 +63,8 @@ class Console:
         """Is the process there for this one command?"""
         self.pass_name = ""
         """The pass that is running, for messages."""
+        self.sources: list[SourceFile] = []
+        """Texts that were read."""
 
     def configure(self, arguments: Arguments) -> None:
         """Take the flags that every command has."""
@@ -96,7 +98,9 @@ class Console:
         """A file as text. Raises UsageError when it cannot be read, ParseError where it is not UTF-8 or holds a NUL byte."""
         name = self.stdin_name if path == "-" else path
         first = self.stdin_line if path == "-" else 1
-        return decode(self.read_bytes(path, lambda first: b"\0" in first), name, first)
+        source = decode(self.read_bytes(path, lambda first: b"\0" in first), name, first)
+        self.sources.append(source)
+        return source
 
     def read_archive(self, path: str) -> Archive:
         """The arrays of an `.npz`. Raises UsageError when it cannot be read, DamagedError where it is none."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from irtool.cli.command import Command
     from irtool.cli.console import Console
+    from irtool.ir.errors import Error
 
 COMMANDS = {    # name: (group of the help text, module, one line)
     "opt": ("Work on a graph", "irtool.cli.opt", "run passes on IR text"),
@@ -155,8 +156,25 @@ def dispatch(words: list[str], console: Console) -> int:
         raise_interrupt()
         if debug:
             show_traceback(console)
-        console.report(InternalError.of(error))
-        return 3
+        wrong = wrong_inputs(console)
+        console.report(wrong or InternalError.of(error))
+        return 1 if wrong else 3
+
+
+def wrong_inputs(console: Console) -> Error | None:
+    """What the verifier says of the texts that were read, for commands that do not ask it before; None where nothing is wrong."""
+    from irtool.cli.pieces import parse_source
+    from irtool.ir.errors import Error, VerifyError
+    from irtool.passmanager import violations
+
+    for source in console.sources:
+        try:
+            found = violations(parse_source(source))
+        except Error:       # no IR: a pipeline, a Python file
+            continue
+        if found:
+            return VerifyError(diagnostics=found)
+    return None
 
 
 def load(name: str) -> Command:

@@ -239,7 +239,7 @@ FORMS: dict[str, Form] = {
     "prim::AnyDefined": Form((0, ANY), (1, 1)),
     "prim::AutogradAnyNonZero": Form((0, ANY), (1, 1)),
     "prim::ReplaceIfUndef": Form((2, 2), (1, 1)),
-    "prim::unchecked_cast": Form((1, 1), (1, 1)),
+    "prim::unchecked_cast": Form((1, ANY), (1, ANY)),      # several of a tuple that was taken apart
     "prim::unchecked_unwrap_optional": Form((1, 1), (1, 1)),
     "prim::TupleIndex": Form((1, 2), (1, 1)),
     "prim::NumToTensor": Form((1, 1), (1, 1)),
