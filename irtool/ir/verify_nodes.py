@@ -260,8 +260,9 @@ def check_forms(graph: Graph) -> Iterator[Found]:
             message = _form_problem(node, form)
             if message:
                 yield node, message
-        elif node.attributes and kind.startswith("aten::"):
-            message = _argument_problem(node)
+        elif kind.startswith("aten::"):
+            message = _argument_problem(node) if node.attributes else ""
+            message = message or _result_problem(node)
             if message:
                 yield node, message
 
@@ -310,6 +311,17 @@ def _argument_problem(node: Node) -> str:
             value = attribute.as_type(argument.type)
             if isinstance(value, str | Opaque) and _is_numeric(argument.type):
                 return f"the argument '{name}' of {node.kind} is {argument.type}, found '{attribute.text[:40]}'"
+    return ""
+
+
+def _result_problem(node: Node) -> str:
+    """What is declared as a tensor is no list of tensors and no dict. (In 2018 some gave `int[]` that are tensors today.)"""
+    schema = schema_of(node)
+    if schema is None or len(schema.returns) != len(node.outputs):
+        return ""
+    for value, declared in zip(node.outputs, schema.returns, strict=True):
+        if is_tensor_like(declared.type) and isinstance(value.type, ListType | DictType) and not _is_numeric(value.type):
+            return f"{node.kind} gives a tensor, found %{value.name} : {value.type}"
     return ""
 
 
