@@ -49,13 +49,26 @@ def operators(graph: Any) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def record(program: str) -> dict[str, Any]:
-    """Results and node kinds of every function of a program."""
+def loaded(program: str) -> Any:
+    """A program as a Python module."""
     spec = importlib.util.spec_from_file_location(f"script_{program}", FOLDER / f"{program}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
+    return module
+
+
+def printed(program: str) -> dict[str, str]:
+    """The graphs of a program's functions as torch prints them, calls inlined; those that fork others have calls left."""
+    module = loaded(program)
+    texts = {name: str(torch.jit.script(getattr(module, name)).inlined_graph) for name, _ in cases(program)}
+    return {name: text for name, text in texts.items() if "prim::CallFunction" not in text}
+
+
+def record(program: str) -> dict[str, Any]:
+    """Results and node kinds of every function of a program."""
+    module = loaded(program)
     out: dict[str, Any] = {}
     for name, lines in cases(program):
         try:

@@ -176,7 +176,11 @@ def test_torch_reads_it_as_an_archive_and_computes_the_same(name: str) -> None:
 def test_printing_what_was_compiled_is_a_fixed_point(path: Path) -> None:
     """source -> graph -> source, again and again, soon gives the same source (what is known while compiling goes first)."""
     for graph in compile_source(path.read_text(encoding="utf-8"), filename=path.name).graphs:
-        first = irtool.to_script(graph)
+        try:
+            first = irtool.to_script(graph)
+        except irtool.UnsupportedError as error:        # what members of enumerations stand for is not in the graph, nor are forks source
+            assert "Enum<" in str(graph) or "prim::fork" in str(graph) or "record_function" in str(graph), error
+            continue
         try:
             again = compile_source(first, graph.name or "graph").graph()
         except irtool.Error as error:

@@ -22,6 +22,8 @@ table = OpTable("prim")
 # -- facts about a tensor
 table.define("prim::dtype(Tensor a) -> int", lambda xp, a: code_of(a.dtype), doc="torch's number of the dtype.")
 table.define("prim::device(Tensor a) -> Device", lambda xp, a: "cpu" if xp.__name__ == "numpy" else "cuda:0", doc="Where it lies.")
+table.define("aten::get_device(Tensor self) -> int", lambda xp, self: -1 if xp.__name__ == "numpy" else 0,
+             doc="Number of its GPU; -1: none.")
 table.define("prim::layout(Tensor a) -> Layout", lambda xp, a: 0, doc="Strided.")
 table.define("prim::itemsize(Tensor a) -> int", lambda xp, a: a.itemsize, doc="Bytes of an element.")
 table.define("prim::nbytes(Tensor a) -> int", lambda xp, a: a.nbytes, doc="Bytes of all elements.")

@@ -108,7 +108,7 @@ def _subscripted(node: ast.Subscript, place: Place) -> Type:
     if name in ("Dict", "dict") and len(arguments) == 2:
         key = annotation(arguments[0], place)
         if key.key not in ("int", "float", "bool", "complex", "str", "Tensor", "Device"):
-            fail(place, node, f"Cannot create dict for key type '{type_name(key)}', only int, float, complex, Tensor, device and string "
+            fail(place, node, f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device and string "
                               "keys are supported")
         return types.dict_of(key, annotation(arguments[1], place))
     if name == "Union":
@@ -243,6 +243,9 @@ def _as_expression(node: ast.AST) -> ast.expr:
     return ast.copy_location(ast.Name("_"), node)
 
 
+COUNTS = "Number of type annotations ({}) did not match the number of function parameters ({})"
+
+
 def _type_comment(definition: ast.FunctionDef, count: int, place: Place) -> tuple[list[Type] | None, Type | None]:
     """`# type: (Tensor, int) -> Tensor`: parameter types (None when there is no comment, or it is `(...)`) and the result."""
     comment = definition.type_comment
@@ -257,6 +260,8 @@ def _type_comment(definition: ast.FunctionDef, count: int, place: Place) -> tupl
     every = [*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs]
     if head == "(...)" and (not every or any(argument.type_comment for argument in every)):
         return None, returned
+    if head == "(...)":
+        fail(place, definition, COUNTS.format(1, count))
     try:
         parsed = ast.parse(f"_[{head[1:-1].replace('*', '')},]" if head[1:-1].strip() else "_[()]", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -264,7 +269,7 @@ def _type_comment(definition: ast.FunctionDef, count: int, place: Place) -> tupl
     assert isinstance(parsed, ast.Subscript) and isinstance(parsed.slice, ast.Tuple)
     parts = [annotation(_moved(each, at), place) for each in parsed.slice.elts]
     if len(parts) != count:
-        fail(place, definition, f"Number of type annotations ({len(parts)}) did not match the number of function parameters ({count})")
+        fail(place, definition, COUNTS.format(len(parts), count))
     return parts, returned
 
 

@@ -24,7 +24,7 @@ def assign(e: Emitter, target: ast.expr, meaning: Meaning, statement: ast.AST, d
     """Give a target its value."""
     if isinstance(target, ast.Name):
         set_variable(e, target.id, meaning, target, declared)
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, ast.Tuple):
         unpack(e, target.elts, e.as_value(meaning, statement), target)
     elif isinstance(target, ast.Subscript):
         e.at(statement)
@@ -80,7 +80,7 @@ def checked(e: Emitter, name: str, value: Value, outside: Value, node: ast.AST) 
 
 def as_declared(e: Emitter, name: str, value: Value, declared: Type, node: ast.AST) -> Value:
     """The value under the type that the annotation gives the variable."""
-    value = e.converted(value, declared)
+    value = e.converted(value, declared, implicit=False)
     if not types.is_subtype(value.type, declared):
         e.fail(node, f"Variable '{name}' is annotated with type {type_name(declared)} but is being assigned to a value of type "
                      f"{e.type_name(value)}")

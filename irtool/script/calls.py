@@ -11,7 +11,7 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
-from irtool.script.annotations import annotation, signature, type_name, union
+from irtool.script.annotations import annotation, dotted, signature, type_name, union
 from irtool.script.archive_code import unchecked_cast, uninitialized
 from irtool.script.containers import dict_, iterable, list_, tuple_
 from irtool.script.emitter import Emitter
@@ -148,6 +148,10 @@ def schema_of_function(function: Function, graph: Graph) -> Schema:
 
 def call_function(e: Emitter, node: ast.AST, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """Inline a call of a function."""
+    if any((dotted(each) or "").endswith("unused") for each in function.definition.decorator_list):
+        e.at(node)
+        e.node("prim::RaiseException", (e.constant("This Python function is annotated to be ignored and cannot be run"), e.none()), ())
+        return e.uninitialized(signature(function).result or types.TENSOR)
     if e.compilation.is_active(function):
         e.fail(node, f"function '{function.name}' is called recursively. Recursive calls are not supported")
     graph = e.compilation.graph_of(function)

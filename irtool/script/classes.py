@@ -14,9 +14,12 @@ from irtool.ir.types import EnumType, NamedTupleType, Type
 from irtool.script.annotations import annotation, dotted, type_name
 from irtool.script.emitter import Emitter
 from irtool.script.environment import Meaning
+from irtool.script.names import EXCEPTIONS
 from irtool.script.reader import Place, fail
-from irtool.script.values import Enumeration, Structure, TypeValue
+from irtool.script.values import Enumeration, ExceptionClass, Structure, TypeValue
 
+MAX_BASES = 20
+"""No class of exceptions is that many away from Python's."""
 ENUMERATIONS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
 
@@ -103,9 +106,18 @@ def _member(value: ast.expr, members: dict[str, object], place: Place) -> object
     return found
 
 
+def is_exception(name: str, place: Place, depth: int = 0) -> bool:
+    """Is a class of the file one of exceptions?"""
+    definition = place.classes.get(name)
+    bases = [dotted(base) or "" for base in definition.bases] if definition is not None and depth < MAX_BASES else []
+    return any(base in EXCEPTIONS or is_exception(base, place, depth + 1) for base in bases)
+
+
 def meaning_of_name(name: str, place: Place) -> Meaning | None:
     """What a name of the file's top level means, where it is a class or another name for a type."""
     found = class_called(name, place)
+    if found is None and is_exception(name, place):
+        return ExceptionClass(name)
     if found is not None or name not in place.aliases:
         return found
     value = place.aliases[name]

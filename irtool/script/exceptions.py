@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 
 from irtool.script.emitter import Emitter
+from irtool.script.names import EXCEPTIONS
 from irtool.script.values import ExceptionClass
 
 
@@ -18,4 +19,4 @@ def raise_exception(e: Emitter, statement: ast.Raise) -> None:
     if not isinstance(raised, ExceptionClass):
         e.fail(statement.exc, "exceptions must derive from BaseException")
     message = raised.message if raised.message is not None else e.constant("")
-    e.node("prim::RaiseException", (message, e.constant(f"builtins.{raised.name}")), ())
+    e.node("prim::RaiseException", (message, e.constant(f"builtins.{raised.name}" if raised.name in EXCEPTIONS else raised.name)), ())

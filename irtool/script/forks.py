@@ -7,6 +7,7 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
 from irtool.ir.types import Type
+from irtool.script.annotations import type_name
 from irtool.script.emitter import Emitter
 from irtool.script.values import Builtin, Called, Overloads, Special
 
@@ -21,7 +22,7 @@ def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
         e.fail(node, "Expected at least one argument to fork()")
     called = meaning_of(e, node.args[0])
     if not isinstance(called, Called | Builtin | Overloads):
-        what = f"a value of type '{e.type_name(called)}'" if isinstance(called, Value) else called.what
+        what = f"a value of type '{type_name(called.type)}'" if isinstance(called, Value) else called.what
         e.fail(node, f"cannot call {what}")
     rest = ast.copy_location(ast.Call(func=node.args[0], args=node.args[1:], keywords=node.keywords), node)
     given, named = arguments(e, rest)

@@ -57,7 +57,7 @@ MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, 
 
 RENAMED: dict[str, Meaning] = {
     "cmath.infj": Known(complex(0, math.inf)), "cmath.nanj": Known(complex(0, math.nan)), "cmath.phase": Builtin("aten::angle"),
-    "cmath.rect": Builtin("aten::polar"), "warnings.warn": Builtin("aten::warn"),
+    "cmath.rect": Builtin("aten::polar"), "math.remainder": Builtin("aten::mathremainder"), "warnings.warn": Builtin("aten::warn"),
 }
 """What is an operator, or a constant, under another name."""
 

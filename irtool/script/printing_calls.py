@@ -55,7 +55,10 @@ def form_of(kind: str) -> Form | None:
 
 def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
     """A call of the function that a graph held by a node is."""
-    text = f"{printer.helper(node, graph)}({', '.join(printer.take(node.inputs))})"
+    name, operands = printer.helper(node, graph), printer.take(node.inputs)
+    if node.kind == "prim::fork":
+        return f"torch.jit.fork({', '.join([name, *operands])})"
+    text = f"{name}({', '.join(operands)})"
     if len(node.outputs) >= len(graph.outputs) or not node.outputs:
         return text
     return f"{text}[0:{len(node.outputs)}]" if len(node.outputs) > 1 else f"{text}[0]"

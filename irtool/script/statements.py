@@ -18,7 +18,7 @@ from irtool.script.conditions import Condition, condition, refine
 from irtool.script.emitter import Emitter
 from irtool.script.environment import BREAKS, CONTINUES, FALLS, RETURNS, THROWS, Branch, Environment, Flow
 from irtool.script.exceptions import raise_exception
-from irtool.script.expressions import meaning_of, value_of
+from irtool.script.expressions import EXPRESSIONS, meaning_of, value_of
 from irtool.script.names import CONTEXTS
 from irtool.script.reader import unsupported
 from irtool.script.values import Context
@@ -42,6 +42,7 @@ class Step(ast.stmt):
 
 def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
     """Compile a function's statements and make its result the graph's."""
+    check_syntax(e, body)
     end = FallOff(value=None)
     ast.copy_location(end, e.function.definition)
     flow = statements(e, [*body, end])
@@ -50,6 +51,23 @@ def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
         wanted = e.declared_return
         result = e.none() if wanted is None or flow.skip is False else e.uninitialized(wanted)
     e.graph.block.add_output(result)
+
+
+PARTS = (ast.Starred, ast.Slice, ast.FormattedValue)
+"""What stands in other expressions only."""
+
+
+def check_syntax(e: Emitter, body: Sequence[ast.stmt]) -> None:
+    """Refuse what has no meaning in any function, also where it never runs; nested functions look after theirs."""
+    pending: list[ast.AST] = list(reversed(body))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.stmt) and type(node) not in STATEMENTS and not isinstance(node, ast.If):
+            unsupported(e.place, node)
+        if isinstance(node, ast.expr) and type(node) not in EXPRESSIONS and not isinstance(node, PARTS):
+            unsupported(e.place, node)
+        if not isinstance(node, ast.FunctionDef):
+            pending += reversed(list(ast.iter_child_nodes(node)))
 
 
 def statements(e: Emitter, body: Sequence[ast.stmt]) -> Flow:
@@ -356,7 +374,8 @@ def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
     for item in statement.items:
         held = meaning_of(e, item.context_expr)
         if not isinstance(held, Context) or held.object is None:
-            e.fail(item.context_expr, f"with expression must be a context manager of torch ({', '.join(sorted(CONTEXTS))})")
+            e.fail(item.context_expr, "With item expression must return an object: a context manager of torch "
+                                      f"({', '.join(sorted(CONTEXTS))})")
         if item.optional_vars is not None:
             e.fail(item.optional_vars, f"{held.name} gives no value for 'as'")
         e.at(statement)

@@ -42,7 +42,7 @@ def check(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Val
     parts: dict[str, ast.expr] = dict(zip(("cond", "message"), node.args, strict=False))
     for keyword in node.keywords:
         if keyword.arg not in ("cond", "message"):
-            e.fail(node, f"torch._check() got an unexpected keyword argument '{keyword.arg}'")
+            e.fail(node, f"torch._check() got unexpected keyword argument '{keyword.arg}'")
         if keyword.arg in parts:
             e.fail(node, f"torch._check() got multiple values for argument '{keyword.arg}'")
         parts[keyword.arg] = keyword.value
