@@ -80,12 +80,13 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Builtin | Called | Overloads
         return e.operator(node, callee.kind, given, named, callee.receiver is not None)
     if isinstance(callee, Structure):
         return structure(e, node, callee, given, named)
-    functions = [each for each in (callee.functions if isinstance(callee, Overloads) else (callee.function,)) if isinstance(each, Function)]
-    if len(functions) > 1:
-        functions = [each for each in functions if takes(e, each, given, named)][:1]
-        if not functions:
-            e.fail(node, f"{getattr(callee, 'name', '')}: no form of it takes ({', '.join(e.type_name(value) for value in given)})")
-    return call_function(e, node, functions[0], given, named)
+    if isinstance(callee, Overloads):
+        functions = [each for each in callee.functions if isinstance(each, Function) and takes(e, each, given, named)]
+        if not functions:       # the operator's arguments, as formulas and the code of archives have them
+            return e.operator(node, f"aten::{callee.name}", given, named)
+        return call_function(e, node, functions[0], given, named)
+    assert isinstance(callee.function, Function)
+    return call_function(e, node, callee.function, given, named)
 
 
 def takes(e: Emitter, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> bool:
