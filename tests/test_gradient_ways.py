@@ -163,6 +163,45 @@ def check(graph: Any, inputs: list[Any]) -> None:
     assert not differences(graph, inputs, cotangents, [0, 1], zeros=True)
 
 
+@pytest.mark.parametrize("expression", [
+    "torch.nn.functional.linear(x, y)", "torch.matmul(x, y.t())", "torch.inner(x, y)", "torch.mm(x, y.t())", "x.cumprod(0).sum() * y",
+    "x.cumsum(1).sum() * y", "x.prod(1).sum() * y", "torch.softmax(x, 1).sum() * y", "torch.cat([x, y])", "x.flip(0).sum() * y",
+    "torch.logsumexp(x, 0).sum() * y.sum()", "x[:0].sum() + y", "torch.einsum('ij,kj->ik', [x, y])"])
+@pytest.mark.parametrize("shapes", [((2, 0), (3, 0)), ((0, 2), (3, 2)), ((0, 0), (0, 0)), ((2, 3), (0, 3))])
+def test_gradients_of_nothing(expression: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    """Of tensors without numbers, zeros for those that have some: a sum over none is 0."""
+    graph = compile_source(f"def f(x, y):\n    return {expression}\n").graph()
+    inputs = [np.full(shape, 0.5) for shape in shapes]
+    outputs = outcome(lambda: irtool.run(graph, inputs, interpret=True))
+    if not isinstance(outputs, str):
+        assert not differences(graph, inputs, [np.ones(outputs[0].shape)], [0, 1], zeros=True)
+
+
+OVERLAPPING = {
+    "index_fill_": "c.index_fill_(0, torch.tensor([0]), 2.0)", "masked_fill_": "c.masked_fill_(x > 0, 2.0)",
+    "index_put_": "c[torch.tensor([0])] = x", "through a view": "c.t().index_fill_(0, torch.tensor([0]), 2.0)",
+}
+
+
+@pytest.mark.parametrize("make", ["(y * 1)[:1].expand(3, 2)", "torch.broadcast_to((y * 1)[0], (3, 2))"])
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_writes_into_elements_that_are_one_have_no_gradient(name: str, make: str) -> None:
+    """torch computes them, and refuses their gradient."""
+    graph = compile_source(f"def f(x, y):\n    c = {make}\n    {OVERLAPPING[name]}\n    return c * x\n").graph()
+    inputs = [np.array([0.5, -1.0]), np.array([[1.0, 2.0], [3.0, 4.0]])]
+    for way, call in ways(graph, inputs, [np.ones((3, 2))], [0, 1]):
+        assert "more than one element of the written-to tensor refers to a single memory location" in outcome(call), way
+
+
+def test_what_may_give_its_operand_back_is_written_through() -> None:
+    """type_as of the same dtype, dropout without training: schemas do not say that they give views."""
+    for made in ("a.type_as(y)", "torch.dropout(a, 0.5, False)", "a.sum_to_size([2])", "torch.atleast_1d(a)"):
+        graph = compile_source(f"def f(x, y):\n    a = x * y\n    b = {made}\n    b.mul_(y)\n    return a * b\n").graph()
+        x, y = np.array([0.5, -1.0]), np.array([2.0, 3.0])
+        assert all(np.array_equal(irtool.run(graph, [x, y])[0], (x * y * y) ** 2) for _ in range(3))
+        assert not differences(graph, [x, y], [np.ones(2)], [0, 1], [2 * x * y ** 4, 4 * x * x * y ** 3])
+
+
 # -- groups, and gradients of one's own
 CHAIN = """graph(%a : Tensor, %b : Tensor):
   %2 : Tensor = aten::mul(%a, %b)

@@ -21,6 +21,7 @@ from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import qualified, schema_of
 from irtool.ir.types import Type, TypeVar
 from irtool.ops.call import call_node
+from irtool.ops.checks import refuse_overlap
 from irtool.ops.overload import write_into
 from irtool.ops.structure import handler_of
 from irtool.script.gradients import has_gradient
@@ -98,6 +99,8 @@ class Recording:
         family = target.family if isinstance(target, Variable) else None
         if family is None:
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
+        if not takes_a_view(node):
+            refuse_overlap(target.data)
         given = operands
         if not takes_a_view(node):      # what is overwritten may be needed for the gradient
             given = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]

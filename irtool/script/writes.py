@@ -117,9 +117,15 @@ def is_alone(graph: Graph, value: Value, node: Node) -> bool:
         return False
     aliases = Aliases(graph)
     names = [other for other in aliases.names_of(value) if other is not node.output and isinstance(other.type, TensorType)]
+    if any(other.node.kind in OVERLAPPING for other in names):
+        return False
     if any(not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses) for other in names if other is not value):
         return False
     return not any(is_held(user, node) for other in names for user, _ in other.uses)
+
+
+OVERLAPPING = frozenset(f"aten::{name}" for name in "expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid".split())
+"""Kinds of views of which several elements may be one place in memory: what is written into one, all of them are."""
 
 
 def is_held(user: Node, node: Node) -> bool:

@@ -61,8 +61,8 @@ def inner_gradient(self: Tensor, other: Tensor):
         if len(self_size) == 0 or len(other_size) == 0:
             self_grad, other_grad = (grad * other).sum_to_size(self_size), (grad * self).sum_to_size(other_size)
         else:
-            left = self.reshape([-1, self_size[-1]])
-            right = other.reshape([-1, other_size[-1]])
+            left = self.unsqueeze(0).flatten(0, -2)     # a vector is a row
+            right = other.unsqueeze(0).flatten(0, -2)
             flat = grad.reshape([left.size(0), right.size(0)])
             self_grad, other_grad = flat.mm(right).reshape(self_size), flat.t().mm(left).reshape(other_size)
         return self_grad, other_grad
@@ -97,11 +97,12 @@ def linear_gradient(input: Tensor, weight: Tensor, bias: Tensor | None):
         bias_size = bias.size()
 
     def backward(grad: Tensor):
-        rows = [-1, weight.size(-1)]
-        matrix = weight.reshape(rows)       # a vector is a row
-        flat = grad.reshape([-1, matrix.size(0)])
+        matrix, rows = weight, grad
+        if weight.dim() == 1:       # a vector is a row
+            matrix, rows = weight.unsqueeze(0), grad.unsqueeze(-1)
+        flat = rows.unsqueeze(0).flatten(0, -2)
         input_grad = flat.mm(matrix).reshape(input.size())
-        weight_grad = flat.t().mm(input.reshape(rows)).reshape(weight.size())
+        weight_grad = flat.t().mm(input.unsqueeze(0).flatten(0, -2)).reshape(weight.size())
         bias_grad: Tensor | None = None
         if bias_size is not None:
             bias_grad = grad.sum_to_size(bias_size)
@@ -314,12 +315,12 @@ def bilinear_gradient(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tens
 
     def backward(grad: Tensor):
         outputs, rows, columns = weight_size[0], weight_size[1], weight_size[2]
-        flat = grad.reshape([-1, outputs])
-        left, right = input1.reshape([-1, rows]), input2.reshape([-1, columns])
-        mixed = flat.mm(weight.reshape([outputs, rows * columns])).reshape([-1, rows, columns])
+        flat = grad.unsqueeze(0).flatten(0, -2)
+        left, right = input1.unsqueeze(0).flatten(0, -2), input2.unsqueeze(0).flatten(0, -2)
+        mixed = flat.mm(weight.reshape([outputs, rows * columns])).reshape([flat.size(0), rows, columns])
         grad1 = mixed.bmm(right.unsqueeze(2)).reshape(size1)
         grad2 = left.unsqueeze(1).bmm(mixed).reshape(size2)
-        pairs = (left.unsqueeze(2) * right.unsqueeze(1)).reshape([-1, rows * columns])
+        pairs = (left.unsqueeze(2) * right.unsqueeze(1)).flatten(1)
         weight_grad = flat.t().mm(pairs).reshape(weight_size)
         bias_grad: Tensor | None = None
         if has_bias:

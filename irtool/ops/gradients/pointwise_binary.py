@@ -258,7 +258,8 @@ def pow_of_number_gradient(self: number, exponent: Tensor):
     result = torch.pow(self, exponent)
 
     def backward(grad: Tensor):
-        growth = grad * (result * torch.log(torch.scalar_tensor(self, dtype=grad.dtype)))
+        exact = torch.complex128 if grad.is_complex() else torch.float64        # the number may be larger than the tensor's can be
+        growth = grad * (result * torch.log(torch.scalar_tensor(self, dtype=exact)))
         if self == 0:
             exponent_grad = torch.where(torch.real(exponent) >= 0, torch.zeros_like(growth), growth)
         else:
@@ -370,10 +371,10 @@ def xlogy_of_number_gradient(self: number, other: Tensor):
 @table.gradient("xlogy.Scalar_Other special_xlogy.other_scalar")
 def xlogy_number_gradient(self: Tensor, other: number):
     def backward(grad: Tensor):
-        slope = torch.full_like(grad, other).log()
+        slope = torch.xlogy(grad, other)
         if other <= 0:
             slope = torch.where(self == 0, torch.zeros_like(grad), slope)
-        return grad * slope, None
+        return slope, None
 
     return torch.xlogy(self, other), backward
 
