@@ -116,6 +116,21 @@ def test_arguments_hold_what_eager_leaves_in_them(name: str) -> None:
             assert found[0].tolist() == wanted[0].tolist() and found[1] is second[0] and arrays[0].tolist() == arrays[1].tolist()
 
 
+@pytest.mark.parametrize("writes", [False, True])
+def test_views_of_arguments_are_views_of_what_the_caller_has(writes: bool) -> None:
+    def f(x: Any) -> Any:
+        if writes:
+            x.add_(1)
+        return x[1:], x.view(2, 2), x + 1
+    fast = irtool.jit(f)
+    for _ in range(3):
+        first, second = Tensor(np.arange(4.0)), Tensor(np.arange(4.0))
+        for function, x in ((f, first), (fast, second)):
+            for each in function(x):
+                each.mul_(2)
+        assert second.tolist() == first.tolist()
+
+
 def test_what_a_failing_guard_ran_has_written_nothing() -> None:
     fast = irtool.jit(step)
     fast(np.zeros(2), np.zeros(2))

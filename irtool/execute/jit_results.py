@@ -64,6 +64,17 @@ class Rest:
         self.parts = parts
 
 
+def rebased(found: Any, copy: Any, target: Any) -> Any:
+    """A result that is a part of a copy as that part of what was copied; any other as it is, and where one of them has gaps."""
+    if type(found) is not np.ndarray or not found.size or found.dtype != target.dtype or copy.shape != target.shape \
+            or not (copy.flags.c_contiguous and target.flags.c_contiguous):
+        return found
+    offset = found.__array_interface__["data"][0] - copy.__array_interface__["data"][0]
+    if not 0 <= offset < copy.nbytes:
+        return found
+    return np.ndarray(found.shape, found.dtype, target, offset, found.strides)
+
+
 def containers(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The lists, tuples and dicts of a tree, each with the keys that lead to it."""
     if isinstance(tree, list | tuple):
@@ -121,4 +132,4 @@ def fetcher(leaves: Sequence[Any], outputs: Sequence[Any], answers: Any) -> Fetc
     return fetch
 
 
-__all__ = ["LEAF", "Fetch", "Item", "Rest", "Write", "containers", "fetcher", "refill", "rest_of"]
+__all__ = ["LEAF", "Fetch", "Item", "Rest", "Write", "containers", "fetcher", "rebased", "refill", "rest_of"]

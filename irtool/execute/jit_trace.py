@@ -18,7 +18,7 @@ from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import Span, array_of, described, is_data, spans_of
-from irtool.execute.jit_results import Item, Write, containers, fetcher, refill, rest_of
+from irtool.execute.jit_results import Item, Write, containers, fetcher, rebased, refill, rest_of
 from irtool.execute.jit_variants import Outer, Variant
 from irtool.ir.arguments import called
 from irtool.ir.effects import facts_of, has_side_effects, node_may_write
@@ -192,7 +192,13 @@ class Trace:
         """What an Item is in this call."""
         if item.source == "argument":
             return fetcher(self.leaves, (), None)(item)
-        return Tensor(leaf.value.array) if self.follower.owns(leaf) else plain(leaf)
+        if not self.follower.owns(leaf):
+            return plain(leaf)
+        found = leaf.value.array
+        for place, spot in enumerate(self.tensors):
+            if isinstance(spot, int):       # a view of an argument is one of the caller's memory
+                found = rebased(found, self.follower.watched[place][1], array_of(self.leaves[spot]))
+        return Tensor(found)
 
     def changed(self) -> Any:
         """The containers of the arguments after the call; None where nothing in them is another than before."""

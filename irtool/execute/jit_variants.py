@@ -11,7 +11,7 @@ from typing import Any
 from irtool.dispatch.decisions import Answers, Decision, Steps, key_of
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import Span, array_of
-from irtool.execute.jit_results import Item, Write, containers, fetcher, refill
+from irtool.execute.jit_results import Item, Write, containers, fetcher, rebased, refill
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import generator
 
@@ -107,11 +107,15 @@ class Variant:
 
     def deliver(self, leaves: Sequence[Any], given: Any, outputs: Sequence[Any], answers: Answers) -> list[Any]:
         """Write into the arguments what the function writes; gives the leaves of the result."""
-        fetch = fetcher(leaves, outputs, answers)
         if self.writes:
             arrays = {place: array_of(leaf) for place, leaf in enumerate(leaves)}
             for write in self.writes:
-                write.commit(arrays, outputs[write.output] if write.output >= 0 else None)
+                content = outputs[write.output] if write.output >= 0 else None
+                write.commit(arrays, content)
+                if content is not None and write.span is None:
+                    target = arrays[write.place]
+                    outputs = [each if each is content else rebased(each, content, target) for each in outputs]
+        fetch = fetcher(leaves, outputs, answers)
         if self.rest is not None:
             refill(self.rest, dict(containers(given)), fetch)
         return [fetch(item) for item in self.results]
