@@ -96,6 +96,8 @@ def is_floating(value: Any) -> bool:
 
 def leaves(cotangent: Any, output: Any) -> list[Any]:
     """One gradient, or None, for each tensor in an output."""
+    if isinstance(output, dict):
+        output = list(output.values())
     if isinstance(output, list | tuple):
         pieces = [None] * len(output) if cotangent is None else cotangent
         return [each for piece, one in zip(pieces, output, strict=True) for each in leaves(piece, one)]

@@ -1,4 +1,6 @@
-"""Gradients of outputs, from an archive or as literals: `vjpK` is that of output K, `vjpK.i` that of element i of a list."""
+"""Gradients of outputs, from an archive or as literals: `vjpK` is that of output K, `vjpK.i` that of element i of a list, or of the entry
+of a dict that was inserted as number i.
+"""
 from __future__ import annotations
 
 import re
@@ -84,7 +86,9 @@ class Cotangents:
 
 
 def _fitted(parts: Mapping[str, Any], output: Any, cast: bool) -> Any:
-    """One gradient, for the output that came out. Raises Misfit."""
+    """One gradient, for the output that came out; for a dict a list, in the order of its entries. Raises Misfit."""
+    if isinstance(output, dict):
+        return _fitted(parts, list(output.values()), cast)
     if isinstance(output, list | tuple):
         return _fitted_elements(dict(parts), output, cast)
     value = sole(dict(parts))
