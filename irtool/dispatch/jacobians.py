@@ -15,7 +15,7 @@ from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import check_choice
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
-from irtool.ops.tensor import Tensor
+from irtool.ops.tensor import Tensor, next_birth
 
 
 def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Function:
@@ -99,7 +99,9 @@ def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:
 def unit_rows(tensor: Any) -> Any:
     """One tensor of its shape per element, with a one there and zeros elsewhere."""
     size = int(np.prod(tensor.shape, dtype=np.int64))
-    return do("aten::reshape", Tensor(np.eye(size, dtype=dtype_of(tensor.dtype))), [size, *tensor.shape])
+    rows = Tensor(np.eye(size, dtype=dtype_of(tensor.dtype)))
+    rows.born = next_birth()        # ours, which nobody outside holds: a constant of traces
+    return do("aten::reshape", rows, [size, *tensor.shape])
 
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
