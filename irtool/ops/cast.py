@@ -176,10 +176,10 @@ def to_dense(xp, self, dtype, masked_grad):
           "aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
 def copy_into(xp, self, src, non_blocking=False):
     """`src`, broadcast and converted, written into self."""
+    refuse_overlap(self)
     together = xp.broadcast_shapes(self.shape, src.shape)
     if together != self.shape:
         raise RunError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(together)}")
-    refuse_overlap(self)
     self[...] = astype(broadcast_view(src, self.shape), self.dtype)
     return self
 

@@ -448,7 +448,8 @@ class Source:
         self.weight *= OFTEN
         before = len(self.lines)
         pairs = list(zip(loop.carried, loop.body.results[1:], strict=True))
-        anew = [pair for pair in pairs if self.is_made_anew(*pair)]
+        made = {out for each in loop.body.instructions for out in outs_of(each)}
+        anew = [pair for pair in pairs if pair[1] in made and self.is_made_anew(*pair)]
         for carried, _ in anew:
             self.write(depth, f"{self.name(carried)} = None", loop.node)      # its memory is used again in this round
         self.block(loop.body, depth, (), loop.body.results)
