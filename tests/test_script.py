@@ -241,11 +241,12 @@ def test_rejected_program_gets_torchs_words_at_the_right_line(source: str, refus
     ("    return +n", "unsupported unary operator: UAdd", 12),
     ("    return nn", "undefined value nn (did you mean 'n'?)", 12),
     ("    return torch.sine(n)", "object has no attribute sine (did you mean 'sin'?)", 12),
+    ("    return Held(n)", "class Held cannot be compiled: only named tuples, enumerations and exceptions can", 12),
     ("    é = torch.zeros(n); return é + nope", "undefined value nope", 36),
 ])
 def test_messages_of_our_own_point_at_the_column(body: str, message: str, column: int) -> None:
     with pytest.raises(irtool.ParseError) as caught:
-        compile_source(f"def f(n: int):\n{body}\n")
+        compile_source(f"def f(n: int):\n{body}\n\nclass Held:\n    pass\n")
     diagnostic = caught.value.diagnostics[0]
     assert (diagnostic.message, diagnostic.col) == (message, column)
 

@@ -73,6 +73,8 @@ def name(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
             diagnostic = e.place.diagnostic(where, message, len("if"))
             diagnostic.notes.append(note)
             raise ParseError(message, [diagnostic])
+        if node.id in e.place.classes:
+            e.fail(node, f"class {node.id} cannot be compiled: only named tuples, enumerations and exceptions can")
         e.fail(node, f"undefined value {node.id}{did_you_mean(node.id, e.env.all_names() | set(e.function.unit.functions))}")
     return literal(e, found, node)
 
