@@ -183,6 +183,8 @@ class Writer:
             text = self.random.choice(tables.SMOOTH_WRITES + more)
         others = [each for each in self.names if broadcast(each.facts.shape, shape) == shape and category(each.facts.dtype) <= kind
                   and each.facts.dtype != "bool" and (each.memory != target.memory or each is target and not is_part)]
+        if facts.count > 10**4 and (".unbind(" in text or ".split(" in text):       # a view of each row
+            return
         if "{b}" in text and not others or ".view(" in text and not self.is_contiguous(target):
             return
         other = self.random.choice(others or [target])

@@ -24,6 +24,7 @@ from fuzz.source import Style, program
 
 ROOT = Path(__file__).parent.parent
 SYNTAXES = ("2.13", "2018-06", "2017-11", "2019-05")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 MOST_MEMORY = 1 << 20
 """So many kB may a command that runs nothing need."""
 
@@ -130,7 +131,7 @@ def internal(err: str) -> str:
 
 def judge_message(err: str) -> None:
     """No escape codes. Raises Wrong."""
-    if any(ord(each) < 32 and each not in "\n\t" or each == "\x7f" for each in err):
+    if CONTROL.search(err):
         raise Wrong("message",
                     "it holds control characters: " + ascii(next(line for line in err.split("\n") if not line.isprintable()))[:150])
 

@@ -193,6 +193,7 @@ class Source:
     def block(self, lowered: Lowered, depth: int, owned: Iterable[Variable], results: Iterable[Item]) -> None:
         """Instructions, and what may be let go of after each."""
         dying = last_reads(lowered, owned, results)
+        begun = {*owned, *[out for instruction in lowered.instructions for out in outs_of(instruction)]}
         for instruction in lowered.instructions:
             if isinstance(instruction, Call | Visit) and instruction in self.program.tasks:
                 self.start(instruction, depth)
@@ -206,7 +207,14 @@ class Source:
                 self.branch(instruction, depth)
             else:
                 self.repeat(instruction, depth)
-            self.release(instruction, dying.get(id(instruction), ()), depth)
+            dead = [each for each in dying.get(id(instruction), ()) if self.first_in_place(each) in begun]
+            self.release(instruction, dead, depth)      # the rest is in the place of what the block around lets go of
+
+    def first_in_place(self, variable: Variable) -> Variable:
+        """What a result was written over, and that, and so on: the variable that has the name."""
+        while variable in self.memory.over:
+            variable = self.memory.over[variable]
+        return variable
 
     def release(self, instruction: Instruction, variables: Iterable[Variable], depth: int) -> None:
         """Let go of what is worth it and has a name of its own."""
