@@ -21,7 +21,7 @@ from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import qualified, schema_of
 from irtool.ir.types import Type, TypeVar
 from irtool.ops.call import call_node
-from irtool.ops.checks import refuse_overlap
+from irtool.ops.checks import OVERLAP, overlaps
 from irtool.ops.overload import write_into
 from irtool.ops.structure import handler_of
 from irtool.script.gradients import has_gradient
@@ -99,8 +99,8 @@ class Recording:
         family = target.family if isinstance(target, Variable) else None
         if family is None:
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
-        if not takes_a_view(node):
-            refuse_overlap(target.data)
+        if not takes_a_view(node) and overlaps(target.data):
+            return self.overlapping(node, operands, family)
         given = operands
         if not takes_a_view(node):      # what is overwritten may be needed for the gradient
             given = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]
@@ -113,6 +113,13 @@ class Recording:
         write_into(target.data, made.data, schema)
         family.written(target, made, node.kind)
         return [target] * len(node.outputs)
+
+    def overlapping(self, node: Node, operands: list[Any], family: Family) -> Sequence[Any]:
+        """A write into elements that are one place in memory is done; torch refuses its gradient, where one is asked for."""
+        self.announce(operands[:1])
+        call_node(node, [detached(value) for value in operands])
+        family.refused(Refusal([edge_of(each) for each in variables(operands)], 1, RunError(OVERLAP)))
+        return operands[:1] * len(node.outputs)
 
     def overwrite(self, node: Node, operands: list[Any]) -> Sequence[Any]:
         """No gradient goes through it."""

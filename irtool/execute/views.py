@@ -51,6 +51,14 @@ class Family:
             edge = new if member is target else self.seen_by(member, kind)
             member.function, member.slot = edge if edge is not None else (None, 0)
 
+    def refused(self, function: Function) -> None:
+        """Gradients of all of them go to this step from now on."""
+        self.edge = function, 0
+        for each in self.members:
+            member = each()
+            if member is not None:
+                member.function, member.slot = self.edge
+
     def seen_by(self, member: Variable, kind: str) -> Edge:
         """Where the gradient of a member goes, as the origin is now."""
         part = places_of(member.data, self.data, kind)

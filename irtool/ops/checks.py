@@ -25,11 +25,14 @@ def overlaps(array: Any) -> bool:
     return bool(array.size) and 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
 
 
+OVERLAP = "unsupported operation: more than one element of the written-to tensor refers to a single memory location. " \
+          "Please clone() the tensor before performing the operation."
+
+
 def refuse_overlap(target: Any) -> None:
     """Refuses to write into an array whose elements share memory, as those of an expanded tensor do."""
     if overlaps(target):
-        raise RunError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                       "Please clone() the tensor before performing the operation.")
+        raise RunError(OVERLAP)
 
 
 def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
