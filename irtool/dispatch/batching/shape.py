@@ -436,3 +436,4 @@ no_rule("its sizes depend on the values", "nonzero nonzero_numpy argwhere masked
 no_rule("it makes a Python number of elements", "is_nonzero item _local_scalar_dense Int.Tensor Float.Tensor Bool.Tensor ScalarImplicit "
         "IntImplicit FloatImplicit ComplexImplicit equal allclose _tensor_to_list Complex.Tensor_Tensor Complex.Tensor_bool "
         "Complex.Tensor_float Complex.Tensor_int Complex.bool_Tensor Complex.float_Tensor Complex.int_Tensor")
+no_rule("it asks about a tensor, not about its elements", "get_device is_leaf retains_grad")
