@@ -64,7 +64,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "vjp: wrt too high": (lambda: lib.vjp(NUMBERED, [X, 1], [X], [2]), "wrt names input 2, the graph has 2: 0 (%x"),
     "vjp: wrt an int": (lambda: lib.vjp(NUMBERED, [X, 1], [X], [1]), "wrt names input 1 (%n : int), which has no gradient"),
     "vjp: wrt whole numbers": (lambda: lib.vjp(NUMBERED, [X.astype(int), 1], [X], [0]), "it is a tensor of int64"),
-    "vjp: no cotangents": (lambda: lib.vjp(NUMBERED, [X, 1], None, [0]), "vjp: expected a list of cotangents, one per tensor of the outputs"),
+    "vjp: no cotangents": (lambda: lib.vjp(NUMBERED, [X, 1], None, [0]), "vjp: expected a list of cotangents, one per tensor"),
     "vjp: an array of cotangents": (lambda: lib.vjp(NUMBERED, [X, 1], X, [0]), "expected a list of cotangents"),
     "vjp: ragged": (lambda: lib.vjp(NUMBERED, [X, 1], [[1, [2]]], [0]), "a cotangent is an array of numbers or None, not list"),
     "vjp: complex": (lambda: lib.vjp(NUMBERED, [X, 1], [X + 1j], [0]), "a cotangent is of complex64, its output of float32"),

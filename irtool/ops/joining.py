@@ -346,7 +346,8 @@ def repeat(xp, self, repeats):
         raise RunError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(r < 0 for r in repeats):
         raise RunError(f"Trying to create tensor with negative dimension {min(repeats)}: {list(repeats)}")
-    return xp.tile(self, repeats) if repeats else self.copy()
+    made = xp.tile(self, repeats)
+    return made if repeats and self.size else made.copy()       # NumPy gives a view, which may be read-only,
 
 
 @table.op("aten::tile(Tensor self, SymInt[] dims) -> Tensor")
