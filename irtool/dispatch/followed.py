@@ -70,7 +70,9 @@ def _cell(cell: CellType, known: dict[int, Any]) -> CellType:
 
 
 def replaced(code: CodeType, names: dict[str, Any], known: dict[int, Any]) -> CodeType:
-    """Code that loads what traces call instead; the same code where there is nothing to replace."""
+    """Code that loads what traces call instead; the same code where there is nothing to replace, or it is laid out otherwise."""
+    if not IS_KNOWN:
+        return code
     constants = [replaced(each, names, known) if isinstance(each, CodeType) else each for each in code.co_consts]
     changed = any(a is not b for a, b in zip(constants, code.co_consts, strict=True))
     text = bytearray(code.co_code)
@@ -92,8 +94,10 @@ def replaced(code: CodeType, names: dict[str, Any], known: dict[int, Any]) -> Co
     return code.replace(co_code=bytes(text), co_consts=tuple(constants)) if changed else code
 
 
-NULL_FIRST = "LOAD_GLOBAL" in dis.opmap and sys.version_info < (3, 13)
+NULL_FIRST = sys.version_info < (3, 13)
 """Does a call find NULL below the function, or above it?"""
+IS_KNOWN = (3, 11) <= sys.version_info < (3, 14)
+"""Is the code of this Python laid out as is assumed here? Where that was not tried, nothing is replaced."""
 
 
 def substitute(name: str, is_call: bool, names: dict[str, Any], known: dict[int, Any]) -> Any:
