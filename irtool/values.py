@@ -9,6 +9,7 @@ import numpy as np
 
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Value
+from irtool.ir.pair import OF
 from irtool.ir.types import (
     ClassType,
     DictType,
@@ -33,7 +34,16 @@ def accept(value: Any, declared: Value) -> Any:
     """An input as the interpreter takes it. Raises RunError for arrays torch has no dtype for, and for missing attributes."""
     if isinstance(declared.type, ClassType) and not isinstance(value, Object):
         return _accept_object(value, [declared])
+    is_absent = value is None or isinstance(value, list) and any(each is None for each in value)
+    if is_absent and isinstance(declared.type, ListType) and _is_reverse(declared):
+        return value
     return _accept(value, declared.type, declared.name)
+
+
+def _is_reverse(declared: Value) -> bool:
+    """Is it an input of a graph that goes back? What the other one saves in a branch that was not taken, or a round, may be absent."""
+    graph = declared.node.graph
+    return graph is not None and (graph.is_reverse or OF in graph.metadata)
 
 
 def _accept_object(value: Any, declared: Sequence[Value]) -> Any:

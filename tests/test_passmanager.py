@@ -274,7 +274,8 @@ def test_a_pass_that_stumbles_over_no_graph_says_what_is_wrong_with_it() -> None
     def stumble(graph: Graph) -> bool:
         raise IndexError
 
-    loop = irtool.parse("graph(%n : int, %c : bool):\n  %0 : int = prim::Loop(%n, %c, %n)\n  return (%0)\n")
+    loop = irtool.parse("graph(%n : int, %c : bool):\n  %0 : int = prim::Loop(%n, %c, %n)\n    block0(%i : int):\n      -> (%c)\n"
+                        "  return (%0)\n")
     with pytest.raises(irtool.VerifyError, match="in pass 'stumble'"):
         PassManager([Step(Pass("stumble", stumble), {})]).run(loop)
     with pytest.raises(IndexError):

@@ -523,8 +523,8 @@ class Graph:
     what running it has made (`irtool.execute.run`): it goes with the graph, and a copy begins without.
     """
 
-    __slots__ = ("block", "dialect", "name", "metadata", "source", "layout", "runs", "has_uses_built", "_names", "_counts", "_next_id",
-                 "__weakref__")
+    __slots__ = ("block", "dialect", "name", "metadata", "source", "layout", "runs", "is_reverse", "has_uses_built", "_names", "_counts",
+                 "_next_id", "__weakref__")
 
     def __init__(self, dialect: Dialect | None = None, name: str = "") -> None:
         if dialect is None:
@@ -534,6 +534,7 @@ class Graph:
         self.dialect: Dialect = dialect
         self.name = name
         self.metadata: dict[str, str] = {}
+        self.is_reverse = False         # made by differentiation: what it takes may be absent
         self.source: SourceFile | None = None
         self.layout: object = None
         self.runs: object = None

@@ -23,7 +23,7 @@ def clone_graph(graph: Graph, renumber: bool = False) -> Graph:
     """
     copy = Graph(graph.dialect, graph.name)
     copy.metadata = dict(graph.metadata)
-    copy.source = graph.source
+    copy.source, copy.is_reverse = graph.source, graph.is_reverse
     mapping: Mapping = {}
     for value in graph.inputs:
         mapping[value] = copy.block.add_input(value.name, value.type)

@@ -36,6 +36,7 @@ class Captures:
         self.modern = modern
         self.dtypes = dict(dtypes)
         self.df = Graph(f.dialect)
+        self.df.is_reverse = True
         self.build = Builder(self.df)
         self.facts: dict[Value, Type] = {}
         """Types that are known to hold though the value does not show them."""

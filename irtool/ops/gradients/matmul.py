@@ -97,12 +97,10 @@ def linear_gradient(input: Tensor, weight: Tensor, bias: Tensor | None):
         bias_size = bias.size()
 
     def backward(grad: Tensor):
-        matrix, rows = weight, grad
-        if weight.dim() == 1:       # a vector is a row
-            matrix, rows = weight.unsqueeze(0), grad.unsqueeze(-1)
-        flat = rows.unsqueeze(0).flatten(0, -2)
+        matrix, whole = weight.unsqueeze(0).flatten(0, -2), input.unsqueeze(0).flatten(0, -2)       # a vector is a row
+        flat = grad.reshape([whole.size(0), matrix.size(0)])
         input_grad = flat.mm(matrix).reshape(input.size())
-        weight_grad = flat.t().mm(input.unsqueeze(0).flatten(0, -2)).reshape(weight.size())
+        weight_grad = flat.t().mm(whole).reshape_as(weight)
         bias_grad: Tensor | None = None
         if bias_size is not None:
             bias_grad = grad.sum_to_size(bias_size)

@@ -207,3 +207,5 @@ def cumulative_trapezoid_dx_gradient(y: Tensor, dx: number, dim: int):
         return mean_back(from_behind(grad, dim) * dx, dim), None, None
 
     return torch.cumulative_trapezoid(y, dx=dx, dim=dim), backward
+
+table.unsupported("it writes into its operand: the same without writing has one", "cumsum_ cumprod_")

@@ -163,7 +163,9 @@ class Call:
     def _bound(self, schema: str) -> list[Any]:
         from irtool.ops.call import bind
 
-        return bind(parse_schema(schema), self.args, self.named)
+        declared = parse_schema(schema)
+        return [[value] * argument.fixed_size if argument.fixed_size and isinstance(value, int | float) else value
+                for argument, value in zip(declared.arguments, bind(declared, self.args, self.named), strict=True)]
 
     def arguments(self, schema: str) -> list[Any]:
         """One value per argument of the overload, arrays drawn."""
