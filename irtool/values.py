@@ -34,8 +34,8 @@ def accept(value: Any, declared: Value) -> Any:
     """An input as the interpreter takes it. Raises RunError for arrays torch has no dtype for, and for missing attributes."""
     if isinstance(declared.type, ClassType) and not isinstance(value, Object):
         return _accept_object(value, [declared])
-    is_absent = value is None or isinstance(value, list) and any(each is None for each in value)
-    if is_absent and isinstance(declared.type, ListType) and _is_reverse(declared):
+    if isinstance(declared.type, ListType) and _is_reverse(declared) and (
+            value is None or isinstance(value, list) and any(each is None for each in value)):
         return value
     return _accept(value, declared.type, declared.name)
 
