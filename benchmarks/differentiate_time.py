@@ -36,7 +36,7 @@ def tools(name: str, text: str) -> tuple[Callable[[], Any], Callable[[Any], Any]
 
         return torch._C.parse_ir(text).copy, torch._C._jit_differentiate
     import irtool
-    from irtool.script.reverse import differentiate_graph
+    from irtool.autodiff.reverse import differentiate_graph
 
     return lambda: irtool.parse(text).graph(), lambda graph: differentiate_graph(graph, [True] * len(graph.inputs), True, True)
 

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 import irtool
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.autodiff.reverse import differentiate_graph
 from irtool.ir.graph import Graph
-from irtool.ir.rewrite import flatten_values, remove_dead_nodes
+from irtool.ir.rewrite import flatten_values
 from irtool.ir.types import TensorType, contiguous_strides, tensor_type
-from irtool.script.reverse import differentiate_graph
 from irtool.testing.pair_size import Figures, pair_size, saved_bytes
 
 X = (4, 6)

@@ -92,7 +92,7 @@ def gradients(graph: Callable[[], Any], args: Sequence[Any], wrt: Sequence[int],
 
 def slots_of(graph: Any, args: Sequence[Any]) -> Callable[[], Any]:
     """The slot interpreter alone, which runs a graph the first time."""
-    from irtool.execute.codegen.plan import Plan
+    from irtool.execute.plan.compiled import Plan
 
     plan = Plan(graph.graph(), compile_after=-1)
     return lambda: plan(args)[0]

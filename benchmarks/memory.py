@@ -35,7 +35,7 @@ import execution_cases as cases  # noqa: E402  NumPy reads the number of threads
 import numpy as np  # noqa: E402
 
 import irtool  # noqa: E402
-from irtool.execute.codegen.memory import MemoryReport  # noqa: E402
+from irtool.execute.plan.memory import MemoryReport  # noqa: E402
 from tests.peaks import peak_of, plans_of  # noqa: E402
 from tests.random_graphs import Writer  # noqa: E402
 

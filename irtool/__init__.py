@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from irtool import dispatch
     from irtool.dispatch.autograd import register_hook
     from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
-    from irtool.dispatch.namespace import torch
+    from irtool.dispatch.torch.namespace import torch
     from irtool.dispatch.tracer import trace
     from irtool.dispatch.transforms import custom_vjp, grad, grad_and_value, jvp, linearize, value_and_grad, vmap
+    from irtool.execute.debug_state import debug_state
     from irtool.execute.executor import Executor, compile
     from irtool.execute.jit import jit
     from irtool.execute.phases import clear_custom_passes, custom_passes, register_custom_pass
     from irtool.execute.run import run, vjp
-    from irtool.execute.state import debug_state
     from irtool.interpret import register_python_op
     from irtool.ir.builder import Builder
     from irtool.ir.errors import Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from irtool.ops.tensor import Tensor
     from irtool.passes import PASSES
     from irtool.passmanager import PassManager
-    from irtool.script import from_script
-    from irtool.script.to_python import to_script
     from irtool.testing.gradcheck import gradcheck
     from irtool.text.parser import parse
+    from irtool.torchscript import from_script
+    from irtool.torchscript.printing.to_python import to_script
 
 __version__ = "0.1.0"
 
@@ -44,7 +44,7 @@ _HOMES = {
     "parse": "irtool.text.parser",
     "run": "irtool.execute.run", "vjp": "irtool.execute.run", "register_python_op": "irtool.interpret",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
-    "jit": "irtool.execute.jit", "debug_state": "irtool.execute.state",
+    "jit": "irtool.execute.jit", "debug_state": "irtool.execute.debug_state",
     "register_custom_pass": "irtool.execute.phases", "clear_custom_passes": "irtool.execute.phases",
     "custom_passes": "irtool.execute.phases",
     "gradcheck": "irtool.testing.gradcheck",
@@ -52,9 +52,9 @@ _HOMES = {
     "vmap": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms", "linearize": "irtool.dispatch.transforms",
     "custom_vjp": "irtool.dispatch.transforms", "jacrev": "irtool.dispatch.jacobians", "jacfwd": "irtool.dispatch.jacobians",
     "hessian": "irtool.dispatch.jacobians", "trace": "irtool.dispatch.tracer",
-    "torch": "irtool.dispatch.namespace", "register_hook": "irtool.dispatch.autograd",
-    "to_script": "irtool.script.to_python",
-    "from_script": "irtool.script",
+    "torch": "irtool.dispatch.torch.namespace", "register_hook": "irtool.dispatch.autograd",
+    "to_script": "irtool.torchscript.printing.to_python",
+    "from_script": "irtool.torchscript",
     "PassManager": "irtool.passmanager",
     "PASSES": "irtool.passes",
     "OPS": "irtool.ops",

@@ -26,7 +26,7 @@ from irtool.ir.verify import explanation
 from irtool.ops.arrays import backend as backend_called
 from irtool.ops.arrays import current_namespace, namespace_for, seeded, using
 from irtool.ops.call import call_node
-from irtool.ops.prim import is_there
+from irtool.ops.kernels.prim import is_there
 from irtool.ops.python_op import register_python_op
 from irtool.values import accept, copied, delivered
 

@@ -23,7 +23,7 @@ from irtool.ir.types import (
     UnionType,
 )
 from irtool.ops.arrays import as_array, code_of, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
-from irtool.ops.prim import device
+from irtool.ops.kernels.prim import device
 from irtool.ops.structure import Object, attribute_name, is_instance, is_member
 
 DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",

@@ -1,10 +1,10 @@
 """Constant pooling."""
 from __future__ import annotations
 
-from irtool.ir.alias import Aliases
+from irtool.analysis.alias import Aliases
+from irtool.analysis.memory_classes import is_mutable
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.graph import Graph, Node
-from irtool.ir.memory_classes import is_mutable
 from irtool.ir.numbering import node_key
 
 

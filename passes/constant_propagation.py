@@ -1,14 +1,14 @@
 """Constant propagation."""
 from __future__ import annotations
 
-from irtool.ir.alias import Aliases
+from irtool.analysis.alias import Aliases
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.analysis.memory_classes import is_mutable
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.effects import IF_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.liveness import remove_dead_nodes
-from irtool.ir.memory_classes import is_mutable
 from irtool.ir.numbering import node_key
 from irtool.ir.rewrite import become_constant, inline_block, replace_node
 from irtool.ir.types import INT, DictType, ListType, Type, contiguous_strides, spell, tensor_type

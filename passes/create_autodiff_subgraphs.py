@@ -3,20 +3,20 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from irtool.ir.alias import Aliases
+from irtool.analysis.alias import Aliases
+from irtool.analysis.autodiff_groups import Item, all_groups, reads_of
+from irtool.analysis.memory_classes import is_mutable
+from irtool.autodiff.formula_graphs import has_gradient
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
 from irtool.ir.dialect import Dialect
 from irtool.ir.effects import FRESH, category_of
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.memory_classes import is_mutable
 from irtool.ir.rewrite import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType
 from irtool.passes import BY_NAME
-from irtool.passes.autodiff_groups import Item, all_groups, reads_of
-from irtool.script.gradients import has_gradient
 
 SYMBOLIC = frozenset(f"aten::{name}" for name in """
 _autocast_to_full_precision _autocast_to_reduced_precision _dim_arange _grad_sum_to_size _slow_conv2d_forward abs acos adaptive_avg_pool1d

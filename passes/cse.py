@@ -1,7 +1,7 @@
 """Common subexpression elimination."""
 from __future__ import annotations
 
-from irtool.ir.alias import Aliases
+from irtool.analysis.alias import Aliases
 from irtool.ir.effects import STATISTICS, facts_of, is_random, updates_statistics
 from irtool.ir.graph import Graph, Node
 from irtool.ir.numbering import merge_equal_nodes

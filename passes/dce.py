@@ -1,8 +1,8 @@
 """Dead code elimination."""
 from __future__ import annotations
 
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir.graph import Graph
-from irtool.ir.liveness import remove_dead_nodes
 
 
 def dce(graph: Graph, allow_side_effects: bool = False) -> bool:

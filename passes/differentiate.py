@@ -1,6 +1,7 @@
 """Graphs and their gradients."""
 from __future__ import annotations
 
+from irtool.autodiff.reverse import differentiate_graph, holds_tensors
 from irtool.interpret import located
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
@@ -8,7 +9,6 @@ from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs
 from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType, TupleType
-from irtool.script.reverse import differentiate_graph, holds_tensors
 
 FORMS = ("", "2018", "modern")
 SAVES = ("", "least")

@@ -1,12 +1,12 @@
 """Numbers of dimensions that the types tell."""
 from __future__ import annotations
 
+from irtool.analysis.shape_changes import Changes, changes_shapes
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Graph, Node
 from irtool.ir.rewrite import become_constant
 from irtool.ir.types import TensorType
-from irtool.passes.shape_changes import Changes, changes_shapes
 
 
 def fold_ranks(graph: Graph) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from irtool.ir.alias import Aliases
+from irtool.analysis.alias import Aliases
+from irtool.analysis.autodiff_groups import all_groups
 from irtool.ir.constants import CONSTANT_KINDS, is_constant
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType, Type
-from irtool.passes.autodiff_groups import all_groups
 from irtool.passes.create_autodiff_subgraphs import wrap
 
 KIND = "prim::FusionGroup"
@@ -97,7 +97,7 @@ MAX_FOUND = 10_000
 
 
 def _runs_on_symbols(node: Node) -> bool:
-    from irtool.ops.elementwise import NotPointwise, Symbol, results_of
+    from irtool.ops.symbols.elementwise import NotPointwise, Symbol, results_of
 
     try:
         results_of(node, [_known(value) if is_constant(value) and not isinstance(value.type, TensorType)

@@ -1,12 +1,12 @@
 """Loops written out."""
 from __future__ import annotations
 
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.constants import CONSTANT_KINDS, constant
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.rewrite import clone_node, replace_node
 
 FACTOR = 8

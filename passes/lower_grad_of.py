@@ -6,7 +6,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_block, replace_node
 from irtool.ir.types import TensorType, spell
-from irtool.script.items import holds_tensor
+from irtool.partial.items import holds_tensor
 
 
 def lower_grad_of(graph: Graph) -> bool:

@@ -1,12 +1,12 @@
 """Which values a gradient can reach, said in their types."""
 from __future__ import annotations
 
+from irtool.autodiff.formula_graphs import has_gradient
+from irtool.autodiff.reverse import FLOATING
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType, spell, tensor_type
-from irtool.script.gradients import has_gradient
-from irtool.script.reverse import FLOATING
 
 
 def propagate_requires_grad(graph: Graph) -> bool:

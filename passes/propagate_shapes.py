@@ -1,6 +1,10 @@
 """Types of tensors from those of the inputs."""
 from __future__ import annotations
 
+from irtool.analysis.shape_changes import Changes
+from irtool.analysis.shape_facts import NAMES, Facts, category, dimensioned, is_complete, with_dims, with_dtype, with_sizes
+from irtool.analysis.shape_rules import BY_TYPES, RULES
+from irtool.analysis.shape_sizes import COMPLETE, EXPANDED, RUN
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
@@ -12,10 +16,6 @@ from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
 from irtool.passes.erase_shapes import without_shapes
-from irtool.passes.shape_changes import Changes
-from irtool.passes.shape_facts import NAMES, Facts, category, dimensioned, is_complete, with_dims, with_dtype, with_sizes
-from irtool.passes.shape_rules import BY_TYPES, RULES
-from irtool.passes.shape_sizes import COMPLETE, EXPANDED, RUN
 
 NUMBERS = frozenset(f"aten::{name}" for name in "Bool Int Float ScalarImplicit FloatImplicit IntImplicit ComplexImplicit Complex".split())
 """Kinds that give numbers, whose types are what they are."""

@@ -1,6 +1,10 @@
 """Gradients that are known to be undefined, or to be there."""
 from __future__ import annotations
 
+from irtool.analysis.definedness import DEFINED as DEFINED_STATE
+from irtool.analysis.definedness import UNDEFINED as UNDEFINED_STATE
+from irtool.analysis.definedness import UNKNOWN as UNKNOWN_STATE
+from irtool.analysis.definedness import Definedness
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.errors import Error, PassError
@@ -10,11 +14,7 @@ from irtool.ir.pair import DEFINED, GradientPair, pairs, read_numbers, set_defin
 from irtool.ir.rewrite import inline_block, replace_node
 from irtool.ir.shapes import contiguous
 from irtool.ir.types import ListType, TensorType, TupleType, Type, spell
-from irtool.script.definedness import DEFINED as DEFINED_STATE
-from irtool.script.definedness import UNDEFINED as UNDEFINED_STATE
-from irtool.script.definedness import UNKNOWN as UNKNOWN_STATE
-from irtool.script.definedness import Definedness
-from irtool.script.items import holds_tensor
+from irtool.partial.items import holds_tensor
 
 UNDEFINED_KINDS = frozenset(("prim::Undefined", "prim::AutogradZero"))
 GRADIENT_KINDS = frozenset(("prim::GradOf", "prim::AutogradAdd"))

@@ -1,12 +1,12 @@
 """A graph that does its work for every place of a dimension at once."""
 from __future__ import annotations
 
+from irtool.dispatch.graph_batching import Blocks
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_graph, clone_node
 from irtool.ir.types import TensorType
-from irtool.passes.vmap_blocks import Blocks
 
 
 def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, randomness: str = "error") -> bool:
@@ -26,7 +26,7 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
           %0 : Double(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::mul(%x, %w)
           return (%0)
     """
-    from irtool.dispatch.graphs import in_dims_of
+    from irtool.dispatch.graph_functions import in_dims_of
 
     dims = in_dims_of(",".join(in_dims), graph)
     try:
@@ -48,7 +48,7 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
 
 def batched(graph: Graph, dims: list[int | None], length: int, randomness: str) -> Graph:
     """The batched graph: node by node where there are numbers, branches or loops, which stay; else, and where that fails, as a whole."""
-    from irtool.dispatch.graphs import check_size, sample_inputs, trace_vmap
+    from irtool.dispatch.graph_functions import check_size, sample_inputs, trace_vmap
 
     for value in graph.values():
         check_size(value, length)

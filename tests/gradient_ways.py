@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import irtool
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
 
 OPTIONS = {"a plan": Options(native=False), "profiling": Options(profiling=True, native=False),
            "groups": Options(whole=False, native=False),
@@ -20,7 +20,7 @@ RUNS = 2
 
 def ways(graph: Any, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> Iterator[tuple[str, Callable[[], list[Any]]]]:
     """The name of each way, and what runs it."""
-    from irtool.execute.device.executor import new_executor
+    from irtool.execute.device.device_executor import new_executor
 
     graph = graph.graph() if isinstance(graph, irtool.Module) else graph
     yield "interpreted", lambda: irtool.vjp(graph, inputs, cotangents, wrt, interpret=True)

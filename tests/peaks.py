@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen.plan import Plan
 from irtool.execute.executor import Executor
+from irtool.execute.plan.compiled import Plan
 
 SETTLED = 5
 """Runs after which functions have been made, and memory is what it will be."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import irtool
-from irtool.execute.codegen.plan import Plan
+from irtool.execute.plan.compiled import Plan
 from irtool.interpret import run
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type

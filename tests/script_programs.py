@@ -14,7 +14,7 @@ import numpy as np
 
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_graph
-from irtool.script import compile_source
+from irtool.torchscript import compile_source
 
 FOLDER = Path(__file__).parent / "data" / "script"
 PROGRAMS = ("control_flow", "types_and_values", "tensors", "more", "forms")

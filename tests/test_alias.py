@@ -4,9 +4,9 @@ from __future__ import annotations
 import pytest
 
 import irtool
-from irtool.ir.alias import Aliases
+from irtool.analysis.alias import Aliases
+from irtool.analysis.memory_classes import memory_class
 from irtool.ir.effects import facts_of, has_side_effects, is_random, may_write
-from irtool.ir.memory_classes import memory_class
 from irtool.ir.schema import declared_kinds
 from irtool.ir.types import parse_type
 

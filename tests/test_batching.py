@@ -11,7 +11,7 @@ from irtool import torch
 from irtool.dispatch import current, vmap
 from irtool.dispatch.batched import draws
 from irtool.dispatch.batching import find, why_not
-from irtool.dispatch.graphs import function_of
+from irtool.dispatch.graph_functions import function_of
 from irtool.ir.schema import parse_schema
 from irtool.ops import OPS
 from irtool.ops.call import overload

@@ -8,8 +8,8 @@ import pytest
 from test_live_bytes import CASES, Case
 
 import irtool
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
 
 TEXT = """graph(%x : Tensor, %y : Tensor, %unread : Tensor):
   %1 : int = prim::Constant[value=1]()

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irtool
-from irtool.execute.codegen.memory import every
-from irtool.execute.codegen.plan import Plan, compile_plan
-from irtool.execute.codegen.program import Visit
+from irtool.execute.plan.compiled import Plan, compile_plan
+from irtool.execute.plan.memory import every
+from irtool.execute.plan.program import Visit
 from tests.plan_samples import CORPUS, array, chain, check, difference, graph_of, runnable
 from tests.random_graphs import Writer
 from tests.script_programs import CASES, inputs_of

@@ -8,7 +8,7 @@ import pytest
 
 import irtool
 from irtool.dispatch import vmap
-from irtool.dispatch.graphs import function_of
+from irtool.dispatch.graph_functions import function_of
 from irtool.dispatch.tracer import trace
 
 X = np.array([[0.5, -1.0], [2.0, 3.0], [-0.1, 0.05], [0.0, 0.0]])

@@ -17,15 +17,15 @@ from side_by_side import difference
 import irtool
 from irtool import Error
 from irtool.cli.main import main
-from irtool.execute.device.executor import DeviceExecutor
-from irtool.execute.device.kernels import KernelGroup, literal, source
-from irtool.execute.device.plan import DevicePlan
-from irtool.execute.native.source import ARITHMETIC, Untranslatable
-from irtool.execute.plans import Options
+from irtool.execute.compilation import Options
+from irtool.execute.device.cupy_kernels import KernelGroup, literal, source
+from irtool.execute.device.device_executor import DeviceExecutor
+from irtool.execute.device.device_plan import DevicePlan
+from irtool.execute.native.c_source import ARITHMETIC, Untranslatable
 from irtool.ops import OPS, device
 from irtool.ops.arrays import backend, code_of, seeded, using
 from irtool.ops.call import call_op, overload
-from irtool.ops.elementwise import NotPointwise, Symbol, flattened, program, symbolic
+from irtool.ops.symbols.elementwise import NotPointwise, Symbol, flattened, program, symbolic
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import pytest
 
 import irtool
 from irtool.dispatch import vmap
-from irtool.dispatch.graphs import function_of
+from irtool.dispatch.graph_functions import function_of
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.passmanager import PassManager
 

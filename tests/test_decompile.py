@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.script import compile_source
-from irtool.script.printing_functions import FUNCTIONS, USES, function_source
-from irtool.script.printing_literals import MAX_ELEMENTS, annotation, literal
-from irtool.script.printing_names import Names, identifier
-from irtool.script.to_python import MAX_BLOCKS
+from irtool.torchscript import compile_source
+from irtool.torchscript.printing.gradient_functions import FUNCTIONS, USES, function_source
+from irtool.torchscript.printing.legal_names import Names, identifier
+from irtool.torchscript.printing.literals import MAX_ELEMENTS, annotation, literal
+from irtool.torchscript.printing.to_python import MAX_BLOCKS
 
 DATA = Path(__file__).parent / "data"
 CORPUS = sorted((DATA / "corpus").glob("*.txt"))

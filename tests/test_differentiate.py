@@ -10,11 +10,12 @@ import pytest
 
 import irtool
 from irtool import PassManager
+from irtool.autodiff.formula_graphs import closure_pairs
 from irtool.ir.module import Module
 from irtool.ir.pair import GradientPair, pair_violations, pairs
 from irtool.ir.rewrite import clone_graph
 from irtool.passes import PASSES
-from irtool.script import closure_pairs, compile_source
+from irtool.torchscript import compile_source
 
 OLD = """graph(%0 : Float(2, 3, 4)
       %1 : Float(2, 3, 4)) {

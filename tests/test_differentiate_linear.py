@@ -7,7 +7,7 @@ from types import FrameType
 import pytest
 
 import irtool
-from irtool.script.reverse import differentiate_graph
+from irtool.autodiff.reverse import differentiate_graph
 
 TYPES = {"typed": "Float(2, 3, strides=[3, 1], requires_grad=1, device=cpu)", "untyped": "Tensor"}
 CHAIN = ("aten::mul(%{0}, %y)", "aten::tanh(%{0})", "aten::add(%{0}, %y, %one)", "aten::sigmoid(%{0})", "aten::mul(%{0}, %{0})")

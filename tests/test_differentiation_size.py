@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.autodiff.reverse import differentiate_graph
 from irtool.ir.types import TensorType, tensor_type
-from irtool.script.reverse import differentiate_graph
 from irtool.testing.pair_size import node_count, pair_size, saved_bytes
 
 RECORDS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "data/differentiation_size.json").read_text())

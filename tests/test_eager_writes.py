@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.dispatch.graphs import tape_gradients
+from irtool.dispatch.graph_functions import tape_gradients
 from irtool.ops.tensor import torch
 
 

@@ -12,14 +12,14 @@ import pytest
 
 import irtool
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
+from irtool.execute.compilation import Options
+from irtool.execute.debug_state import debug_state
 from irtool.execute.executor import Executor, last_executed_graph
 from irtool.execute.pairs import Forward
-from irtool.execute.plans import Options
-from irtool.execute.state import debug_state
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.pair import pairs
-from irtool.script.front import compile_source
+from irtool.torchscript.front import compile_source
 
 SUM = """graph(%x : Tensor, %y : Tensor):
   %2 : int = prim::Constant[value=1]()

@@ -10,10 +10,10 @@ import pytest
 from test_executor import SUM, WAY_NAMES, WAYS, WORKED, arrays, close, executor
 
 import irtool
+from irtool.execute.compilation import Options
+from irtool.execute.debug_state import debug_state
 from irtool.execute.executor import Executor
 from irtool.execute.phases import clear_custom_passes, register_custom_pass
-from irtool.execute.plans import Options
-from irtool.execute.state import debug_state
 from irtool.ir.errors import PassError, RunError, VerifyError
 from irtool.ir.graph import Graph
 

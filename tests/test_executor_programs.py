@@ -11,8 +11,8 @@ import pytest
 from test_gradient_loops import PROGRAMS, graph_of, leaves, same, values_of
 
 import irtool
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph
 

@@ -10,9 +10,9 @@ import pytest
 from test_executor import SUM, WAY_NAMES, WAYS, arrays, executor
 
 import irtool
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
 from irtool.execute.phases import clear_custom_passes, register_custom_pass
-from irtool.execute.plans import Options
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph
 

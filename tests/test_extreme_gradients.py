@@ -8,7 +8,7 @@ import pytest
 from extreme_gradients import RECORDED, function, inputs, sources
 
 import irtool
-from irtool.script.front import compile_source
+from irtool.torchscript.front import compile_source
 
 SOURCES = sources()
 TOLERANCE = {"float32": 2e-3, "float64": 2e-6}

@@ -10,9 +10,9 @@ import pytest
 import irtool
 from irtool.cli.main import main
 from irtool.execute import fallbacks
-from irtool.execute.codegen import plan as plans
-from irtool.execute.codegen.blocks import MAX_DEPTH
-from irtool.execute.codegen.source import Source
+from irtool.execute.plan import compiled as plans
+from irtool.execute.plan.lowered_blocks import MAX_DEPTH
+from irtool.execute.plan.python_source import Source
 
 
 @pytest.fixture

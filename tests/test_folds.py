@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.codegen.folds import Folds
-from irtool.execute.codegen.plan import Plan
 from irtool.execute.native.building import compiler, reads_objects
+from irtool.execute.plan.compiled import Plan
+from irtool.execute.plan.row_reductions import Folds
 
 pytestmark = pytest.mark.skipif(compiler() is None or not reads_objects(), reason="no C compiler")
 ROWS = 40

@@ -9,11 +9,11 @@ from typing import Any
 import formula_samples as recorded
 import pytest
 
-from irtool.execute.gradients import Differentiated
+from irtool.autodiff.formula_graphs import compiled
+from irtool.execute.graph_gradients import Differentiated
 from irtool.ir.schema import schema_of
 from irtool.ops import OPS
 from irtool.ops.formula import formula_of, why_no_gradient
-from irtool.script.gradients import compiled
 from irtool.testing.formulas import Trial, check_formula, subsets
 
 FORMULAS = sorted(name for name, op in OPS.items() if name in op.formulas)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.autodiff.formula_graphs import compiled
 from irtool.ir.schema import parse_schema, schema_named
 from irtool.ops import OPS
 from irtool.ops.formula import formula_of, run_formula, why_no_gradient
 from irtool.ops.tensor import Tensor, calling, torch
-from irtool.script.gradients import compiled
 
 # -- what eager torch does at kinks, ties and edges
 KINKS: list[tuple[str, list[Any], list[Any]]] = [
@@ -117,7 +117,7 @@ def test_a_formula_that_uses_its_own_operator_is_not_taken_apart() -> None:
     """Without end, that would be. Under whichever name it was compiled first: so in a process of its own."""
     program = """
 from irtool.ops.formula import formula_of
-from irtool.script.gradients import compiled
+from irtool.autodiff.formula_graphs import compiled
 assert not compiled(formula_of("aten::feature_alpha_dropout"), "by another name").is_composed()
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -11,7 +11,7 @@ import pytest
 import irtool
 from irtool.execute.pairs import Forward
 from irtool.ir.pair import pairs
-from irtool.script import compile_source
+from irtool.torchscript import compile_source
 
 FUNCTIONS = {
     "abs": lambda t, z: t.abs(z), "sgn": lambda t, z: t.sgn(z), "angle": lambda t, z: t.angle(z),

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.autodiff.formula_graphs import formula_of
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.dialect import LATEST
 from irtool.ir.graph import Graph
 from irtool.ir.schema import schema_named
 from irtool.ops import OPS
-from irtool.script.gradients import formula_of
 from irtool.testing.gradcheck import gradcheck
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}

@@ -14,7 +14,7 @@ from irtool.interpret import run
 from irtool.ir.schema import schemas
 from irtool.ops import OPS
 from irtool.ops.call import call_op, overload
-from irtool.ops.elementwise import NotPointwise, Symbol, program, symbolic
+from irtool.ops.symbols.elementwise import NotPointwise, Symbol, program, symbolic
 from irtool.passes import BY_NAME
 
 HAS_COMPILER = building.compiler() is not None

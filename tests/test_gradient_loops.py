@@ -12,7 +12,8 @@ from random_programs import program
 
 import irtool
 from irtool import PassManager
-from irtool.execute.gradients import prepared
+from irtool.autodiff.reverse import differentiate_graph
+from irtool.execute.graph_gradients import prepared
 from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
@@ -21,10 +22,9 @@ from irtool.ir.rewrite import clone_graph
 from irtool.ir.verify import verify
 from irtool.passes.lower_grad_of import lower_grad_of
 from irtool.passes.specialize_undef import Specializer
-from irtool.script.front import compile_source
-from irtool.script.reverse import differentiate_graph
 from irtool.testing.derivatives import derivative
 from irtool.testing.gradcheck import gradcheck
+from irtool.torchscript.front import compile_source
 
 PROGRAMS = {**LOOPS, **LISTS}
 

@@ -9,9 +9,9 @@ import pytest
 
 import irtool
 from irtool import PassManager
-from irtool.execute.gradients import fitted, prepared, run_pair
-from irtool.script.front import compile_source
-from irtool.script.reverse import differentiate_graph
+from irtool.autodiff.reverse import differentiate_graph
+from irtool.execute.graph_gradients import fitted, prepared, run_pair
+from irtool.torchscript.front import compile_source
 
 BODY = """  %i : int = prim::Constant[value=1]()
   %j : int = prim::Constant[value=-2]()

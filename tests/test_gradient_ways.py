@@ -11,7 +11,7 @@ from write_programs import write_program
 
 import irtool
 from irtool.passmanager import PassManager
-from irtool.script.front import compile_source
+from irtool.torchscript.front import compile_source
 
 ONES = np.ones(2, np.float32)
 

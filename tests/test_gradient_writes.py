@@ -6,7 +6,7 @@ import pytest
 
 import irtool
 from irtool import PassManager
-from irtool.script.front import compile_source
+from irtool.torchscript.front import compile_source
 
 PROGRAMS = {
     "a chain": "def f(x, y):\n    a = x * y\n    b = a.tanh_()\n    a.mul_(y)\n    return a + b * x\n",

@@ -8,7 +8,7 @@ from tape import orders
 import irtool
 from irtool import PassManager
 from irtool.ir.module import Module
-from irtool.script.front import compile_source
+from irtool.torchscript.front import compile_source
 
 PROGRAMS = {
     "straight": """def f(x, y, c: bool):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import fallbacks, kept
+from irtool.execute import fallbacks, plan_cache
 from irtool.execute.executor import Executor
 from irtool.execute.phases import clear_custom_passes, register_custom_pass
 from irtool.ir.errors import RunError
@@ -34,7 +34,7 @@ def arrays(*shape: int) -> list[np.ndarray]:
 
 def shelved(executor: Executor) -> list[object]:
     assert executor.shelf is not None
-    return [each for each in executor.shelf.entries.values() if isinstance(each, kept.Kept)]
+    return [each for each in executor.shelf.entries.values() if isinstance(each, plan_cache.Kept)]
 
 
 def warmed(text: str, values: list[np.ndarray]) -> list[np.ndarray]:
@@ -130,7 +130,7 @@ def test_what_else_a_plan_depends_on(folder: Path, monkeypatch: pytest.MonkeyPat
         assert not shelved(run)
     finally:
         clear_custom_passes()
-    monkeypatch.setattr(kept, "versions", lambda: "another")
+    monkeypatch.setattr(plan_cache, "versions", lambda: "another")
     run = irtool.compile(irtool.parse(text_of()))
     run(*values)
     assert not shelved(run)
@@ -158,7 +158,7 @@ def test_errors_are_those_of_the_graph(folder: Path) -> None:
     run = irtool.compile(irtool.parse(text_of()))
     run(*values)
     (found,) = shelved(run)
-    assert isinstance(found, kept.Kept)
+    assert isinstance(found, plan_cache.Kept)
 
     def fails(*_: object) -> list[object]:
         raise ValueError
@@ -166,7 +166,7 @@ def test_errors_are_those_of_the_graph(folder: Path) -> None:
     found.function = fails
     with pytest.raises(fallbacks.Fault, match="the function of this graph failed"):
         run(*values)
-    run.quick[kept.arrays_key(values)] = found
+    run.quick[plan_cache.arrays_key(values)] = found
     fallbacks.raise_faults(False)
     try:
         with pytest.warns(fallbacks.FallbackWarning, match="the function of this graph failed"):

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
 
 ROOM = 512
 

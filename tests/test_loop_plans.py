@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.codegen.plan import Plan
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
 from irtool.execute.native.building import compiler
-from irtool.execute.plans import Options
+from irtool.execute.plan.compiled import Plan
 from tests.loop_texts import ALL_ROUNDS, CELLS, FILLED, arrays, loop
 
 

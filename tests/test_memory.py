@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irtool
-from irtool.execute.codegen.buffers import Recycler, Shared
-from irtool.execute.codegen.lower import WORTH_FUSING
-from irtool.execute.codegen.memory import MemoryReport
-from irtool.execute.codegen.places import ORDERS, Buffer, by_size, in_one, largest_sum, one_by_one, place
-from irtool.execute.codegen.plan import Plan, compile_plan
-from irtool.execute.layout import Meta, allocated, fresh_meta, meta_of
+from irtool.execute.plan.buffers import Recycler, Shared
+from irtool.execute.plan.compiled import Plan, compile_plan
+from irtool.execute.plan.lower import WORTH_FUSING
+from irtool.execute.plan.memory import MemoryReport
+from irtool.execute.plan.placement import ORDERS, Buffer, by_size, in_one, largest_sum, one_by_one, place
+from irtool.ops.symbols.layout import Meta, allocated, fresh_meta, meta_of
 from tests.plan_samples import chain, difference, graph_of
 
 SIZE = 64 * 1024

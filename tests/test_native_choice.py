@@ -8,10 +8,10 @@ import pytest
 
 import irtool
 from irtool.execute import fusion
-from irtool.execute.codegen.plan import Plan
 from irtool.execute.fusion import Way
 from irtool.execute.native.building import compiler
-from irtool.ops.elementwise import CAST, Program, Step
+from irtool.execute.plan.compiled import Plan
+from irtool.ops.symbols.elementwise import CAST, Program, Step
 
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 GELU = """graph(%x : Tensor):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.codegen.plan import Plan
 from irtool.execute.native import building
-from irtool.execute.native import loops as native_loops
+from irtool.execute.native import c_loops as native_loops
+from irtool.execute.plan.compiled import Plan
 from tests.loop_texts import CELLS, KEEPS, ROW, arrays, loop
 from tests.plan_samples import graph_of
 

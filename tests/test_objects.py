@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.device.executor import new_executor
+from irtool.execute.compilation import Options
+from irtool.execute.device.device_executor import new_executor
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
 from irtool.ir.errors import RunError, UnsupportedError
 
 LINEAR = """graph(%self : __torch__.Model, %x : Tensor):

@@ -19,7 +19,7 @@ def test_no_operator_stands_in_two_families() -> None:
 
     homes: dict[str, str] = {}
     for family in FAMILIES:
-        for op in import_module(f"irtool.ops.{family}").table:
+        for op in import_module(f"irtool.ops.kernels.{family}").table:
             for name in op.names:
                 assert homes.setdefault(name, family) == family and name in OPS, name
 

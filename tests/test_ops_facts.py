@@ -16,7 +16,7 @@ from irtool.ops.call import call_op
 
 FAMILIES = ("pointwise", "pointwise_binary", "bitwise", "comparison", "cast", "reduction", "statistics", "scan", "sort", "order",
             "histogram", "factory", "window", "random", "special", "polynomial", "fft", "stft")
-OPS = [op for family in FAMILIES for op in import_module(f"irtool.ops.{family}").table]
+OPS = [op for family in FAMILIES for op in import_module(f"irtool.ops.kernels.{family}").table]
 RECORDED = recorded()
 
 

@@ -30,7 +30,7 @@ UNLIKE = {
 def operators(*families):
     """(name, schema) of each overload with tensors and numbers alone, whose `Tensor` and `Scalar` arguments are one to three."""
     for family in families:
-        for op in import_module(f"irtool.ops.{family}").table:
+        for op in import_module(f"irtool.ops.kernels.{family}").table:
             for text, name in zip(op.schemas, op.names, strict=True):
                 if name not in UNLIKE and name.partition(".")[0] not in UNLIKE and "(a!)" not in text and "Generator" not in text:
                     yield name, parse_schema(text)

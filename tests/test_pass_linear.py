@@ -13,7 +13,8 @@ import pytest
 from growing_graphs import SHAPES
 
 import irtool
-from irtool.passes import PASSES, Pass, autodiff_groups
+from irtool.analysis import autodiff_groups
+from irtool.passes import PASSES, Pass
 
 SMALL, LARGE = 60, 360
 MOST = 1.5

@@ -12,7 +12,7 @@ import pytest
 
 import irtool
 from irtool.execute.executor import Executor
-from irtool.script import compile_source
+from irtool.torchscript import compile_source
 from tests.loop_texts import LSTM_SOURCE
 from tests.peaks import peak_of, plans_of
 from tests.plan_samples import chain

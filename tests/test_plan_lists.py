@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.lists import without_lists
+from irtool.execute.hoisted_lists import without_lists
 from irtool.execute.native.building import compiler
 
 APPENDED = """graph(%x : Tensor, %h.1 : Tensor, %w : Tensor):

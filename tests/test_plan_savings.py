@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irtool.execute.codegen.plan import Plan
-from irtool.execute.codegen.rows import EXACT, Rows
 from irtool.execute.native import building
+from irtool.execute.plan.compiled import Plan
+from irtool.execute.plan.row_functions import EXACT, Rows
 from tests.plan_samples import check, graph_of
 
 SEED = """graph(%x : Tensor, %n : int[], %none : NoneType):

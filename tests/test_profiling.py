@@ -10,9 +10,9 @@ from test_executor import SECOND, WORKED, arrays, close, executor
 from test_gradient_loops import PROGRAMS, graph_of, leaves, same, values_of
 
 import irtool
+from irtool.execute.compilation import Options
+from irtool.execute.debug_state import debug_state
 from irtool.execute.executor import Executor, last_executed_graph
-from irtool.execute.plans import Options
-from irtool.execute.state import debug_state
 from irtool.interpret import run as interpret
 
 BRANCH = """graph(%x : Tensor, %y : Tensor):

@@ -12,11 +12,11 @@ import pytest
 
 import irtool
 from irtool import PassManager
+from irtool.autodiff.min_cut import min_cut
+from irtool.autodiff.reverse import differentiate_graph
 from irtool.execute.pairs import Forward
 from irtool.ir.pair import pairs
 from irtool.ir.types import TensorType
-from irtool.script.min_cut import min_cut
-from irtool.script.reverse import differentiate_graph
 from irtool.testing.pair_size import pair_size, saved_bytes
 
 RECORDS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "data/differentiation_size.json").read_text())

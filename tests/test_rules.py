@@ -8,7 +8,7 @@ import pytest
 
 from irtool.ops.arrays import CODES, astype, code_of, dtype_of, to_bfloat16
 from irtool.ops.call import call_op
-from irtool.ops.rules import can_cast, promote_types, result_type
+from irtool.ops.promotion import can_cast, promote_types, result_type
 
 NAMES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128", "bool")
 

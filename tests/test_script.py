@@ -9,8 +9,8 @@ import pytest
 
 import irtool
 from irtool.ir.verify import violations
-from irtool.script import compile_function_source, compile_source
-from irtool.script.annotations import type_name
+from irtool.torchscript import compile_function_source, compile_source
+from irtool.torchscript.annotations import type_name
 from tests.script_programs import CASES, FOLDER, PROGRAMS, agree, as_json, graph_of, inputs_of
 
 RECORDED = json.loads((FOLDER / "recorded.json").read_text())

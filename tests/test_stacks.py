@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.codegen import beside as codegen_beside
-from irtool.execute.codegen.plan import Plan
 from irtool.execute.native.building import compiler
+from irtool.execute.plan import parallel
+from irtool.execute.plan.compiled import Plan
 from irtool.interpret import run
-from irtool.script import compile_source
+from irtool.torchscript import compile_source
 from tests.loop_texts import LSTM_SOURCE
 from tests.peaks import plans_of
 
@@ -219,8 +219,8 @@ def test_random_loops(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_loops_on_threads(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codegen_beside, "WORTH_BESIDE", 0.0)
-    monkeypatch.setattr(codegen_beside, "HAND_OVER", 0.0)
+    monkeypatch.setattr(parallel, "WORTH_BESIDE", 0.0)
+    monkeypatch.setattr(parallel, "HAND_OVER", 0.0)
     graph = compile_source(Loops(seed).function(), "f", "loops.py").graph()
     given = arrays(seed, (4, 2, 3), *[(2, 3)] * 3)
     agree(graph, given, 3)

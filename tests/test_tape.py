@@ -12,10 +12,10 @@ from irtool.dispatch import Autograd, Batched, current
 from irtool.dispatch.batched import draws as draws_numbers
 from irtool.dispatch.batching import find
 from irtool.dispatch.batching.pointwise import pointwise
-from irtool.dispatch.graphs import function_of
+from irtool.dispatch.graph_functions import function_of
 from irtool.dispatch.stack import pushed
 from irtool.dispatch.tracer import TraceWarning, trace
-from irtool.execute.gradients import Differentiated
+from irtool.execute.graph_gradients import Differentiated
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ops import OPS
 from irtool.ops.arrays import seeded

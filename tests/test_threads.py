@@ -15,15 +15,14 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute import crew, fusion, kept, tape, tape_ahead
-from irtool.execute.codegen import beside as codegen_beside
-from irtool.execute.codegen import costs
-from irtool.execute.codegen.plan import Plan
-from irtool.execute.crew import Crew, Failed, pool, share
+from irtool.execute import fusion, plan_cache, tape, tape_ahead, thread_pool
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
+from irtool.execute.plan import costs, parallel
+from irtool.execute.plan.compiled import Plan
+from irtool.execute.thread_pool import Crew, Failed, pool, share
 from irtool.ir.errors import RunError
-from irtool.script import compile_source
+from irtool.torchscript import compile_source
 from tests.plan_samples import array, arrays_in, check, difference, graph_of, outcome
 from tests.random_graphs import Writer
 from tests.random_programs import program
@@ -31,8 +30,8 @@ from tests.random_programs import program
 
 @pytest.fixture
 def all_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codegen_beside, "WORTH_BESIDE", 0.0)
-    monkeypatch.setattr(codegen_beside, "HAND_OVER", 0.0)
+    monkeypatch.setattr(parallel, "WORTH_BESIDE", 0.0)
+    monkeypatch.setattr(parallel, "HAND_OVER", 0.0)
     monkeypatch.setattr(costs, "blas_threads", lambda: 1)
     monkeypatch.setattr(fusion, "WORTH_THREADS", 1)
 
@@ -202,7 +201,7 @@ def test_a_chain_has_the_source_it_has_with_one_thread(text: str, count: int, mo
 
 def test_products_are_left_to_a_blas_that_has_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "blas_threads", lambda: 2)
-    monkeypatch.setattr(codegen_beside, "blas_threads", lambda: 2)
+    monkeypatch.setattr(parallel, "blas_threads", lambda: 2)
     plan = Plan(graph_of(layers(1, 3)), threads=2)
     plan.compile(weights(4, 300))
     assert "start" not in plan.source
@@ -310,7 +309,7 @@ def test_an_interrupted_run_keeps_its_memory(all_heavy: None, monkeypatch: pytes
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(crew.Task, "finish", interrupted)
+        patch.setattr(thread_pool.Task, "finish", interrupted)
         with pytest.raises(KeyboardInterrupt):
             plan(values)
     assert not variant.workspace.free
@@ -410,8 +409,8 @@ def test_without_threads_whoever_waits_does_the_work(monkeypatch: pytest.MonkeyP
     def refused(*args: Any, **named: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(crew, "Thread", refused)
-    monkeypatch.setattr(crew, "pool", crew.Pool())
+    monkeypatch.setattr(thread_pool, "Thread", refused)
+    monkeypatch.setattr(thread_pool, "pool", thread_pool.Pool())
     with Crew(4) as start:
         assert [task() for task in [start(divmod, 7, 2), start(len, "ab")]] == [(3, 1), 2]
     done: list[int] = []
@@ -461,7 +460,7 @@ def test_eight_callers_at_once(all_heavy: None) -> None:
 # -- plans on disk, and in words
 def test_a_kept_function_runs_on_several_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_heavy: None) -> None:
     monkeypatch.setenv("IRTOOL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(kept, "WORTH_KEEPING", 1)
+    monkeypatch.setattr(plan_cache, "WORTH_KEEPING", 1)
     monkeypatch.setattr("irtool.execute.executor.WORTH_KEEPING", 1)
     text, values = layers(1, 3), weights(4, 20)
     wanted = irtool.compile(graph_of(text), native=False)(*values)
@@ -475,5 +474,5 @@ def test_a_kept_function_runs_on_several_threads(tmp_path: Path, monkeypatch: py
     again = made()
     assert not difference(again(*values), wanted)
     assert not again.plans and again.shelf is not None
-    (function,) = [each for each in again.shelf.entries.values() if isinstance(each, kept.Kept)]
+    (function,) = [each for each in again.shelf.entries.values() if isinstance(each, plan_cache.Kept)]
     assert "Crew" in getattr(function.function, "__globals__", {})

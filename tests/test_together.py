@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
 from irtool.ir.errors import RunError
-from irtool.script import compile_source
+from irtool.torchscript import compile_source
 
 CHAIN = """graph(%x : Tensor, %w : Tensor):
   %one : int = prim::Constant[value=1]()

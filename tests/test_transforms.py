@@ -12,7 +12,7 @@ import irtool
 from irtool import torch
 from irtool.dispatch import Autograd, Hooks, Logger, current, jacfwd, jacrev, vjp, vmap
 from irtool.dispatch.autograd import register_hook
-from irtool.dispatch.graphs import function_of, transformed
+from irtool.dispatch.graph_functions import function_of, transformed
 from irtool.dispatch.tracer import TraceWarning, trace
 
 RNG = np.random.default_rng(0)

@@ -11,10 +11,10 @@ import pytest
 
 import irtool
 from irtool import PassManager
-from irtool.execute.gradients import prepared
+from irtool.execute.graph_gradients import prepared
 from irtool.ir.module import Module
 from irtool.ir.pair import pairs
-from irtool.script.front import compile_source
+from irtool.torchscript.front import compile_source
 
 PROGRAMS = {
     "products": "def f(x, y):\n    a = x * y\n    return torch.sin(a) + a * x, a\n",

@@ -12,13 +12,13 @@ from write_programs import write_program
 
 import irtool
 from irtool.execute import fusing
-from irtool.execute.codegen import lower
-from irtool.execute.codegen.plan import compile_plan
+from irtool.execute.compilation import Options
 from irtool.execute.executor import Executor
-from irtool.execute.plans import Options
+from irtool.execute.plan import lower
+from irtool.execute.plan.compiled import compile_plan
 from irtool.interpret import run as interpret
 from irtool.ir.errors import RunError
-from irtool.script.front import compile_source
+from irtool.torchscript.front import compile_source
 
 WAYS = {"groups": Options(whole=False), "every operator a group": Options(whole=False, autodiff_threshold=1, inline_threshold=1),
         "fallback": Options(optimize=False)}

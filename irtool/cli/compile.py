@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments, console: Console) -> int:
     """Compile a file, or one function of it."""
-    from irtool.script import closure_pairs, compile_source
+    from irtool.autodiff.formula_graphs import closure_pairs
+    from irtool.torchscript import compile_source
 
     path, name = split_name(arguments.file)
     source = console.read(path)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def run(arguments: Arguments, console: Console) -> int:
     """Print every graph of the file as a function, or the one asked for."""
     from irtool.cli.pieces import parse_source
-    from irtool.script.to_python import to_script
+    from irtool.torchscript.printing.to_python import to_script
 
     source = console.read(arguments.file)
     module = parse_source(source)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from irtool.cli.console import Console
+    from irtool.execute.compilation import Options
     from irtool.execute.executor import Executor
-    from irtool.execute.plans import Options
     from irtool.interop.cotangents import Cotangents
     from irtool.ir.graph import Graph
 
@@ -67,7 +67,7 @@ RUN_OPTIONS = (
 
 def options_of(arguments: Arguments, told: Callable[[str, Graph], None] | None = None) -> Options:
     """How plans are to be made."""
-    from irtool.execute.plans import Options
+    from irtool.execute.compilation import Options
 
     by_groups = bool(arguments.autodiff_threshold or arguments.inline_threshold or arguments.no_autodiff_inlining)
     thresholds = (1, 1) if arguments.no_autodiff_inlining else (arguments.autodiff_threshold or 2, arguments.inline_threshold or 5)
@@ -104,7 +104,7 @@ class Execution:
     """One graph, run as the flags say."""
 
     def __init__(self, graph: Graph, arguments: Arguments, console: Console) -> None:
-        from irtool.execute.device.executor import new_executor
+        from irtool.execute.device.device_executor import new_executor
 
         self.graph = graph
         self.arguments = arguments

@@ -44,8 +44,8 @@ def run(arguments: Arguments, console: Console) -> int:
 def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments: Arguments,
              wanted_ones: Sequence[int] | None) -> dict[int, Any]:
     """Gradients by index of an input: of those asked for, by default of all floating-point tensors."""
-    from irtool.dispatch.graphs import tape_gradients
-    from irtool.execute.gradients import Differentiated, wanted
+    from irtool.dispatch.graph_functions import tape_gradients
+    from irtool.execute.graph_gradients import Differentiated, wanted
     from irtool.interpret import run as run_graph
 
     wrt = tuple(i for i, value in enumerate(values) if is_floating(value)) if wanted_ones is None \

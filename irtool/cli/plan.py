@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from irtool.cli.console import Console
-    from irtool.execute.codegen.plan import Plan
+    from irtool.execute.compilation import ExecutionPlan
     from irtool.execute.differentiable import GraphBackward
     from irtool.execute.executor import Executor
-    from irtool.execute.plans import ExecutionPlan
+    from irtool.execute.plan.compiled import Plan
     from irtool.ir.graph import Graph
 
 SHOWN = "What is shown"
@@ -22,7 +22,7 @@ SHOWN = "What is shown"
 
 def run(arguments: Arguments, console: Console) -> int:
     """Make the plan, then show what was asked for."""
-    from irtool.execute.device.executor import new_executor
+    from irtool.execute.device.device_executor import new_executor
     from irtool.ir.graph import Graph
 
     module = given.read_module(arguments, console)
@@ -54,7 +54,7 @@ def run(arguments: Arguments, console: Console) -> int:
     if arguments.state:
         import json
 
-        from irtool.execute.state import debug_state
+        from irtool.execute.debug_state import debug_state
 
         console.out(json.dumps(debug_state(executor), indent=1) + "\n")
     return 0
@@ -120,7 +120,7 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
     """df of each node with a gradient, and what becomes of it for the gradients that are there."""
     import numpy as np
 
-    from irtool.execute.codegen.plan import Plan
+    from irtool.execute.plan.compiled import Plan
 
     recorded = executor.record(values, wrt, seed=arguments.seed)
     steps = backward_steps(recorded.results, plan)
@@ -194,7 +194,7 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
 
 def show_reasons(plan: ExecutionPlan, values: list[Any], console: Console) -> None:
     """Why the interpreter runs the graph, where it does."""
-    from irtool.execute.codegen.plan import Plan
+    from irtool.execute.plan.compiled import Plan
 
     code = plan.code
     if not plan.differentiables and isinstance(code.plan, Plan):

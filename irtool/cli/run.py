@@ -43,7 +43,7 @@ def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
     archive, literals = given.read_values(arguments, console)
     inputs = bind(graph, archive, literals, arguments.cast)
     if arguments.log_dispatch:
-        from irtool.dispatch.graphs import logged
+        from irtool.dispatch.graph_functions import logged
 
         outputs = logged(graph, inputs, console.err, arguments.seed)
         return results.deliver(results.outputs_of(graph, outputs), None, arguments, console)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments, console: Console) -> int:
     """Interpret the graph under the layers that the transformation makes, and write down what arrives at the bottom."""
-    from irtool.dispatch.graphs import trace_transformed
+    from irtool.dispatch.graph_functions import trace_transformed
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
 

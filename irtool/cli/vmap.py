@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def run(arguments: Arguments, console: Console) -> int:
     """Batch the graph: for the shapes of the arrays given, or for those that its types say."""
     from irtool.cli.transform import of_any_shape
-    from irtool.dispatch.graphs import in_dims_of, sample_inputs, trace_vmap
+    from irtool.dispatch.graph_functions import in_dims_of, sample_inputs, trace_vmap
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
 

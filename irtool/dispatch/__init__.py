@@ -4,7 +4,7 @@
     irtool.grad(f), irtool.vmap(f)              # layers by transformation, which nest
 
 A layer sees operations on tensors and has one method that matters, `apply(name, args)`; what it does below goes to `inner.apply`. What it
-knows of an operator it takes from a table (`irtool.dispatch.rules`): for the library, from the stanzas.
+knows of an operator it takes from a table (`irtool.dispatch.operator_rules`): for the library, from the stanzas.
 """
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.backend import Backend

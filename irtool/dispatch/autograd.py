@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from irtool.dispatch.custom import gradients_as_arguments
+from irtool.dispatch.custom_functions import gradients_as_arguments
+from irtool.dispatch.layer_writes import another, do_write, is_inside, remember, root_of, write
 from irtool.dispatch.logger import Print, label, line
-from irtool.dispatch.loops import propagate_rounds, refuse_lists, run_rounds
+from irtool.dispatch.loop_tapes import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.dispatch.writes import another, do_write, is_inside, remember, root_of, write
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.tensor import Tensor
@@ -150,7 +150,7 @@ class Autograd(Layer):
         self.post_hooks: list[PostHook] = []
 
     def record(self, records: bool) -> None:
-        """From now on operations go on the tape, or do not (`irtool.dispatch.grad_mode`)."""
+        """From now on operations go on the tape, or do not (`irtool.dispatch.torch.grad_mode`)."""
         self.records = records
         self.is_quick = self.can_be_quick and records
 

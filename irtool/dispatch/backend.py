@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from irtool.dispatch.loops import History
+from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, pushed, tensors_in
 from irtool.ops.quick import run_quickly
 from irtool.ops.tensor import Tensor, next_birth, run_chosen

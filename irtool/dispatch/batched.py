@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from irtool.dispatch.control import either, truth
-from irtool.dispatch.loops import History
+from irtool.dispatch.control_flow import either, truth
+from irtool.dispatch.layer_writes import do_write, is_inside, remember, reshapes, root_of, write
+from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.dispatch.writes import do_write, is_inside, remember, reshapes, root_of, write
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.schema import Schema

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from irtool.autodiff.hidden_writes import is_writer
+from irtool.autodiff.in_place import without_writes
+from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import interpreted
 from irtool.dispatch.stack import Boxed, current, is_floating, tensors_in
 from irtool.dispatch.trees import flatten
@@ -20,9 +23,6 @@ from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.arrays import as_array, dtype_named
 from irtool.ops.tensor import Tensor, wrapped
-from irtool.script.hidden_writes import is_writer
-from irtool.script.versions import in_versions
-from irtool.script.writes import without_writes
 
 
 def as_function(where: str, function: Any) -> Callable[..., Any]:
@@ -51,7 +51,7 @@ def graph_of(where: str, function: Any) -> Graph | None:
 def function_of(graph: Graph) -> Callable[..., Any]:
     """A graph as a function of tensors: its operations go to the layer on top, whatever that is; control flow runs by concrete values.
 
-    Where a layer hides them (batched and traced conditions) branches and loops are the layers' business too (`irtool.dispatch.control`).
+    Branches and loops whose conditions a layer hides (batched, traced) are run by the layers (`irtool.dispatch.control_flow`).
 
     Writes into tensors are taken out of the graph where that can be had, as differentiation does. Arguments go by position or by the
     names of the inputs. Gives the graph's output, a tuple of them when there are several. Raises RunError for arguments that do not fit.

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch.decisions import Decision, Earlier, Steps
+from irtool.dispatch.layer_writes import is_inside, is_view, remember, root_of, take_in
 from irtool.dispatch.stack import Boxed, Layer, current, map_tensors, tensors_in
 from irtool.dispatch.traced_numbers import KINDS, MAY_OVERFLOW, Number, type_of_number
 from irtool.dispatch.tracer import Tracer, type_of
-from irtool.dispatch.writes import is_inside, is_view, remember, root_of, take_in
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Value
 from irtool.ir.schema import Argument

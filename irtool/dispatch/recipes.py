@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from irtool.dispatch.control import DECIDES, LOGIC, Control, as_condition, is_undecided, logic, only_controls
-from irtool.dispatch.custom import WHOLE, run_custom
+from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
+from irtool.dispatch.control_flow import DECIDES, LOGIC, Control, as_condition, is_undecided, logic, only_controls
+from irtool.dispatch.custom_functions import WHOLE, run_custom
 from irtool.dispatch.stack import map_tensors, tensors_in
 from irtool.interpret import Plan, walk
 from irtool.ir.custom import CUSTOM_VJP
@@ -24,7 +25,6 @@ from irtool.ir.types import TensorType, TupleType
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import call_node, overload, plan_for
 from irtool.ops.tensor import Tensor, wrapped
-from irtool.script.gradients import Formula, formula_of, is_unsteady
 
 Apply = Callable[..., Any]
 

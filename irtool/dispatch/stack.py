@@ -136,7 +136,7 @@ class Layer:
             if self.inner is not None:
                 self._rules = self.inner.rules
             else:
-                from irtool.dispatch.rules import LIBRARY
+                from irtool.dispatch.operator_rules import LIBRARY
 
                 self._rules = LIBRARY
         return self._rules
@@ -168,7 +168,7 @@ class Layer:
         return self.below.anywhere(self.opened(condition))
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
-        """What `repeat` gives, and a History of its rounds (`irtool.dispatch.loops`)."""
+        """What `repeat` gives, and a History of its rounds (`irtool.dispatch.loop_tapes`)."""
         return self.below.keep(limit, condition, self.over(body), args, count)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:

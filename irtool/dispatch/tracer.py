@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from irtool.dispatch.control import merged, truth
-from irtool.dispatch.custom import record_custom
-from irtool.dispatch.loops import History
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.dispatch.control_flow import merged, truth
+from irtool.dispatch.custom_functions import record_custom
+from irtool.dispatch.layer_writes import another, do_write, is_view, is_write, remember, reshapes, take_in
+from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
 from irtool.dispatch.trees import flatten, unflatten
-from irtool.dispatch.writes import another, do_write, is_view, is_write, remember, reshapes, take_in
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder
@@ -26,7 +27,6 @@ from irtool.ir.callers import warn_in_users_code
 from irtool.ir.dialect import LATEST
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.schema import Argument
 from irtool.ir.types import BOOL, INT, ListType, OptionalType, TensorType, Type, tensor_type
 from irtool.ops.arrays import element_strides

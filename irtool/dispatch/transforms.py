@@ -20,10 +20,10 @@ import numpy as np
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.batched import RANDOMNESS, Batched
 from irtool.dispatch.callables import as_function, may_vary
+from irtool.dispatch.layer_writes import Lent
 from irtool.dispatch.stack import current, is_floating, pushed
 from irtool.dispatch.traced_numbers import Number
 from irtool.dispatch.trees import aligned, flatten, spread, unflatten
-from irtool.dispatch.writes import Lent
 from irtool.ir.arguments import called, check_choice, check_flag, check_function, is_whole
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of, generator

@@ -13,18 +13,17 @@ Making plans
     argument_spec   what a plan is made for: dtypes, ranks, what needs a gradient
     objects         class instances among the inputs
     phases          which passes make a plan, in which order
-    plans           one compilation, with gradients where the spec asks for them
+    compilation     one compilation, with gradients where the spec asks for them
     profiling       one plan for the very shapes that were seen, behind a guard
     schedule        sums as early as can be
-    lists           lists that need not be made anew in each round of a loop
-    dtypes          dtypes of what a graph makes
-    layout          dtype, shape and strides of an array before there is one
+    hoisted_lists   lists that need not be made anew in each round of a loop
+    run_dtypes      dtypes of what a graph makes
     fusing          which pointwise operators become a group
     fusion          running such a group: block by block, or as a loop in C
 Gradients
-    gradients       differentiate a graph, run f, run df
+    graph_gradients differentiate a graph, run f, run df
     pairs           a pair that stands in a file
-    together        forwards and backwards as one graph
+    joint_plan      forwards and backwards as one graph
     cotangents      which gradient of which output belongs to which tensor
     differentiable  the node that owns f and df
     tape            which function gave which value, and gradients handed back
@@ -33,15 +32,14 @@ Gradients
     recording       running a graph on the tape
     recorded        a run that remembers what its gradients need
 Around them
-    crew            several threads
+    thread_pool     several threads
     fallbacks       what is run another way than it was to be says so
     disk_cache      bytes that are kept between processes
-    kept            compiled functions kept there
-    state           what an executor holds, as data
+    plan_cache      compiled functions kept there
+    debug_state     what an executor holds, as data
     tracing         a compiled graph called inside a trace
 Folders, each with such a table
-    trace           what a kernel does, as NumPy calls
-    codegen         compiled plans
+    plan            compiled plans
     native          loops in C
     device          CuPy
 """

@@ -6,17 +6,17 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
+from irtool.autodiff.reverse import Reverse
 from irtool.execute.tape import Function, Holder, Variable, Version, edge_of
 from irtool.interpret import all_nodes
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import code_of, current_namespace, here, is_array, memory_of, namespace_of, on_host
 from irtool.ops.structure import Object
-from irtool.script.reverse import Reverse
 
 if TYPE_CHECKING:
+    from irtool.execute.compilation import Code
     from irtool.execute.executor import Executor
-    from irtool.execute.plans import Code
     from irtool.ir.graph import Node
 
 
@@ -290,8 +290,8 @@ class Small:
     """One of these graphs, run with the operands as they are or on the tape."""
 
     def __init__(self, text: str, backend: str) -> None:
-        from irtool.execute.device.executor import new_executor
-        from irtool.execute.plans import Options
+        from irtool.execute.compilation import Options
+        from irtool.execute.device.device_executor import new_executor
         from irtool.text.parser import parse
 
         self.executor = new_executor(parse(text).graph(), Options(backend=backend))

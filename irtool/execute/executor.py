@@ -19,20 +19,21 @@ from typing import Any
 
 import numpy as np
 
+from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
-from irtool.execute.codegen.memory import written_inputs
-from irtool.execute.codegen.plan import Plan
-from irtool.execute.codegen.source import Changed
+from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.fallbacks import failed
-from irtool.execute.gradients import wanted
-from irtool.execute.kept import WORTH_KEEPING, Kept, Shelf, arrays_key
+from irtool.execute.graph_gradients import wanted
+from irtool.execute.joint_plan import is_simple, together_of
 from irtool.execute.phases import custom_passes
-from irtool.execute.plans import ExecutionPlan, Options, fallback_plan, make_plan, writes
+from irtool.execute.plan.compiled import Plan
+from irtool.execute.plan.memory import written_inputs
+from irtool.execute.plan.python_source import Changed
+from irtool.execute.plan_cache import WORTH_KEEPING, Kept, Shelf, arrays_key
 from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
 from irtool.execute.profiling import Profile
 from irtool.execute.recorded import Recorded
-from irtool.execute.together import is_simple, together_of
 from irtool.interpret import ODD
 from irtool.ir.arguments import (
     ONE_PER_OUTPUT,
@@ -55,7 +56,6 @@ from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
 from irtool.ops.tensor import Tensor
-from irtool.script.reach import requiring
 from irtool.values import accept, delivered
 
 
@@ -388,7 +388,7 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
     if native is not None and native is not True and native is not False:
         raise misfit("compile", "native", native, "True, False or None")
     warn_of_rounded(graph)
-    from irtool.execute.device.executor import new_executor
+    from irtool.execute.device.device_executor import new_executor
 
     by_groups = autodiff_threshold is not None or inline_threshold is not None
     return new_executor(graph, Options(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irtool.execute.codegen.lower import WORTH_FUSING, calls_slow
-from irtool.execute.codegen.memory import every
-from irtool.execute.codegen.program import Call, Group, Item, Known, Program, Variable
+from irtool.execute.plan.lower import WORTH_FUSING, calls_slow
+from irtool.execute.plan.memory import every
+from irtool.execute.plan.program import Call, Group, Item, Known, Program, Variable
 from irtool.execute.schedule import sums_early
 from irtool.ir.builder import Builder
 from irtool.ir.effects import node_may_write

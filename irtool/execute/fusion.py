@@ -1,7 +1,7 @@
 """Groups of pointwise operators run in one go: block by block with NumPy, or as one loop in C.
 
-A group (`prim::FusionGroup`) is made into steps for the dtypes it meets (`irtool.ops.elementwise`), and the steps into a way to run them
-for the shapes it meets. Blocks are small enough that what goes from step to step stays in the processor's cache; nothing in between is
+A group (`prim::FusionGroup`) becomes steps for the dtypes it meets (`irtool.ops.symbols.elementwise`), and the steps become a way to run
+them for the shapes it meets. Blocks are small enough that what goes from step to step stays in the processor's cache; nothing in between is
 ever a whole array. NumPy's steps are the very functions the kernels call, so blocked results have the bits of the graph run node by node.
 
 What is not of the largest shape (`bias * 2` before it is broadcast) is computed before the loop, once. What cannot be fused on what it
@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from irtool.execute.codegen.buffers import ALIGNMENT
-from irtool.execute.crew import share
-from irtool.execute.layout import Meta, allocated, contiguous_strides
 from irtool.execute.native import building
-from irtool.execute.native.source import LIBRARY, Untranslatable, source
+from irtool.execute.native.c_source import LIBRARY, Untranslatable, source
+from irtool.execute.plan.buffers import ALIGNMENT
+from irtool.execute.thread_pool import share
 from irtool.interpret import run
 from irtool.ir.graph import Graph
-from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
 from irtool.ops.select import select
+from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
+from irtool.ops.symbols.layout import Meta, allocated, contiguous_strides
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 2**15
@@ -281,7 +281,7 @@ class Way:
 
     @staticmethod
     def _kinds(arrays: Sequence[Array], outputs: Sequence[Array], strides: list[tuple[int, ...]]) -> str:
-        """Per array how it lies in the innermost loop (see `irtool.execute.native.source.source`)."""
+        """Per array how it lies in the innermost loop (see `irtool.execute.native.c_source.source`)."""
         return "".join(["s" if s[-1] == 0 and i < len(arrays) else "v" if s[-1] == x.itemsize else "g"
                         for i, (x, s) in enumerate(zip((*arrays, *outputs), strides, strict=True))])
 

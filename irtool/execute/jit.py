@@ -27,7 +27,7 @@ from irtool.execute.jit_arguments import pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
 from irtool.execute.jit_trace import trace_call
 from irtool.execute.jit_variants import Call, Fork, Tree, Variant, Variants
-from irtool.execute.kept import arrays_key
+from irtool.execute.plan_cache import arrays_key
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError
 from irtool.ops.tensor import Tensor

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.dispatch.decisions import Answers
 from irtool.dispatch.followed import followed
 from irtool.dispatch.follower import Follower, plain
@@ -24,7 +25,6 @@ from irtool.ir.arguments import called
 from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
-from irtool.ir.liveness import remove_dead_nodes
 from irtool.ops.tensor import Tensor
 from irtool.values import copied
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irtool.execute.compilation import ExecutionPlan, Options
 from irtool.execute.executor import Counters, Executor
-from irtool.execute.plans import ExecutionPlan, Options
 from irtool.execute.recorded import Recorded
 from irtool.interpret import all_nodes
 from irtool.ir.arguments import positions

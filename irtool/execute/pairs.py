@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from irtool.autodiff.reach import holds_tensors, requiring
 from irtool.execute.cotangents import as_seed
-from irtool.execute.gradients import fitted
+from irtool.execute.graph_gradients import fitted
 from irtool.interpret import run
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph
 from irtool.ir.pair import DEFINED, GradientPair
-from irtool.script.reach import holds_tensors, requiring
 
 Runner = Callable[[Graph, Sequence[Any]], list[Any]]
 

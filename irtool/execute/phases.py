@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
-from irtool.execute.lists import without_lists
+from irtool.execute.hoisted_lists import without_lists
 from irtool.execute.schedule import sums_early
 from irtool.ir.arguments import check_function
 from irtool.ir.constants import CONSTANT_KINDS

@@ -20,8 +20,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from irtool.execute.argument_spec import PRESENCE, ArgumentSpec, record_of, record_of_type, type_of
+from irtool.execute.compilation import Code, ExecutionPlan, Options, make_plan, with_own_gradients, writes
 from irtool.execute.phases import REQUIRED, Phases
-from irtool.execute.plans import Code, ExecutionPlan, Options, make_plan, with_own_gradients, writes
 from irtool.execute.recording import Recording
 from irtool.interpret import Observer
 from irtool.interpret import run as interpret

@@ -8,7 +8,7 @@ import numpy as np
 
 from irtool.execute.cotangents import as_seed, distributed, none_for, parts_of
 from irtool.execute.differentiable import detached, needs_gradient, summed
-from irtool.execute.gradients import fitted
+from irtool.execute.graph_gradients import fitted
 from irtool.execute.tape import Entry, Function, Hook, Leaf, PostHook, PreHook, Variable, backward, edge_of
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, check_seed, is_whole, misfit, positions
 from irtool.ir.errors import RunError

@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from irtool.autodiff.formula_graphs import has_gradient
+from irtool.autodiff.in_place import stop_writing
+from irtool.autodiff.reach import holds_tensors
+from irtool.autodiff.versions import takes_a_view
 from irtool.execute.differentiable import Differentiable, Versions, detached, needs_gradient, on_tape
 from irtool.execute.tape import Refusal, Variable, edge_of
 from irtool.execute.views import Family, variables
@@ -24,10 +28,6 @@ from irtool.ops.call import call_node
 from irtool.ops.checks import OVERLAP, overlaps
 from irtool.ops.overload import write_into
 from irtool.ops.structure import handler_of
-from irtool.script.gradients import has_gradient
-from irtool.script.reach import holds_tensors
-from irtool.script.versions import takes_a_view
-from irtool.script.writes import stop_writing
 
 Step = Callable[[Sequence[Any], "Versions | None"], list[Any]]
 """Runs a node on operands that may be Variables."""

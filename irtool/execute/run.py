@@ -75,9 +75,9 @@ class Runs:
 
     def made(self, graph: Graph, backend: str, passes: tuple[Any, ...]) -> Executor:
         """A new executor."""
-        from irtool.execute.codegen.plan import HARMLESS
-        from irtool.execute.device.executor import new_executor
-        from irtool.execute.plans import Options
+        from irtool.execute.compilation import Options
+        from irtool.execute.device.device_executor import new_executor
+        from irtool.execute.plan.compiled import HARMLESS
 
         self.has_effects = any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in all_nodes(graph))
         self.passes = passes
@@ -187,7 +187,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     is interpreted on a tape, node by node.
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
-    from irtool.execute import gradients
+    from irtool.execute import graph_gradients
 
     check_flag("vjp", "interpret", interpret)
     if isinstance(graph, Module):
@@ -196,7 +196,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
         warn_of_rounded(graph)
         inputs = completed(graph, inputs)
     if interpret or not is_call(graph, inputs):
-        return gradients.vjp(graph, inputs, cotangents, wrt)
+        return graph_gradients.vjp(graph, inputs, cotangents, wrt)
     namespace = namespace_for(inputs)
     if namespace is not current_namespace():
         with using(namespace):
@@ -207,7 +207,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     runs, executor = executor_for(graph, inputs, (chosen, given))
 
     def reference() -> list[Any]:
-        return gradients.vjp(graph, inputs, cotangents, wrt)
+        return graph_gradients.vjp(graph, inputs, cotangents, wrt)
 
     def planned() -> list[Any]:
         return runs.executor(graph, "numpy" if namespace is np else "cupy").vjp(inputs, cotangents, wrt)

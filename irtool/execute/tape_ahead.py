@@ -10,7 +10,7 @@ from heapq import nsmallest
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from irtool.execute.crew import Task, pool
+from irtool.execute.thread_pool import Task, pool
 
 if TYPE_CHECKING:
     from irtool.execute.tape import Function, Variable

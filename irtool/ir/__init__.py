@@ -3,7 +3,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from irtool.ir.alias import Aliases
     from irtool.ir.attribute import Attribute, TensorLiteral
     from irtool.ir.builder import Builder
     from irtool.ir.constants import NOT_CONSTANT, constant, is_constant, is_none
@@ -12,14 +11,13 @@ if TYPE_CHECKING:
     from irtool.ir.errors import Error, ParseError, PassError, PipelineError, RunError, UnsupportedError, VerifyError
     from irtool.ir.graph import Block, Graph, Node, Use, Value
     from irtool.ir.module import Module
-    from irtool.ir.rewrite import clone_graph, clone_node, inline_block, inline_graph, remove_dead_nodes
+    from irtool.ir.rewrite import clone_graph, clone_node, inline_block, inline_graph
     from irtool.ir.schema import Schema, node_argument, node_arguments, parse_schema, schema_of, schemas
     from irtool.ir.source import Diagnostic, SourceFile
     from irtool.ir.types import Type, parse_type
     from irtool.ir.verify import violations
 
 _HOMES = {
-    "alias": "Aliases",
     "attribute": "Attribute TensorLiteral",
     "builder": "Builder",
     "constants": "NOT_CONSTANT constant is_constant is_none",
@@ -28,7 +26,7 @@ _HOMES = {
     "errors": "Error ParseError PassError PipelineError RunError UnsupportedError VerifyError",
     "graph": "Block Graph Node Use Value",
     "module": "Module",
-    "rewrite": "clone_graph clone_node inline_block inline_graph remove_dead_nodes",
+    "rewrite": "clone_graph clone_node inline_block inline_graph",
     "schema": "Schema node_argument node_arguments parse_schema schema_of schemas",
     "source": "Diagnostic SourceFile",
     "types": "Type parse_type",
@@ -37,11 +35,11 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "DIALECTS", "NOT_CONSTANT", "Aliases", "Attribute", "Block", "Builder", "Diagnostic", "Dialect", "Error", "Graph", "Module",
+    "DIALECTS", "NOT_CONSTANT", "Attribute", "Block", "Builder", "Diagnostic", "Dialect", "Error", "Graph", "Module",
     "Node", "ParseError", "PassError", "PipelineError", "RunError", "Schema", "SourceFile", "TensorLiteral", "Type",
     "UnsupportedError", "Use", "Value", "VerifyError", "clone_graph", "clone_node", "constant", "has_side_effects",
     "inline_block", "inline_graph", "is_constant", "is_none", "is_random", "may_write", "node_argument", "node_arguments",
-    "parse_schema", "parse_type", "remove_dead_nodes", "schema_of", "schemas", "violations",
+    "parse_schema", "parse_type", "schema_of", "schemas", "violations",
 ]
 
 

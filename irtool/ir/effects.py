@@ -20,6 +20,11 @@ FRESH, DECLARED, SPECIAL, UNKNOWN = range(4)
 
 IF_KINDS = frozenset(("prim::If", "If"))
 LOOP_KINDS = frozenset(("prim::Loop", "Loop"))
+CHOICE_KINDS = IF_KINDS | {"prim::GradOf"}
+"""Kinds that run one block, or another, or (a `GradOf` without a gradient) none."""
+MUTATORS = frozenset(("aten::append", "aten::_set_item", "aten::extend", "aten::add_", "aten::insert", "aten::pop", "aten::clear",
+                      "aten::Delete", "aten::reverse", "aten::sort", "aten::remove", "aten::mul_"))
+"""Kinds that change the list they are given."""
 
 SIDE_EFFECTS = frozenset("""
 prim::PythonOp prim::IgnoredPythonOp prim::Print prim::RaiseException prim::SetAttr prim::AddStatValue prim::TimePoint

@@ -78,7 +78,7 @@ class _Sweep:
         entered: list[Key] = []
         end = block.return_node
         node = end.next
-        while True:     # see Note [warm loops] in irtool/ir/liveness.py
+        while True:     # see Note [warm loops] in irtool/analysis/liveness.py
             if node is end:
                 break
             after = node.next

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
-from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.types import TupleType, Type
 
 __all__ = ["become_constant", "clone_block", "clone_graph", "clone_node", "flatten_type", "flatten_values", "inline_block",
-           "inline_graph", "put_behind", "remove_dead_nodes", "replace_node", "replace_output"]
+           "inline_graph", "put_behind", "replace_node", "replace_output"]
 
 Mapping = dict[Value, Value]
 """Value of the original -> value of the copy."""

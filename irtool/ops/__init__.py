@@ -30,7 +30,7 @@ class Ops(Mapping[str, "Op"]):
         if self._by_name is None:
             joined: dict[str, Op] = {}
             for family in FAMILIES:
-                table: OpTable = import_module(f"irtool.ops.{family}").table
+                table: OpTable = import_module(f"irtool.ops.kernels.{family}").table
                 for op in table:
                     for name in op.names:
                         joined.setdefault(name, op)     # a test sees to it that no name stands in two families

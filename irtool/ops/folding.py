@@ -256,7 +256,7 @@ _functions: dict[str, Callable[[Sequence[Any]], Any]] = {}
 def _function(name: str) -> Callable[[Sequence[Any]], Any]:
     """What runs the overload of that name: a kernel of the scalar family as it is, else the general call, which needs NumPy."""
     if not _functions:
-        from irtool.ops import scalar
+        from irtool.ops.kernels import scalar
 
         for op in scalar.table:
             for each in op.names:

@@ -8,7 +8,7 @@
 A kernel gets the array namespace `xp` (NumPy or CuPy), then the schema's arguments in order, all of them, defaults filled in:
 
 - `Tensor`: an array (0-d ones too); `Tensor?`: array or None; `Tensor[]`: a list of arrays;
-- with a `promote` rule (`irtool.ops.rules`), tensors and `Scalar`s arrive already converted to the common dtype, and the result is
+- with a `promote` rule (`irtool.ops.promotion`), tensors and `Scalar`s arrive already converted to the common dtype, and the result is
   converted as the rule says; without one (`None`), everything arrives as it is: arrays in their own dtype, `Scalar`s as Python numbers;
 - `int`, `float`, `bool`, `str`, `int[]`, ...: Python values; `ScalarType`: torch's integer code (`irtool.ops.arrays.dtype_of`);
   `Device`: a string; `Generator`, `Layout`, `MemoryFormat`: whatever the graph says, mostly None or ints.

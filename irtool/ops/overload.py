@@ -17,9 +17,9 @@ from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
 from irtool.ops.checks import overlaps, refuse_overlap
+from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Op
-from irtool.ops.rules import Rule, can_cast, compute_dtype
-from irtool.ops.values import tag
+from irtool.ops.promotion import Rule, can_cast, compute_dtype
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments that have a dtype of their own even in ops with a promotion rule."""

@@ -1,7 +1,7 @@
 """Calls of pointwise operators on tensors without choosing, binding and promoting anew each time.
 
 Which overload runs, in which dtype, and which array functions that comes down to, depends on the dtypes of the operands and on the numbers
-among them. It is found out once (`irtool.ops.elementwise`); then a call is a look-up and the array functions themselves.
+among them. It is found out once (`irtool.ops.symbols.elementwise`); then a call is a look-up and the array functions themselves.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from irtool.ir.errors import Error
 from irtool.ops.call import overload
-from irtool.ops.elementwise import CAST, WHERE, NotPointwise, Symbol, flattened, symbolic
+from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Symbol, flattened, symbolic
 from irtool.ops.tensor import Tensor, choose
 
 MAX_CALLS = 10_000

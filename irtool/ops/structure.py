@@ -28,8 +28,8 @@ from irtool.ir.types import (
     UnionType,
 )
 from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, namespace_of, to_number, wrap_dim
-from irtool.ops.dict import as_key
-from irtool.ops.prim import nested_list
+from irtool.ops.kernels.dict import as_key
+from irtool.ops.kernels.prim import nested_list
 from irtool.ops.python_op import run_python_op
 
 Handler = Callable[[Node, list[Any]], Sequence[Any]]

@@ -40,7 +40,7 @@ class Tensor:
     """A tensor value. `array` holds the elements; methods and operators are torch's.
 
     born: what operations under layers make is numbered, so that a layer can tell what was there before; 0 for what stands for an array of
-    the user's. links: which tensors share its memory, as far as layers noted (`irtool.dispatch.writes`). layer, value, known: see
+    the user's. links: which tensors share its memory, as far as layers noted (`irtool.dispatch.layer_writes`). layer, value, known: see
     `irtool.dispatch.stack.Boxed`, which a handle may become.
     """
 

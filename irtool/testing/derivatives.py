@@ -3,18 +3,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from irtool.execute.gradients import prepared
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.autodiff.reverse import differentiate_graph
+from irtool.execute.graph_gradients import prepared
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.liveness import remove_dead_nodes
 from irtool.ir.rewrite import clone_graph, inline_graph
 from irtool.ir.schema import node_arguments, schema_of
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, spell, tensor_type
 from irtool.passes import BY_NAME
 from irtool.passes.specialize_undef import Specializer
-from irtool.script.reverse import differentiate_graph
 
 WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex32": "complex128", "complex64": "complex128"}
 WIDE_CODES = {5: 7, 6: 7, 15: 7, 8: 10, 9: 10}

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from irtool.autodiff.formula_graphs import Formula, compiled
 from irtool.execute.cotangents import as_seed
-from irtool.execute.gradients import Differentiated, fitted
+from irtool.execute.graph_gradients import Differentiated, fitted
 from irtool.interpret import run
 from irtool.ir import types
 from irtool.ir.builder import Builder
@@ -34,7 +35,6 @@ from irtool.ops.arrays import seeded
 from irtool.ops.formula import formula_of, run_formula
 from irtool.passes import BY_NAME
 from irtool.passes.specialize_undef import Specializer
-from irtool.script.gradients import Formula, compiled
 from irtool.testing.derivatives import derivative
 from irtool.testing.gradcheck import drawn, flattened, floating, inner, shifted, sizes
 

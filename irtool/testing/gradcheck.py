@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from irtool.dispatch.graphs import tape_gradients
-from irtool.execute.gradients import Differentiated, prepared, wanted
+from irtool.dispatch.graph_functions import tape_gradients
+from irtool.execute.graph_gradients import Differentiated, prepared, wanted
 from irtool.interpret import Observer, all_nodes, located, run
 from irtool.ir.arguments import check_count, check_graph, check_inputs, check_seed, misfit
 from irtool.ir.constants import is_constant

@@ -10,7 +10,7 @@ from irtool.ir.types import TensorType
 if TYPE_CHECKING:
     import numpy as np
 
-    from irtool.script.reverse import Reverse
+    from irtool.autodiff.reverse import Reverse
 
 NOT_COUNTED = frozenset(("prim::Constant", "prim::GradOf", "prim::TupleConstruct", "prim::TupleUnpack", "prim::AutogradZero",
                          "prim::Undefined"))

@@ -7,7 +7,7 @@
 
 A rule takes a `Batch` (`irtool.dispatch.batched`) and the schema's arguments in order; tensors with a hidden dimension are in the layer's
 boxes. It does operations on the layer below and boxes the results. Pointwise operators need no rule of their own: which they are is
-known from their kernels (`irtool.ops.elementwise`), and one rule serves them all. What has no rule says why.
+known from their kernels (`irtool.ops.symbols.elementwise`), and one rule serves them all. What has no rule says why.
 """
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def find(name: str) -> Rule | None:
     found = _rules.get(name) or _rules.get(_general(name))
     if found is None:
         from irtool.dispatch.batching.pointwise import is_pointwise, pointwise
-        from irtool.dispatch.rules import LIBRARY
+        from irtool.dispatch.operator_rules import LIBRARY
 
         plain = LIBRARY.without_write(name)
         found = pointwise if is_pointwise(name) else None if plain is None else find(plain)

@@ -381,7 +381,7 @@ def unfold(batch: Batch, self: Any, dimension: int, size: int, step: int) -> Any
 def result_type(batch: Batch, first: Any, second: Any) -> Any:
     """Of dtypes and visible ranks alone."""
     from irtool.ops.arrays import code_of, dtype_of
-    from irtool.ops.rules import result_type as promoted
+    from irtool.ops.promotion import result_type as promoted
 
     given = [np.empty((0,) * each.ndim, dtype_of(each.dtype)) if isinstance(each, Tensor) else each for each in (first, second)]
     return code_of(promoted(given))

@@ -10,8 +10,8 @@ from irtool.dispatch.batched import Batch
 from irtool.ir.errors import Error
 from irtool.ops.arrays import code_of, dtype_of
 from irtool.ops.call import overload
-from irtool.ops.elementwise import NotPointwise, Symbol, symbolic
-from irtool.ops.rules import result_type
+from irtool.ops.promotion import result_type
+from irtool.ops.symbols.elementwise import NotPointwise, Symbol, symbolic
 from irtool.ops.tensor import Tensor
 
 TRIES: dict[str, tuple[Any, ...]] = {
@@ -26,7 +26,7 @@ TRIES: dict[str, tuple[Any, ...]] = {
 def is_pointwise(name: str) -> bool:
     """Does each element of an overload's results depend on its operands' elements at that place alone?
 
-    Found by running its kernel on symbols (`irtool.ops.elementwise`).
+    Found by running its kernel on symbols (`irtool.ops.symbols.elementwise`).
     """
     from irtool.ir.effects import facts_of
 

@@ -1,4 +1,4 @@
-"""Pointwise programs as loops in C (`irtool.execute.native.source`), through the system's compiler.
+"""Pointwise programs as loops in C (`irtool.execute.native.c_source`), through the system's compiler.
 
 The arithmetic is IEEE's, operation by operation (`-ffp-contract=off`, no fast-math): sums, products, quotients, roots and comparisons
 have NumPy's bits. exp, tanh and their like come from the C library, its vector versions where it has them (`simd` declarations instead
@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from irtool.execute import disk_cache
-from irtool.execute.native.source import DATA, ITEMS, Untranslatable, source
-from irtool.ops.elementwise import Program
+from irtool.execute.native.c_source import DATA, ITEMS, Untranslatable, source
+from irtool.ops.symbols.elementwise import Program
 
 FLAGS = ("-fno-fast-math", "-fno-unsafe-math-optimizations",     # whatever $CC says
          "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC",

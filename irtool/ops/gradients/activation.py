@@ -1,7 +1,7 @@
 """Gradients of activations and, for second order, of their own gradient operators. At a kink they are torch's."""
 from __future__ import annotations
 
-from irtool.ops.activation import table
+from irtool.ops.kernels.activation import table
 from irtool.ops.tensor import Generator, Tensor, number, torch
 
 

@@ -1,8 +1,8 @@
 """Gradients of pooling to a given size."""
 from __future__ import annotations
 
-from irtool.ops.adaptive_pooling import table
 from irtool.ops.gradients.pooling import at_places
+from irtool.ops.kernels.adaptive_pooling import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of attention, with the weights computed again from their logarithmic form's parts."""
 from __future__ import annotations
 
-from irtool.ops.attention import table
+from irtool.ops.kernels.attention import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,8 +1,8 @@
 """Gradients of attention with its weights as a result, and of torch's fused transformer layers. What is in between is computed again."""
 from __future__ import annotations
 
-from irtool.ops.attention import table
 from irtool.ops.gradients.recurrent import product_back
+from irtool.ops.kernels.attention import table
 from irtool.ops.tensor import Tensor, torch
 
 # ---- softmax(query @ key.T) @ value

@@ -1,6 +1,6 @@
 """Bits have no gradient."""
 from __future__ import annotations
 
-from irtool.ops.bitwise import table
+from irtool.ops.kernels.bitwise import table
 
 table.no_gradient("whole numbers and truth values")

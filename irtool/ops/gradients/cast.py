@@ -1,7 +1,7 @@
 """Gradients of conversions and copies: the gradient, converted back."""
 from __future__ import annotations
 
-from irtool.ops.cast import table
+from irtool.ops.kernels.cast import table
 from irtool.ops.tensor import Device, Tensor, number, torch
 
 

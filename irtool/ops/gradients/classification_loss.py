@@ -1,7 +1,7 @@
 """Gradients of losses over classes."""
 from __future__ import annotations
 
-from irtool.ops.classification_loss import table
+from irtool.ops.kernels.classification_loss import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of convolutions, by convolution_backward; and of that, by convolutions again."""
 from __future__ import annotations
 
-from irtool.ops.conv import table
+from irtool.ops.kernels.conv import table
 from irtool.ops.tensor import Tensor, torch
 
 CONJUGATED = True      # convolution_backward conjugates, as in torch

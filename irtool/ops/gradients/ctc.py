@@ -10,7 +10,7 @@ all of this has slopes again.
 """
 from __future__ import annotations
 
-from irtool.ops.classification_loss import table
+from irtool.ops.kernels.classification_loss import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of decompositions. Where a factor takes no part its gradient is None, and terms of it fall away."""
 from __future__ import annotations
 
-from irtool.ops.decomposition import table
+from irtool.ops.kernels.decomposition import table
 from irtool.ops.tensor import Tensor, torch
 
 CONJUGATED = True

@@ -1,7 +1,7 @@
 """Gradients of triangles, diagonals and copies of views."""
 from __future__ import annotations
 
-from irtool.ops.diagonal import table
+from irtool.ops.kernels.diagonal import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -5,7 +5,7 @@ the result is s[:-1] + s[1:] - w within, and at the ends s[0] and s[-1], or to s
 """
 from __future__ import annotations
 
-from irtool.ops.scan import table
+from irtool.ops.kernels.scan import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

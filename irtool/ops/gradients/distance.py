@@ -1,7 +1,7 @@
 """Gradients of distances."""
 from __future__ import annotations
 
-from irtool.ops.distance import table
+from irtool.ops.kernels.distance import table
 from irtool.ops.tensor import Tensor, number, torch
 
 CONJUGATED = True      # conj() is spelt out, as in torch

@@ -1,7 +1,7 @@
 """Gradients of rows of a table by index, and of bags of them. They are dense, also where torch would give a sparse one."""
 from __future__ import annotations
 
-from irtool.ops.embedding import table
+from irtool.ops.kernels.embedding import table
 from irtool.ops.tensor import Tensor, torch
 
 

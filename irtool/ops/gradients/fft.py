@@ -1,7 +1,7 @@
 """Gradients of Fourier transforms: the adjoint transform, forward and backward normalization exchanged."""
 from __future__ import annotations
 
-from irtool.ops.fft import table
+from irtool.ops.kernels.fft import table
 from irtool.ops.tensor import Tensor, torch
 
 

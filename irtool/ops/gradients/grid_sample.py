@@ -4,7 +4,7 @@ Along each axis a place takes part in one, two or four elements (`taps`: nearest
 """
 from __future__ import annotations
 
-from irtool.ops.grid_sample import table
+from irtool.ops.kernels.grid_sample import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of choosing, filling and putting elements by index or mask."""
 from __future__ import annotations
 
-from irtool.ops.indexing import table
+from irtool.ops.kernels.indexing import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of joining, splitting and repeating. Parts that take no part in a gradient count as zeros."""
 from __future__ import annotations
 
-from irtool.ops.joining import table
+from irtool.ops.kernels.joining import table
 from irtool.ops.tensor import Tensor, torch
 
 

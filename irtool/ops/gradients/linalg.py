@@ -1,7 +1,7 @@
 """Gradients of linear algebra. Products use the conjugate transpose (mH), as torch's convention for complex numbers asks."""
 from __future__ import annotations
 
-from irtool.ops.linalg import table
+from irtool.ops.kernels.linalg import table
 from irtool.ops.tensor import Tensor, torch
 
 CONJUGATED = True

@@ -5,7 +5,7 @@ No list is written into, so that the gradients have gradients.
 """
 from __future__ import annotations
 
-from irtool.ops.list import table
+from irtool.ops.kernels.list import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.gradients.distance import norm_slope
-from irtool.ops.loss import table
+from irtool.ops.kernels.loss import table
 from irtool.ops.tensor import Tensor, torch
 
 

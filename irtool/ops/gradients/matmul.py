@@ -1,7 +1,7 @@
 """Gradients of products of matrices."""
 from __future__ import annotations
 
-from irtool.ops.matmul import table
+from irtool.ops.kernels.matmul import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

@@ -1,8 +1,8 @@
 """Gradients of norms of matrices; where singular values or sums tie, the largest ones share."""
 from __future__ import annotations
 
-from irtool.ops import statistics
-from irtool.ops.matrix_norm import table
+from irtool.ops.kernels import statistics
+from irtool.ops.kernels.matrix_norm import table
 from irtool.ops.tensor import Tensor, number, torch
 
 CONJUGATED = True      # mH and conj() are spelt out, as in torch

@@ -6,7 +6,7 @@ normalized together is one row. `along` is the gradient that comes in for the in
 """
 from __future__ import annotations
 
-from irtool.ops.normalization import table
+from irtool.ops.kernels.normalization import table
 from irtool.ops.tensor import Tensor, torch
 
 CONJUGATED = ("rms_norm_gradient", "fused_rms_norm_gradient")      # conj() is spelt out, as in torch; the others take no complex tensors

@@ -1,7 +1,7 @@
 """Gradients of quantiles; what searches and what finds repetitions has none."""
 from __future__ import annotations
 
-from irtool.ops.order import table
+from irtool.ops.kernels.order import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of borders: what was copied is added up again."""
 from __future__ import annotations
 
-from irtool.ops.padding import table
+from irtool.ops.kernels.padding import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

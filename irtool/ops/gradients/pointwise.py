@@ -1,7 +1,7 @@
 """Gradients of pointwise operators of one tensor."""
 from __future__ import annotations
 
-from irtool.ops.pointwise import table
+from irtool.ops.kernels.pointwise import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of pointwise operators of two and three tensors. Each operand's gradient is summed down to its own shape."""
 from __future__ import annotations
 
-from irtool.ops.pointwise_binary import table
+from irtool.ops.kernels.pointwise_binary import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

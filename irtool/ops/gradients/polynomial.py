@@ -1,6 +1,6 @@
 """Orthogonal polynomials."""
 from __future__ import annotations
 
-from irtool.ops.polynomial import table
+from irtool.ops.kernels.polynomial import table
 
 table.no_gradient("torch has no derivative of it either")

@@ -1,7 +1,7 @@
 """Gradients of pooling: maxima send theirs to the place of their index, means spread it over the window."""
 from __future__ import annotations
 
-from irtool.ops.pooling import table
+from irtool.ops.kernels.pooling import table
 from irtool.ops.tensor import Tensor, torch
 
 

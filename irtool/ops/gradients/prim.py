@@ -2,7 +2,7 @@
 gradient on; containers other than lists keep it from going on."""
 from __future__ import annotations
 
-from irtool.ops import dict, list, prim, scalar, string
+from irtool.ops.kernels import dict, list, prim, scalar, string
 from irtool.ops.op import OpTable
 from irtool.ops.tensor import Tensor, torch
 

@@ -1,7 +1,7 @@
 """Gradients of dropout. Numbers that are drawn have none."""
 from __future__ import annotations
 
-from irtool.ops.random import table
+from irtool.ops.kernels.random import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of cells of recurrent networks."""
 from __future__ import annotations
 
-from irtool.ops.recurrent import table
+from irtool.ops.kernels.recurrent import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -10,7 +10,7 @@ rows there are at each time; where a sequence has ended (or not begun) the state
 from __future__ import annotations
 
 from irtool.ops.gradients.recurrent import product_back
-from irtool.ops.recurrent import table
+from irtool.ops.kernels.recurrent import table
 from irtool.ops.tensor import Tensor, torch
 
 # ---- one layer in one direction

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.gradients.parts import along, kept, shares
-from irtool.ops.reduction import table
+from irtool.ops.kernels.reduction import table
 from irtool.ops.tensor import Tensor, torch
 
 

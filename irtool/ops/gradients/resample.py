@@ -1,7 +1,7 @@
 """Gradients of resizing: the backward operator of the same mode; and of that, resizing again."""
 from __future__ import annotations
 
-from irtool.ops.resample import table
+from irtool.ops.kernels.resample import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of running sums, products and extremes, differences and integrals along a dimension."""
 from __future__ import annotations
 
-from irtool.ops.scan import table
+from irtool.ops.kernels.scan import table
 from irtool.ops.tensor import Tensor, number, torch
 
 CONJUGATED = True      # mH and conj() are spelt out, as in torch

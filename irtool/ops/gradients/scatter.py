@@ -1,7 +1,7 @@
 """Gradients of scattering."""
 from __future__ import annotations
 
-from irtool.ops.scatter import table
+from irtool.ops.kernels.scatter import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of reductions over runs of places, and into places that an index names."""
 from __future__ import annotations
 
-from irtool.ops import reduction, scatter
+from irtool.ops.kernels import reduction, scatter
 from irtool.ops.tensor import Tensor, number, torch
 
 

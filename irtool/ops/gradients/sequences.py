@@ -1,7 +1,7 @@
 """Gradients of putting tensors of different sizes into one: padded, packed, flattened, cut into chunks."""
 from __future__ import annotations
 
-from irtool.ops import joining, recurrent
+from irtool.ops.kernels import joining, recurrent
 from irtool.ops.tensor import Tensor, number, torch
 
 table = joining.table

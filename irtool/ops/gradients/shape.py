@@ -1,7 +1,7 @@
 """Gradients of views: the gradient, seen in the shape of the operand."""
 from __future__ import annotations
 
-from irtool.ops.shape import table
+from irtool.ops.kernels.shape import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -1,7 +1,7 @@
 """Gradients of softmax and its relatives."""
 from __future__ import annotations
 
-from irtool.ops.softmax import table
+from irtool.ops.kernels.softmax import table
 from irtool.ops.tensor import Tensor, torch
 
 

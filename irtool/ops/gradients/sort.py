@@ -1,7 +1,7 @@
 """Gradients of sorting and of what is chosen by order: they go to the place the value came from."""
 from __future__ import annotations
 
-from irtool.ops.sort import table
+from irtool.ops.kernels.sort import table
 from irtool.ops.tensor import Tensor, torch
 
 

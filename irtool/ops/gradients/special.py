@@ -1,7 +1,7 @@
 """Gradients of special functions."""
 from __future__ import annotations
 
-from irtool.ops.special import table
+from irtool.ops.kernels.special import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

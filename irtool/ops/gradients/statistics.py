@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.ops.gradients.parts import kept
-from irtool.ops.statistics import table
+from irtool.ops.kernels.statistics import table
 from irtool.ops.tensor import Tensor, number, torch
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.ops.gradients.fft import adjoint_norm, along, both_halves
 from irtool.ops.gradients.padding import pad_back
-from irtool.ops.stft import table
+from irtool.ops.kernels.stft import table
 from irtool.ops.tensor import Tensor, torch
 
 CONJUGATED = True      # conj() is spelt out, as in torch

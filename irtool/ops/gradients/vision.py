@@ -1,8 +1,8 @@
 """Gradients of shuffles of pixels and channels: the shuffle back."""
 from __future__ import annotations
 
+from irtool.ops.kernels.vision import table
 from irtool.ops.tensor import Tensor, torch
-from irtool.ops.vision import table
 
 
 @table.gradient("pixel_shuffle")

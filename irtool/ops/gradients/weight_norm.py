@@ -1,7 +1,7 @@
 """Gradients of splitting a weight into its length and its direction."""
 from __future__ import annotations
 
-from irtool.ops.joining import table
+from irtool.ops.kernels.joining import table
 from irtool.ops.tensor import Tensor, torch
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irtool.ops.activation import table
+from irtool.ops.kernels.activation import table
 from irtool.ops.samples.draw import apart, call, chance, complexes, fixed, given, positive, real
 
 x, grad, points = apart(9), real(9), np.linspace(-2, 2.2, 9)

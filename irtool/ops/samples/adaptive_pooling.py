@@ -1,7 +1,7 @@
 """Samples of pooling to a size."""
 from __future__ import annotations
 
-from irtool.ops.adaptive_pooling import table
+from irtool.ops.kernels.adaptive_pooling import table
 from irtool.ops.samples.draw import apart, call, fixed, ints, real
 
 table.sample("adaptive_avg_pool1d", call(real(2, 7), [3]))

@@ -1,7 +1,7 @@
 """Samples of attention: masks, causal, grouped."""
 from __future__ import annotations
 
-from irtool.ops.attention import table
+from irtool.ops.kernels.attention import table
 from irtool.ops.samples.draw import call, flags, positive, real
 
 table.sample("scaled_dot_product_attention", call(real(2, 3, 4), real(2, 5, 4), real(2, 5, 4)),

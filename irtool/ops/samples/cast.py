@@ -1,7 +1,7 @@
 """Samples of conversions, copies and fills. torch's numbers of dtypes: 7 float64, 10 complex128."""
 from __future__ import annotations
 
-from irtool.ops.cast import table
+from irtool.ops.kernels.cast import table
 from irtool.ops.samples.draw import call, complexes, fixed, real
 
 x, z, like = real(2, 3), complexes(2), fixed(real(3))

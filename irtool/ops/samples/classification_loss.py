@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irtool.ops.classification_loss import table
+from irtool.ops.kernels.classification_loss import table
 from irtool.ops.samples.draw import call, chance, fixed, ints, logs, positive, real
 
 x, targets, weight = real(4, 3), ints(0, 2, -100, 1), np.array([0.5, 1.0, 2.0])

@@ -1,7 +1,7 @@
 """Samples of convolutions."""
 from __future__ import annotations
 
-from irtool.ops.conv import table
+from irtool.ops.kernels.conv import table
 from irtool.ops.samples.draw import call, real
 
 PLAIN = ([1, 1], [1, 0], [1, 2], False, [0, 0], 1)

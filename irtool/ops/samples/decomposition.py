@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irtool.ops.decomposition import table
+from irtool.ops.kernels.decomposition import table
 from irtool.ops.samples.draw import call, complexes, definite, real, regular
 
 tall, wide, square, z = real(4, 3), real(2, 4), regular(3, 3), regular(3, 3, is_complex=True)

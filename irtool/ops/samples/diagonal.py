@@ -1,7 +1,7 @@
 """Samples of diagonals, copies of views, and what undoes views."""
 from __future__ import annotations
 
-from irtool.ops.diagonal import table
+from irtool.ops.kernels.diagonal import table
 from irtool.ops.samples.draw import call, complexes, real
 
 x = real(2, 3)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from irtool.ops.distance import table
+from irtool.ops.kernels.distance import table
 from irtool.ops.samples.draw import call, real
 
 table.sample("cdist", *[call(real(3, 2), real(4, 2), p) for p in (1.0, 1.5, 2.0, 3.0, math.inf)])

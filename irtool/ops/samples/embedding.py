@@ -1,7 +1,7 @@
 """Samples of embeddings."""
 from __future__ import annotations
 
-from irtool.ops.embedding import table
+from irtool.ops.kernels.embedding import table
 from irtool.ops.samples.draw import apart, call, ints, real
 
 table_of, indices, bags = real(5, 2), ints(1, 0, 2, 4, 4), ints(0, 2, 2)

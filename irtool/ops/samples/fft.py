@@ -1,7 +1,7 @@
 """Samples of Fourier transforms: shorter, longer, real, complex, each norm."""
 from __future__ import annotations
 
-from irtool.ops.fft import table
+from irtool.ops.kernels.fft import table
 from irtool.ops.samples.draw import call, complexes, real
 
 ONE = call(real(2, 5)), call(complexes(2, 5), 6, 1), call(complexes(2, 5), 4, 0, "ortho")

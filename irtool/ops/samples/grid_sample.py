@@ -1,7 +1,7 @@
 """Samples of sampling at a grid."""
 from __future__ import annotations
 
-from irtool.ops.grid_sample import table
+from irtool.ops.kernels.grid_sample import table
 from irtool.ops.samples.draw import call, real
 
 image, grid = real(1, 2, 4, 5), real(1, 2, 3, 2)

@@ -1,7 +1,7 @@
 """Samples of indexing: picking, putting, masks."""
 from __future__ import annotations
 
-from irtool.ops.indexing import table
+from irtool.ops.kernels.indexing import table
 from irtool.ops.samples.draw import call, complexes, fixed, flags, ints, real
 
 x, columns, mask = real(3, 4), ints(1, 1, 3), flags(True, False)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irtool.ops.joining import table
+from irtool.ops.kernels.joining import table
 from irtool.ops.samples.draw import call, complexes, fixed, ints, real
 
 x, cube = real(2, 3), real(4, 2, 2)

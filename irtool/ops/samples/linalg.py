@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irtool.ops.linalg import table
+from irtool.ops.kernels.linalg import table
 from irtool.ops.samples.draw import call, complexes, definite, real, regular, triangle
 
 a, z, square = regular(3, 3), regular(3, 3, is_complex=True), regular(2, 3, 3)

@@ -1,7 +1,7 @@
 """Samples of lists of tensors."""
 from __future__ import annotations
 
-from irtool.ops.list import table
+from irtool.ops.kernels.list import table
 from irtool.ops.samples.draw import call, real
 
 tensors = [real(2), real(3), real()]

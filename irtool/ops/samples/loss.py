@@ -1,7 +1,7 @@
 """Samples of losses: each reduction."""
 from __future__ import annotations
 
-from irtool.ops.loss import table
+from irtool.ops.kernels.loss import table
 from irtool.ops.samples.draw import call, chance, fixed, ints, positive, real
 
 x, y = real(2, 3), real(2, 3)

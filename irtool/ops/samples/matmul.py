@@ -1,7 +1,7 @@
 """Samples of products."""
 from __future__ import annotations
 
-from irtool.ops.matmul import table
+from irtool.ops.kernels.matmul import table
 from irtool.ops.samples.draw import call, complexes, real
 
 SHAPES = (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 2)), ((2, 2, 3), (3, 2)), ((2, 3), (4, 3, 2)), ((2, 1, 2, 3),

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from irtool.ops.matrix_norm import table
+from irtool.ops.kernels.matrix_norm import table
 from irtool.ops.samples.draw import call, complexes, real, regular
 
 table.sample("linalg_matrix_norm", *[call(real(2, 3, 4), order, [0, 2], True) for order in (1, -1, math.inf, -math.inf)],

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irtool.ops.normalization import table
+from irtool.ops.kernels.normalization import table
 from irtool.ops.samples.draw import call, fixed, given, positive, real
 
 x, w, b = real(3, 2, 2), real(2), real(2)

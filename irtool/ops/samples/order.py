@@ -1,7 +1,7 @@
 """Samples of quantiles."""
 from __future__ import annotations
 
-from irtool.ops.order import table
+from irtool.ops.kernels.order import table
 from irtool.ops.samples.draw import apart, call, chance, fixed
 
 table.sample("quantile nanquantile", call(apart(3, 5), fixed(chance(2)), 1), call(apart(4), fixed(chance()), interpolation="midpoint"))

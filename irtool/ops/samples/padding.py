@@ -1,7 +1,7 @@
 """Samples of borders."""
 from __future__ import annotations
 
-from irtool.ops.padding import table
+from irtool.ops.kernels.padding import table
 from irtool.ops.samples.draw import call, complexes, fixed, real
 
 SIZES = {1: (2, 5), 2: (1, 3, 4), 3: (1, 3, 3, 4)}

@@ -1,7 +1,7 @@
 """Samples of functions of one tensor."""
 from __future__ import annotations
 
-from irtool.ops.pointwise import table
+from irtool.ops.kernels.pointwise import table
 from irtool.ops.samples.draw import call, chance, complexes, positive, real, unit
 
 table.sample("sin cos tanh exp exp2 expm1 sigmoid sinc deg2rad rad2deg neg abs square sinh cosh atan asinh tan frac positive sgn ceil "

@@ -1,7 +1,7 @@
 """Samples of arithmetic, powers, minimum and maximum, choice: operands that broadcast, 0-d ones, numbers."""
 from __future__ import annotations
 
-from irtool.ops.pointwise_binary import table
+from irtool.ops.kernels.pointwise_binary import table
 from irtool.ops.samples.draw import apart, call, complexes, fixed, flags, positive, real, unit
 
 BROADCAST = ((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2,)), ((2,), ())

@@ -1,7 +1,7 @@
 """Samples of pooling: numbers far enough apart."""
 from __future__ import annotations
 
-from irtool.ops.pooling import table
+from irtool.ops.kernels.pooling import table
 from irtool.ops.samples.draw import apart, call, chance, fixed, ints, real
 
 x, cube = apart(1, 2, 4, 4), apart(1, 1, 4, 3, 3)

@@ -1,7 +1,7 @@
 """Samples of what hands its operand on."""
 from __future__ import annotations
 
-from irtool.ops.prim import table
+from irtool.ops.kernels.prim import table
 from irtool.ops.samples.draw import call, real
 
 table.sample("prim::unchecked_cast prim::unchecked_unwrap_optional aten::_unwrap_optional prim::Guard", call(real(2, 3)))

@@ -1,7 +1,7 @@
 """Samples of dropout: the numbers drawn are the same every time."""
 from __future__ import annotations
 
-from irtool.ops.random import table
+from irtool.ops.kernels.random import table
 from irtool.ops.samples.draw import call, flags, real
 
 table.sample("dropout feature_dropout alpha_dropout feature_alpha_dropout native_dropout", call(real(2, 5), 0.5, True),

@@ -1,7 +1,7 @@
 """Samples of recurrent cells."""
 from __future__ import annotations
 
-from irtool.ops.recurrent import table
+from irtool.ops.kernels.recurrent import table
 from irtool.ops.samples.draw import Call, Draw, call, ints, real
 
 h, b3, b4 = real(2, 4), real(12), real(16)

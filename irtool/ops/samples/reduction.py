@@ -1,7 +1,7 @@
 """Samples of sums, means, products, extrema."""
 from __future__ import annotations
 
-from irtool.ops.reduction import table
+from irtool.ops.kernels.reduction import table
 from irtool.ops.samples.draw import apart, call, complexes, ints, positive, real
 
 table.sample("sum mean prod nansum nanmean max min", call(apart(2, 3)))

@@ -1,7 +1,7 @@
 """Samples of resampling."""
 from __future__ import annotations
 
-from irtool.ops.resample import table
+from irtool.ops.kernels.resample import table
 from irtool.ops.samples.draw import call, real
 
 LINE, IMAGE, CUBE = (1, 1, 3), (1, 1, 2, 3), (1, 1, 2, 2, 3)

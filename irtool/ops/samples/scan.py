@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irtool.ops.kernels.scan import table
 from irtool.ops.samples.draw import apart, call, complexes, real
-from irtool.ops.scan import table
 
 table.sample("cumsum cumprod logcumsumexp _logcumsumexp cummax cummin", call(apart(2, 4), 1), call(apart(3, 4), 0), call(apart(), 0))
 table.sample("cumsum cumprod", call(complexes(2, 4), 1))

@@ -1,8 +1,8 @@
 """Samples of scattering."""
 from __future__ import annotations
 
+from irtool.ops.kernels.scatter import table
 from irtool.ops.samples.draw import apart, call, complexes, ints, positive, real
-from irtool.ops.scatter import table
 
 x, index = real(3, 4), ints([[0, 1], [2, 3]])
 

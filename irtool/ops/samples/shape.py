@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from irtool.ops.kernels.shape import table
 from irtool.ops.samples.draw import call, complexes, fixed, ints, real
-from irtool.ops.shape import table
 
 table.sample("view _unsafe_view reshape", call(real(2, 3), [3, 2]), call(complexes(2, 3), [-1]))
 table.sample("view_as reshape_as", call(real(2, 3), fixed(real(3, 2))))

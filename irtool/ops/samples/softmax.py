@@ -1,8 +1,8 @@
 """Samples of softmax."""
 from __future__ import annotations
 
+from irtool.ops.kernels.softmax import table
 from irtool.ops.samples.draw import call, chance, flags, real
-from irtool.ops.softmax import table
 
 table.sample("softmax.int log_softmax.int special_softmax special_log_softmax _safe_softmax", call(real(2, 5), 1),
              call(real(3, 4), 0, dtype=7), call(real(), 0))

@@ -1,8 +1,8 @@
 """Samples of sorting and selection: numbers far enough apart."""
 from __future__ import annotations
 
+from irtool.ops.kernels.sort import table
 from irtool.ops.samples.draw import apart, call
-from irtool.ops.sort import table
 
 table.sample("sort", call(apart(2, 4), 1, True), call(apart(4)))
 table.sample("sort.stable", call(apart(2, 4), stable=True, dim=0))

@@ -1,8 +1,8 @@
 """Samples of special functions."""
 from __future__ import annotations
 
+from irtool.ops.kernels.special import table
 from irtool.ops.samples.draw import call, chance, fixed, positive, real, unit
-from irtool.ops.special import table
 
 NAMES = ("erf special_erf erfc special_erfc i0 special_i0 special_i0e special_i1 special_i1e special_bessel_j0 special_bessel_j1 "
 "special_ndtr "

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import math
 
+from irtool.ops.kernels.statistics import table
 from irtool.ops.samples.draw import apart, call, complexes, ints, positive, real, regular
-from irtool.ops.statistics import table
 
 table.sample("var std var_mean std_mean", call(real(5)), call(real(2, 3), False), call(complexes(2, 3)))
 table.sample("var.dim std.dim var_mean.dim std_mean.dim", call(real(2, 5), [1], True, True), call(real(2, 5), [0, 1]))

@@ -1,8 +1,8 @@
 """Samples of short-time transforms."""
 from __future__ import annotations
 
+from irtool.ops.kernels.stft import table
 from irtool.ops.samples.draw import call, complexes, positive, real
-from irtool.ops.stft import table
 
 window = positive(4)
 

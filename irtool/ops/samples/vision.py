@@ -1,8 +1,8 @@
 """Samples of shuffling."""
 from __future__ import annotations
 
+from irtool.ops.kernels.vision import table
 from irtool.ops.samples.draw import call, real
-from irtool.ops.vision import table
 
 table.sample("pixel_shuffle", call(real(1, 4, 2, 3), 2))
 table.sample("pixel_unshuffle", call(real(1, 1, 4, 6), 2))

@@ -1,0 +1,519 @@
+"""Which values may share memory, and who writes into it.
+
+Every value has *roots*: the values that made the memory it may live in. A view has the roots of its operand, the result of an
+`If` those of both branches; anything else is its own root. Roots that went into a container, came out of one, or came in from
+outside are *wild*: wild roots of one kind of type may all be one memory (torch's wildcard sets).
+
+The analysis is conservative and one sweep: nodes whose kind only makes new memory (nearly all) cost one dict lookup. It is a
+snapshot: after edits that add or reroute memory, make a new one.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from irtool.analysis.alias_roots import roots_of_all
+from irtool.analysis.memory_classes import ANYTHING, classes_meet, contained_classes, is_mutable, memory_class
+from irtool.ir.custom import CUSTOM_VJP
+from irtool.ir.effects import DECLARED, FRESH, GROUP_KINDS, SPECIAL, UNDECLARED, category_of, facts_of, node_may_write, updates_statistics
+from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of
+from irtool.ir.types import ListType, TensorType, TupleType
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Block, Graph, Node, Value
+
+T = TypeVar("T")
+
+GRAD_MODES = "__torch__.torch.autograd.grad_mode."
+"""Classes whose name begins so are context managers that change no tensor."""
+
+
+class Aliases:
+    """Alias and mutation facts of a graph as it is now."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._points: dict[Value, tuple[Value, ...]] = {}     # a value that is not its own root -> what it may be
+        self._wild_values: list[Value] = []
+        self._writes: dict[Node, list[Value]] = {}            # direct writes, before roots are known
+        self._writes_all: set[Node] = set()                   # nodes that may write into any wild memory
+        self._contents: dict[Value, tuple[Value, ...]] = {}   # lists that never leave: their elements
+        self._roots: dict[Value, frozenset[Value]] = {}       # of every value in _points, once one is asked for
+        self._names: dict[Value, list[Value]] = {}            # root -> the values that have it, once one is asked for
+        self._writes_of: dict[Node, tuple[frozenset[Value], frozenset[str]]] = {}
+        for value in graph.inputs:
+            self._make_wild(value)
+        self._analyze_block(graph.block)
+        self._settle_containers()
+        self._wild: set[Value] = set()
+        for value in self._wild_values:
+            self._wild.update(self.roots(value))
+        self._written: set[Value] = set()
+        self._written_classes: set[str] = set()
+        for values in self._writes.values():
+            for value in values:
+                self._note_write(value)
+        if self._writes_all:
+            self._written_classes.add(ANYTHING)
+        self._output_roots: set[Value] = set()
+        for value in graph.outputs:
+            if is_mutable(value.type):
+                self._output_roots.update(self.roots(value))
+                for element in self._contents.get(value, ()):
+                    self._output_roots.update(self.roots(element))
+
+    def _note_write(self, value: Value) -> None:
+        for root in self.roots(value):
+            self._written.add(root)
+            if root in self._wild:
+                self._written_classes.add(memory_class(root.type) or ANYTHING)
+
+    # -- questions about values
+    @property
+    def has_writes(self) -> bool:
+        """Does any node write into memory?"""
+        return bool(self._writes or self._writes_all)
+
+    def roots(self, value: Value) -> frozenset[Value]:
+        """The values that made the memory this one may live in."""
+        if value not in self._points:
+            return frozenset((value,))
+        if not self._roots:
+            self._roots = roots_of_all(self._points)
+        return self._roots[value]
+
+    def sharing(self, values: Iterable[Value]) -> Callable[[Value], bool]:
+        """A predicate: is a value one of `values`, or may it share memory with one? Asking costs no more for many values than for one."""
+        these = {value for value in values if is_mutable(value.type)}
+        roots = {root for value in these for root in self.roots(value)}
+        classes = {memory_class(root.type) for root in roots if root in self._wild}
+
+        def shares(value: Value) -> bool:
+            if value in these:
+                return True
+            if not is_mutable(value.type):
+                return False
+            mine = self.roots(value)
+            return not mine.isdisjoint(roots) or any(
+                classes_meet(memory_class(root.type), other) for root in mine if root in self._wild for other in classes)
+        return shares
+
+    def names_of(self, value: Value) -> list[Value]:
+        """The values of the graph, the value itself among them, that may share memory with it."""
+        if not self._names:
+            for each in self.graph.values():
+                if is_mutable(each.type):
+                    for root in self.roots(each):
+                        self._names.setdefault(root, []).append(each)
+        if self.is_wild(value):
+            shares = self.sharing([value])
+            return [each for each in self.graph.values() if shares(each)]
+        return list(dict.fromkeys([value, *[name for root in self.roots(value) for name in self._names.get(root, ())]]))
+
+    def is_wild(self, value: Value) -> bool:
+        """May the value share memory with something outside the graph or in a container?"""
+        if value not in self._points:
+            return value in self._wild
+        return not self._wild.isdisjoint(self.roots(value))
+
+    def may_alias(self, a: Value, b: Value) -> bool:
+        """May the two share memory?"""
+        if not is_mutable(a.type) or not is_mutable(b.type):
+            return False
+        mine, yours = self.roots(a), self.roots(b)
+        if not mine.isdisjoint(yours):
+            return True
+        wild_mine = [root for root in mine if root in self._wild]
+        wild_yours = [root for root in yours if root in self._wild]
+        return any(classes_meet(memory_class(x.type), memory_class(y.type)) for x in wild_mine for y in wild_yours)
+
+    def is_written(self, value: Value) -> bool:
+        """May any node of the graph write into memory this value lives in or holds?"""
+        if not (self._written or self._written_classes):
+            return False
+        if not memory_class(value.type):
+            return False
+        if self.is_written_itself(value):
+            return True
+        if value in self._contents:
+            return any(self.is_written(element) for element in self._contents[value])
+        return any(classes_meet(inner, other) for inner in contained_classes(value.type) for other in self._written_classes)
+
+    def is_written_itself(self, value: Value) -> bool:
+        """As `is_written`, but what a container holds does not count."""
+        for root in self.roots(value):
+            if root in self._written:
+                return True
+            if root in self._wild and any(classes_meet(memory_class(root.type), other) for other in self._written_classes):
+                return True
+        return False
+
+    def escapes(self, value: Value) -> bool:
+        """May memory of this value be seen outside: through a result of the graph, an input, or a container?"""
+        if not is_mutable(value.type):
+            return False
+        if value not in self._points:
+            return value in self._wild or value in self._output_roots
+        roots = self.roots(value)
+        return not (self._wild.isdisjoint(roots) and self._output_roots.isdisjoint(roots))
+
+    def touched_inputs(self) -> list[bool]:
+        """Which inputs of the graph may a node write into, or a result be part of? Two inputs count as apart, whoever holds them."""
+        inputs = set(self.graph.inputs)
+        touched = self._written | self._output_roots
+        if self._writes_all or any(root in self._wild and root not in inputs for root in touched):      # in a container perhaps
+            return [True] * len(self.graph.inputs)
+        return [not touched.isdisjoint(self.roots(value)) for value in self.graph.inputs]
+
+    # -- questions about nodes
+    def has_writers(self, node: Node) -> bool:
+        """May anything the node reads or makes be written into, anywhere in the graph?"""
+        if not (self._written or self._written_classes):
+            return False
+        if node.kind == "aten::len":        # what the elements hold is nothing to it
+            return any(map(self.is_written_itself, node.inputs))
+        return any(map(self.is_written, node.inputs)) or any(map(self.is_written, node.outputs))
+
+    def can_merge(self, kept: Node, dropped: Node) -> bool:
+        """May users of `dropped` read the results of `kept` instead, when the nodes are equal?
+
+        Neither may be written into, and not both may leave the graph, unless they are views of one memory anyway.
+        """
+        if not self._writes and not self._writes_all:
+            for value in dropped.outputs:
+                if value in self._points or value in self._wild or value in self._output_roots:
+                    break
+            else:
+                return True
+        if kept.kind == "prim::Uninitialized":
+            return True
+        for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
+            if self.is_written(mine) or self.is_written(yours):
+                return False
+        if kept.kind == "prim::ListUnpack":     # what the two take out is the same; torch keeps both where they may be given back
+            return self._wild.isdisjoint(self._output_roots)
+        escaping = [self.escapes(mine) and self.roots(mine) != self.roots(yours)
+                    for mine, yours in zip(kept.outputs, dropped.outputs, strict=True)]
+        return not (any(escaping) and any(map(self.escapes, dropped.outputs)))
+
+    def note_merge(self, kept: Node, dropped: Node) -> None:
+        """The merge was done: what left the graph through `dropped` now leaves through `kept`."""
+        if self._output_roots.isdisjoint(dropped.outputs) and self._points.keys().isdisjoint(dropped.outputs):
+            return
+        for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
+            if self.escapes(yours):
+                self._output_roots.update(self.roots(mine))
+
+    def can_replace(self, old: Value, new: Value) -> bool:
+        """May users of `old` read `new` instead, when both hold the same numbers? (as `can_merge`, for single values)"""
+        return not (self.is_written(old) or self.is_written(new) or self.escapes(old) and self.escapes(new))
+
+    def writes(self, node: Node) -> frozenset[Value]:
+        """Roots the node, or a node in its blocks, writes into. See `writes_wild` for what cannot be named."""
+        return self._effects(node)[0]
+
+    def writes_wild(self, node: Node) -> bool:
+        """Does the node, or one in its blocks, write into memory that may be seen outside or through a container?"""
+        return bool(self._effects(node)[1])
+
+    def _effects(self, node: Node) -> tuple[frozenset[Value], frozenset[str]]:
+        """The roots that a node and those in its blocks write into, and the memory classes of the wild ones.
+
+        Computed from the inside out, once per node, so that depth costs nothing.
+        """
+        known = self._writes_of
+        stack = [] if node in known else [node]
+        while stack:
+            at = stack[-1]
+            inner = [each for block in at.blocks for each in block if each.blocks or each in self._writes or each in self._writes_all]
+            waiting = [each for each in inner if each not in known]
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            roots = frozenset(root for value in self._writes.get(at, ()) for root in self.roots(value))
+            classes = frozenset(memory_class(root.type) for root in roots if root in self._wild)
+            known[at] = (union(roots, [known[each][0] for each in inner]),
+                         union(classes | {ANYTHING} if at in self._writes_all else classes, [known[each][1] for each in inner]))
+        return known[node]
+
+    def writes_into(self, node: Node, values: Iterable[Value]) -> bool:
+        """May the node write into memory of one of `values`, or of what they hold?"""
+        written, classes = self._effects(node)
+        if not written and not classes:
+            return False
+        for value in values:
+            for root in self.roots(value):
+                if root in written or root in self._wild and any(classes_meet(memory_class(root.type), c) for c in classes):
+                    return True
+            if value in self._contents:
+                if self.writes_into(node, self._contents[value]):
+                    return True
+            elif any(classes_meet(inner, c) for inner in contained_classes(value.type) for c in classes):
+                return True
+        return False
+
+    # -- the sweep
+    def _make_wild(self, value: Value) -> None:
+        if is_mutable(value.type):
+            self._wild_values.append(value)
+
+    def _point(self, value: Value, *targets: Value) -> None:
+        if is_mutable(value.type):
+            self._points[value] = (*self._points.get(value, ()), *targets)
+
+    def _write(self, node: Node, value: Value) -> None:
+        if is_mutable(value.type):
+            self._writes.setdefault(node, []).append(value)
+
+    def _analyze_block(self, block: Block) -> None:
+        plain: dict[str, frozenset[int]] = {}     # kinds seen that make new memory only -> arities to look at twice
+        for node in block:
+            arities = plain.get(node.kind)
+            if arities is not None and len(node.inputs) + len(node.attributes) not in arities:
+                continue
+            category = category_of(node)
+            if category == FRESH:
+                plain[node.kind] = facts_of(node.kind).out_arities
+                continue
+            if category == SPECIAL:
+                rule = _RULES.get(node.kind) or _RULES.get("prim::" + node.kind)
+                (rule or Aliases._analyze_conservatively)(self, node)
+            elif category == DECLARED:
+                schema = schema_of(node)
+                if schema is None:
+                    self._analyze_unknown(node, node_may_write(node))
+                else:
+                    self._analyze_declared(node, schema)
+                    if qualified(node.kind) in UNDECLARED:
+                        self._analyze_undeclared(node)
+                    if updates_statistics(node):
+                        self._write_statistics(node)
+            else:
+                self._analyze_unknown(node, False)
+
+    def _analyze_undeclared(self, node: Node) -> None:
+        """The results may be, or be views of, the first tensor, or the first list of tensors, that it takes."""
+        given = next((value for value in node.inputs if isinstance(value.type, ListType | TensorType)), None)
+        if given is None:
+            return
+        for value in node.outputs:
+            if isinstance(given.type, ListType) or isinstance(value.type, ListType):
+                self._make_wild(given)
+                self._make_wild(value)
+            else:
+                self._point(value, given)
+
+    def _analyze_declared(self, node: Node, schema: Schema) -> None:
+        actual: dict[str, list[Value]] = {}
+        for argument, given in zip(schema.arguments, node_arguments(node, schema), strict=False):
+            alias = argument.alias
+            if alias is None or isinstance(given, Literal):
+                continue
+            for value in given if isinstance(given, list) else (given,):
+                for name in alias.sets:
+                    actual.setdefault(name, []).append(value)
+                if alias.is_write:
+                    if alias.on_elements:
+                        self._writes_all.add(node)
+                    else:
+                        self._write(node, value)
+                if "*" in alias.after:
+                    self._make_wild(value)
+        if schema.is_varret:
+            return self._analyze_extraction(node)
+        for i, value in enumerate(node.outputs):
+            # the results of one `Tensor(a)[]` were written as several until mid-2018
+            declared = schema.returns[i] if i < len(schema.returns) else schema.returns[-1] if schema.returns else None
+            alias = declared.alias if declared is not None else None
+            if alias is None:
+                continue
+            if "*" in alias.sets:
+                self._make_wild(value)
+                continue
+            targets = [target for name in alias.sets for target in actual.get(name, ())]
+            if alias.on_elements and isinstance(value.type, ListType):
+                for target in targets:
+                    self._make_wild(target)
+            elif targets:
+                self._point(value, *targets)
+        return None
+
+    def _write_statistics(self, node: Node) -> None:
+        for name in ("running_mean", "running_var"):
+            given = node.argument(name)
+            if not isinstance(given, Literal | list | None):
+                self._write(node, given)
+
+    def _analyze_unknown(self, node: Node, writes: bool) -> None:
+        """An operator without a declaration: results may be views; `_` at the end writes; other name spaces may do anything."""
+        if facts_of(node.kind).side_effects:
+            return self._analyze_conservatively(node)
+        if writes or node.kind.endswith(("_", "!")):
+            for value in node.inputs:
+                self._write(node, value)
+        for value in node.outputs:
+            if is_mutable(value.type):
+                self._make_wild(value)
+                self._point(value, value, *[operand for operand in node.inputs if is_mutable(operand.type)])
+        return None
+
+    def _analyze_conservatively(self, node: Node) -> None:
+        self._writes_all.add(node)
+        for value in node.inputs:
+            self._make_wild(value)
+            self._write(node, value)
+        for value in node.outputs:
+            self._make_wild(value)
+        self._analyze_blocks(node)
+
+    def _analyze_context(self, node: Node) -> None:
+        """Entering and leaving `with`: the grad modes hold no tensor, other managers may do anything."""
+        if node.inputs and node.inputs[0].type.text.startswith(GRAD_MODES):
+            return self._analyze_extraction(node)
+        return self._analyze_conservatively(node)
+
+    def _analyze_blocks(self, node: Node) -> None:
+        for block in node.blocks:
+            for value in block.inputs:
+                self._make_wild(value)
+            self._analyze_block(block)
+            for value in block.outputs:
+                self._make_wild(value)
+
+    def _analyze_if(self, node: Node) -> None:
+        for block in node.blocks:
+            self._analyze_block(block)
+        for i, value in enumerate(node.outputs):
+            self._point(value, *[block.outputs[i] for block in node.blocks if i < len(block.outputs)])
+
+    def _analyze_loop(self, node: Node) -> None:
+        body = node.blocks[0]
+        carried = list(zip(node.outputs, node.inputs[2:], body.inputs[1:], body.outputs[1:], strict=False))
+        for _, given, inner, _ in carried:
+            self._point(inner, given)
+        self._analyze_block(body)
+        for result, given, inner, again in carried:
+            if again is not inner:
+                self._point(inner, again)
+            self._point(result, given, again)
+
+    def _analyze_construction(self, node: Node) -> None:
+        held = tuple(value for value in node.inputs if is_mutable(value.type))
+        if held and not node.kind.endswith("DictConstruct"):
+            self._contents[node.outputs[0]] = held
+        else:
+            for value in held:
+                self._make_wild(value)
+
+    def _analyze_extraction(self, node: Node) -> None:
+        for value in node.outputs:
+            self._make_wild(value)
+
+    def _analyze_set_attribute(self, node: Node) -> None:
+        for value in node.inputs:
+            self._make_wild(value)
+        if node.inputs:
+            self._write(node, node.inputs[0])
+
+    def _analyze_views(self, node: Node) -> None:
+        """Result i is operand i, or the first operand."""
+        operands = [value for value in node.inputs if is_mutable(value.type)]
+        for i, value in enumerate(node.outputs):
+            if operands and is_mutable(value.type):     # no operands: None taken for a tensor, on a path that is never run
+                self._point(value, node.inputs[i] if len(node.inputs) == len(node.outputs) else operands[0])
+
+    def _analyze_selection(self, node: Node) -> None:
+        operands = [value for value in node.inputs if is_mutable(value.type)]
+        for value in node.outputs:
+            if operands:
+                self._point(value, *operands)
+
+    def _analyze_wait(self, node: Node) -> None:
+        self._writes_all.add(node)
+        self._analyze_extraction(node)
+
+    def _analyze_fork(self, node: Node) -> None:
+        for value in node.inputs:
+            self._make_wild(value)
+
+    def _analyze_subgraph(self, node: Node) -> None:
+        """A group does what the nodes of its graph do to its operands; one with side effects is taken at its worst."""
+        inner = node.subgraph
+        if inner is None or any(facts_of(n.kind).side_effects for n in inner.walk()):
+            return self._analyze_conservatively(node)
+        for value, given in zip(inner.inputs, node.inputs, strict=False):
+            self._point(value, given)
+        self._analyze_block(inner.block)
+        for each in inner.walk():
+            for written in self._writes.get(each, ()):
+                self._write(node, written)
+            if each in self._writes_all:
+                self._writes_all.add(node)
+        for value, result in zip(node.outputs, inner.outputs, strict=False):
+            self._point(value, result)
+        return None
+
+    def _settle_containers(self) -> None:
+        """Elements of a list or tuple are wild, unless it only goes into operators that make new memory (`cat`, `stack`) or is a
+        tuple that the graph returns."""
+        held = self._contents
+        if not held:
+            return
+        leaving: set[Value] = set()
+        for block in self.graph.walk_blocks():
+            for node in block:
+                for value in node.inputs:
+                    if value in held and category_of(node) != FRESH:
+                        leaving.add(value)
+            if block is self.graph.block:
+                leaving.update(value for value in block.outputs if value in held and not isinstance(value.type, TupleType))
+            else:
+                leaving.update(value for value in block.outputs if value in held)
+        for value in leaving:
+            for element in held.pop(value):
+                self._make_wild(element)
+
+
+def union(one: frozenset[T], others: list[frozenset[T]]) -> frozenset[T]:
+    """The union of sets; the set itself where one holds all the others, so that nested blocks share it."""
+    most = max([one, *others], key=len)
+    return most if all(each <= most for each in (one, *others)) else one.union(*others)
+
+
+_RULES = {
+    "prim::If": Aliases._analyze_if,
+    "prim::Loop": Aliases._analyze_loop,
+    "prim::GradOf": Aliases._analyze_if,
+    "prim::ListConstruct": Aliases._analyze_construction,
+    "prim::TupleConstruct": Aliases._analyze_construction,
+    "prim::DictConstruct": Aliases._analyze_construction,
+    "prim::NamedTupleConstruct": Aliases._analyze_construction,
+    "prim::TupleUnpack": Aliases._analyze_extraction,
+    "prim::TupleIndex": Aliases._analyze_extraction,
+    "prim::TupleSlice": Aliases._analyze_extraction,
+    "prim::ListUnpack": Aliases._analyze_extraction,
+    "prim::GetAttr": Aliases._analyze_extraction,
+    "prim::SetAttr": Aliases._analyze_set_attribute,
+    "prim::Enter": Aliases._analyze_context,
+    "prim::Exit": Aliases._analyze_context,
+    "prim::unchecked_cast": Aliases._analyze_views,
+    "prim::ConstantChunk": Aliases._analyze_selection,
+    "prim::profile": Aliases._analyze_views,
+    "prim::profile_ivalue": Aliases._analyze_views,
+    "prim::TypeCheck": Aliases._analyze_views,
+    "prim::RequiresGradCheck": Aliases._analyze_views,
+    "prim::BailOut": Aliases._analyze_selection,
+    "prim::Guard": Aliases._analyze_views,
+    "prim::ReplaceIfUndef": Aliases._analyze_selection,
+    "prim::BroadcastMKLDNNTensors": Aliases._analyze_selection,
+    "prim::IfThenElse": Aliases._analyze_selection,
+    "prim::tolist": Aliases._analyze_extraction,
+    "prim::fork": Aliases._analyze_fork,
+    "prim::awaitable": Aliases._analyze_fork,
+    "prim::awaitable_nowait": Aliases._analyze_selection,
+    "prim::awaitable_wait": Aliases._analyze_wait,
+    "aten::wait": Aliases._analyze_wait,
+    **dict.fromkeys(GROUP_KINDS, Aliases._analyze_subgraph),
+    CUSTOM_VJP: Aliases._analyze_subgraph,
+}

@@ -1,0 +1,144 @@
+"""Which gradients are there: what nodes make of it, through branches and loops, without changing anything.
+
+A state is one of `DEFINED` (of a list or tuple: every element is), `UNDEFINED`, `UNKNOWN`. A value without one is there: what stands in
+regions of gradients is computed from what is there, where a node does not say otherwise.
+"""
+from __future__ import annotations
+
+from irtool.ir.constants import constant
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.graph import Block, Node, Value
+from irtool.ir.types import ListType, TupleType
+
+DEFINED, UNDEFINED, UNKNOWN = range(3)
+
+ASKING = ("prim::AutogradAnyNonZero", "prim::AnyDefined")
+"""Kinds that ask whether a gradient is defined."""
+
+
+UNDEFINED_KINDS = frozenset(("prim::Undefined", "prim::AutogradZero"))
+WRITERS = {"aten::append": 1, "aten::_set_item": 2, "aten::insert": 2}
+"""Kinds that put an element into a list -> the operand that it is."""
+LIST_KINDS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::NamedTupleConstruct", "aten::add", "aten::mul", "aten::slice",
+                        "aten::list", "aten::copy", "prim::AutogradAdd"))
+"""Kinds that put lists and tuples together."""
+ITEM_KINDS = frozenset(("aten::__getitem__", "prim::ListUnpack", "prim::TupleUnpack", "prim::TupleIndex", "aten::pop"))
+"""Kinds that give elements."""
+
+
+class Definedness:
+    """The states of the values of a graph as far as they were found."""
+
+    def __init__(self) -> None:
+        self.state: dict[Value, int] = {}
+        self.gradients: set[Value] = set()
+        """What regions were given: None means undefined."""
+
+    def of(self, value: Value) -> int:
+        """The state of a value."""
+        return self.state.get(value, DEFINED)
+
+    def set_all(self, node: Node, state: int) -> None:
+        """All results of a node are in this state."""
+        for value in node.outputs:
+            self.state[value] = state
+
+    def survey(self, block: Block, is_region: bool) -> None:
+        """Find the states of what a block computes. is_region: it stands in a region of gradients, or in one that was opened."""
+        for node in block:
+            self.look(node, is_region)
+
+    def look(self, node: Node, is_region: bool) -> None:
+        """Find the states of the results of a node."""
+        if node.kind in UNDEFINED_KINDS:
+            self.set_all(node, UNDEFINED)
+        elif node.kind == "prim::GradOf" and node.blocks:
+            self.look_into_region(node)
+        elif node.kind == "prim::AutogradAdd" and len(node.inputs) == 2:
+            self.set_all(node, self.sum(*node.inputs))
+        elif node.kind in IF_KINDS and node.blocks:
+            self.look_into_choice(node, is_region)
+        elif node.kind in LOOP_KINDS:
+            self.look_into_loop(node, is_region)
+        elif is_region:
+            self.look_at_lists(node)
+        else:
+            self.set_all(node, UNKNOWN)
+
+    def sum(self, a: Value, b: Value) -> int:
+        """The state of an `AutogradAdd`."""
+        left, right = self.of(a), self.of(b)
+        if UNDEFINED in (left, right):
+            return right if left == UNDEFINED else left
+        return DEFINED if DEFINED in (left, right) else UNKNOWN
+
+    def look_into_region(self, node: Node) -> None:
+        """A `GradOf`."""
+        states = {self.of(value) for value in node.inputs}
+        if DEFINED not in states:
+            self.set_all(node, UNKNOWN if UNKNOWN in states else UNDEFINED)
+            return
+        self.gradients.update(node.inputs)
+        self.survey(node.blocks[0], True)
+        for value, given in zip(node.outputs, node.blocks[0].outputs, strict=True):
+            self.state[value] = self.of(given)
+
+    def look_into_choice(self, node: Node, is_region: bool) -> None:
+        """An `If`: both branches, or the one that is taken."""
+        is_there = self.answer(node.inputs[0].node)
+        blocks = node.blocks if is_there is None else node.blocks[:1] if is_there else node.blocks[1:]
+        for block in blocks:
+            self.survey(block, is_region)
+        for value, *given in zip(node.outputs, *[block.outputs for block in blocks], strict=True):
+            self.state[value] = self.join(given)
+
+    def look_into_loop(self, node: Node, is_region: bool) -> None:
+        """A loop: what it carries is in a state that holds in every round."""
+        body = node.blocks[0]
+        for value, start in zip(body.inputs[1:], node.inputs[2:], strict=True):
+            self.state[value] = self.of(start)
+        while True:
+            self.survey(body, is_region)
+            joined = [self.join((value, following)) for value, following in zip(body.inputs[1:], body.outputs[1:], strict=True)]
+            if joined == [self.of(value) for value in body.inputs[1:]]:
+                break
+            self.state.update(zip(body.inputs[1:], joined, strict=True))
+        self.leave_loop(node)
+
+    def leave_loop(self, node: Node) -> None:
+        """The states of the results of a loop, from those in its body."""
+        body = node.blocks[0]
+        trips = constant(node.inputs[0])
+        runs = isinstance(trips, int) and trips > 0 and constant(node.inputs[1]) is True
+        for value, carried, following in zip(node.outputs, body.inputs[1:], body.outputs[1:], strict=True):
+            self.state[value] = self.of(following) if runs else self.join((carried, following))
+
+    def look_at_lists(self, node: Node) -> None:
+        """An ordinary node in a region: what it gives is there, but for elements of lists that may not be."""
+        if node.kind in WRITERS and isinstance(node.inputs[0].type, ListType):
+            if self.of(node.inputs[WRITERS[node.kind]]) != DEFINED:
+                self.state[node.inputs[0]] = UNKNOWN
+        elif node.kind in LIST_KINDS and isinstance(node.output.type, ListType | TupleType):
+            whole = node.kind.endswith("Construct")
+            parts = [value for value in node.inputs if whole or isinstance(value.type, ListType)]
+            if any(self.of(value) != DEFINED for value in parts):
+                self.set_all(node, UNKNOWN)
+        elif node.kind in ITEM_KINDS and self.of(node.inputs[0]) != DEFINED:
+            self.set_all(node, UNKNOWN)
+
+    def join(self, values: tuple[Value, ...] | list[Value]) -> int:
+        """The state of what is one of several values."""
+        states = {self.of(value) for value in values}
+        return states.pop() if len(states) == 1 else UNKNOWN
+
+    def answer(self, asked: Node) -> bool | None:
+        """Does a node say that a gradient is there? None where that is not known, or it asks something else."""
+        if asked.kind in ASKING:
+            states = {self.of(value) for value in asked.inputs}
+            return True if DEFINED in states else None if UNKNOWN in states else False
+        if asked.kind in ("aten::__is__", "aten::__isnot__"):
+            value = next((value for value in asked.inputs if value in self.gradients), None)
+            if value is not None and any(constant(other) is None for other in asked.inputs if other is not value):
+                state = self.of(value)
+                return None if state == UNKNOWN else (state == DEFINED) is (asked.kind == "aten::__isnot__")
+        return None

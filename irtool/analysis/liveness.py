@@ -1,0 +1,204 @@
+"""Which nodes matter, and taking out those that do not.
+
+A value is live when a result of the graph, a side effect or a write into live memory depends on it. Results of `If` and carried
+values of `Loop` are judged one by one.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irtool.analysis.alias import Aliases
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, has_side_effects, node_may_write
+from irtool.ir.graph import PARAM
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Block, Graph, Node, Value
+
+_KEEP, _LOOK = object(), object()
+
+
+def remove_dead_nodes(graph: Graph, allow_side_effects: bool = False) -> bool:
+    """Delete what no result, side effect or write depends on, dead results of `If` and carried values of `Loop` included.
+
+    `allow_side_effects` deletes unused nodes even if they print, raise or write. Linear. Says whether anything was deleted.
+    """
+    done, changed = _sweep_straight_line(graph, allow_side_effects)
+    if done:
+        return changed
+    live = Liveness(graph, allow_side_effects)
+    return _sweep(graph.block, live) or changed
+
+
+def _sweep_straight_line(graph: Graph, allow_side_effects: bool) -> tuple[bool, bool]:
+    """One reverse sweep, as long as no node has blocks or may write: (reached the top, deleted something).
+
+    Note [warm loops]: CPython 3.11 specializes code at unconditional backward jumps only, so a long loop that is entered once and
+    written `while condition:` runs at two thirds of the speed of `while True:` with a test inside.
+    """
+    changed = False
+    keeps_uses = graph.has_uses_built
+    verdicts: dict[str, object] = {}
+    end = graph.block.return_node
+    live = set(end.inputs)
+    is_dead, read = live.isdisjoint, live.update
+    node = end.prev
+    while True:
+        if node is end:
+            return True, changed
+        before = node.prev
+        if node.blocks:
+            return False, changed
+        if is_dead(node.outputs):
+            verdict = verdicts.get(node.kind)
+            if verdict is None:
+                verdict = verdicts[node.kind] = _verdict(node.kind)
+            if verdict is _KEEP and not allow_side_effects:
+                read(node.inputs)
+            elif verdict is _LOOK and not allow_side_effects or (
+                    type(verdict) is frozenset and verdict and len(node.inputs) + len(node.attributes) in verdict and node_may_write(node)):
+                return False, changed
+            else:
+                changed = True
+                if keeps_uses:
+                    node.remove()
+                else:
+                    after = node.next
+                    before.next = after
+                    after.prev = before
+                    node.owner = None
+        else:
+            read(node.inputs)
+        node = before
+
+
+def _verdict(kind: str) -> object:
+    """What to do with an unused node of this kind: keep, look closer, or delete unless its arity is in the set (`out=` overloads)."""
+    facts = facts_of(kind)
+    if facts.may_write:
+        return _LOOK
+    if facts.side_effects:
+        return _KEEP
+    return facts.out_arities
+
+
+class Liveness:
+    """The live nodes and values of a graph, by marking from results, side effects and writes."""
+
+    def __init__(self, graph: Graph, allow_side_effects: bool = False) -> None:
+        self.nodes: set[Node] = set()
+        self.values: set[Value] = set()
+        self._stack: list[Value] = []
+        self._aliases: Aliases | None = None
+        self._writers: dict[Value, list[Node]] = {}       # root -> nodes that write into it
+        self.keeps_gradients_whole = graph.dialect.attribute_arguments
+        """A `GradOf` of 2018 kept unused results."""
+        everything = list(graph.walk())
+        if not allow_side_effects and any(map(node_may_write, everything)):
+            self._aliases = Aliases(graph)
+        self._reach_all(graph.outputs)
+        if not allow_side_effects:
+            for node in everything:
+                self._mark_root(node)
+        self._run()
+
+    def _mark_root(self, node: Node) -> None:
+        facts = facts_of(node.kind)
+        if facts.side_effects or "Subgraph" in node.attributes and has_side_effects(node):
+            self._mark(node)
+        elif self._aliases is not None and node_may_write(node):
+            if self._aliases.writes_wild(node):
+                self._mark(node)
+            for root in self._aliases.writes(node):
+                self._writers.setdefault(root, []).append(node)
+
+    def _mark(self, node: Node) -> None:
+        if node in self.nodes:
+            return
+        self.nodes.add(node)
+        self._reach_all(node.inputs if node.kind not in LOOP_KINDS else node.inputs[:2])
+        for i, block in enumerate(node.blocks):
+            if node.kind in LOOP_KINDS and i == 0:
+                self._reach_all(block.outputs[:1])
+            elif node.kind not in IF_KINDS and (node.kind != "prim::GradOf" or self.keeps_gradients_whole):
+                self._reach_all(block.outputs)
+        owner = node.owner.owning_node if node.owner is not None else None
+        if owner is not None:
+            self._mark(owner)
+
+    def _reach_all(self, values: tuple[Value, ...]) -> None:
+        for value in values:
+            if value not in self.values:
+                self.values.add(value)
+                self._stack.append(value)
+
+    def _run(self) -> None:
+        seen_roots: set[Value] = set()
+        while self._stack:
+            value = self._stack.pop()
+            node = value.node
+            if node.kind == PARAM:
+                self._reach_carried(node.owner_block, value)
+            else:
+                self._mark(node)
+                if node.blocks:
+                    self._reach_results(node, value)
+            if self._writers and self._aliases is not None:
+                for root in self._aliases.roots(value):
+                    if root not in seen_roots:
+                        seen_roots.add(root)
+                        for writer in self._writers.get(root, ()):
+                            self._mark(writer)
+
+    def _reach_results(self, node: Node, value: Value) -> None:
+        """A result of a node with blocks is live: so is what the blocks give for it."""
+        i = value.index
+        if node.kind in LOOP_KINDS:
+            body = node.blocks[0]
+            self._reach_all((*node.inputs[i + 2:i + 3], *body.outputs[i + 1:i + 2]))
+        else:
+            for block in node.blocks:
+                self._reach_all(block.outputs[i:i + 1])
+
+    def _reach_carried(self, block: Block, value: Value) -> None:
+        """An input of a block is live: for a loop, so is what it starts with and what the body gives for the next round."""
+        owner = block.owning_node
+        if owner is not None and owner.kind in LOOP_KINDS:
+            i = value.index
+            if i > 0:
+                self._reach_all((*owner.inputs[i + 1:i + 2], *block.outputs[i:i + 1]))
+
+
+def _sweep(block: Block, live: Liveness) -> bool:
+    changed = False
+    for node in reversed(block):
+        if node not in live.nodes:
+            node.remove()
+            changed = True
+            continue
+        dead = _drop_dead_results(node, live) if node.blocks else set()
+        for inner in node.blocks:
+            changed = _sweep(inner, live) or changed
+        if dead and node.kind in LOOP_KINDS:
+            node.blocks[0].remove_inputs({i + 1 for i in dead})     # now that nothing in the body reads them
+        changed = changed or bool(dead)
+    return changed
+
+
+def _drop_dead_results(node: Node, live: Liveness) -> set[int]:
+    """Drop results of `If` and `Loop` nobody needs and what the blocks give for them; says which. A loop's block inputs stay."""
+    dead = {i for i, value in enumerate(node.outputs) if value not in live.values}
+    if node.kind in IF_KINDS or node.kind == "prim::GradOf" and not live.keeps_gradients_whole:
+        if dead:
+            node.remove_outputs(dead)
+            for block in node.blocks:
+                block.remove_outputs(dead)
+        return dead
+    if node.kind not in LOOP_KINDS:
+        return set()
+    body = node.blocks[0]
+    dead = {i for i in dead if body.inputs[i + 1] not in live.values}
+    if dead:
+        node.remove_inputs({i + 2 for i in dead})
+        node.remove_outputs(dead)
+        body.remove_outputs({i + 1 for i in dead})
+    return dead

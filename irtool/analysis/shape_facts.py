@@ -1,0 +1,225 @@
+"""What shape propagation looks at: a node with the types of its operands; tensor types made from others; promotion of dtypes by name."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+from irtool.analysis.shape_changes import Changes
+from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
+from irtool.ir.dtypes import CODES
+from irtool.ir.graph import Node, Value
+from irtool.ir.schema import Schema
+from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.types import TensorType, contiguous_strides, tensor_type
+
+NAMES = {code: name for name, code in CODES.items()}
+ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex32", "complex64",
+         "complex128")
+"""Of two dtypes the later one wins, but for those in MEET."""
+DEFAULT = "float32"
+NUMBERS = {"bool": "bool", "int64": "int64", "float64": DEFAULT, "complex128": "complex64"}
+"""dtypes of constants that stand for numbers -> what they are beside tensors of a lower category."""
+
+
+class Facts:
+    """A node, its schema and the types of its tensor operands: what a rule looks at."""
+
+    def __init__(self, node: Node, schema: Schema, types: Sequence[TensorType], changes: Changes) -> None:
+        self.node = node
+        self.changes = changes
+        self.schema = schema
+        self.types = types
+        self.numbers = self._numbers() if () in [type.sizes for type in types] else ()
+        """Which operands are constants that stand for Python numbers: those traces make of `x * 2.5`."""
+
+    def _numbers(self) -> tuple[int, ...]:
+        places = [place for place, argument in enumerate(self.schema.arguments) if isinstance(argument.type, TensorType)]
+        return tuple(i for i, (place, type) in enumerate(zip(places, self.types, strict=False))
+                     if type.rank == 0 and type.dtype in NUMBERS and _is_number(self.node.inputs[place]))
+
+    def promoted(self, first: int = 0) -> str | None:
+        """The dtype in which the operands meet, from the given one on. Numbers count only where their category is higher."""
+        types = list(self.types[first:])
+        tensors = [type for i, type in enumerate(self.types) if i >= first and i not in self.numbers]
+        highest = max((category(type.dtype) for type in tensors if type.dtype is not None), default=-1)
+        if tensors and self.numbers:
+            types = tensors + [with_dtype(self.types[i], NUMBERS[str(self.types[i].dtype)]) for i in self.numbers
+                               if i >= first and category(str(self.types[i].dtype)) > highest]
+        return promoted(types)
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """What the first result was said to be."""
+        type = self.node.outputs[0].type
+        return type.requires_grad if isinstance(type, TensorType) else None
+
+    def agreed(self, dtype: str | None, claim: str | None) -> str | None:
+        """`dtype`; where that is not known, what torch claims without looking, if the graph says so as well."""
+        type = self.node.outputs[0].type
+        return claim if dtype is None and isinstance(type, TensorType) and type.dtype == claim else dtype
+
+    def value(self, name: str) -> Value | None:
+        """The operand for an argument."""
+        place = self.schema.positions.get(name)
+        return self.node.inputs[place] if place is not None and place < len(self.node.inputs) else None
+
+    def constant(self, name: str) -> object:
+        """The Python value of an argument that is a constant; else NOT_CONSTANT."""
+        value = self.value(name)
+        return NOT_CONSTANT if value is None else constant(value)
+
+    def number(self, name: str) -> int | None:
+        """The same for a whole number."""
+        found = self.constant(name)
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+    def flag(self, name: str) -> bool | None:
+        """The same for a bool."""
+        found = self.constant(name)
+        return bool(found) if isinstance(found, int) else None
+
+    def ints(self, name: str) -> list[int] | None:
+        """The same for a list of whole numbers that stays as it is."""
+        found, value = self.constant(name), self.value(name)
+        if isinstance(found, list) and value is not None and self.changes.is_fixed(value) and all(isinstance(each, int) for each in found):
+            return [int(each) for each in found]
+        return None
+
+    def length(self, name: str) -> int | None:
+        """How many elements an argument that is a list has."""
+        value = self.value(name)
+        if value is None or not self.changes.is_fixed(value):
+            return None
+        found = constant(value)
+        if isinstance(found, list):
+            return len(found)
+        return len(value.node.inputs) if value.node.kind == "prim::ListConstruct" else None
+
+    def dtype(self, otherwise: str | None) -> str | None:
+        """What the argument `dtype` asks for; `otherwise` where it is None."""
+        found = self.constant("dtype")
+        if found is None or found is NOT_CONSTANT and self.value("dtype") is None:
+            return otherwise
+        return NAMES.get(found) if isinstance(found, int) else None
+
+
+Rule = Callable[[Facts], "list[TensorType] | None"]
+"""The types of the tensors among the results; None where it cannot tell."""
+
+
+def _is_number(value: Value) -> bool:
+    """Is it a constant that stands for a Python number?"""
+    found = constant(value) if value.node.kind in CONSTANT_KINDS else None
+    declared = value.type
+    if isinstance(found, TensorLiteral) and isinstance(declared, TensorType):
+        found = found.with_type(declared.dtype, declared.shape)
+    return isinstance(found, TensorLiteral) and found.is_number
+
+
+# -- types
+def made(dtype: str | None, sizes: Sequence[int | None] | None, like: TensorType, strides: Sequence[int] | None = None,
+         requires_grad: bool | None = None) -> TensorType:
+    """A type on the device of `like`."""
+    return tensor_type(dtype, sizes, strides, requires_grad, like.device)
+
+
+def dimensioned(type: TensorType) -> TensorType:
+    """Only dtype, number of dimensions and device."""
+    sizes = None if type.sizes is None else (None,) * len(type.sizes)
+    return made(type.dtype, sizes, type, None, type.requires_grad)
+
+
+def with_dims(type: TensorType, count: int | None) -> TensorType:
+    """Only dtype and device, and this number of dimensions."""
+    return made(type.dtype, None if count is None else (None,) * count, type, None, type.requires_grad)
+
+
+def with_dtype(type: TensorType, dtype: str | None) -> TensorType:
+    """The type with another dtype."""
+    return type if type.dtype == dtype else made(dtype, type.sizes, type, type.strides, type.requires_grad)
+
+
+def with_sizes(type: TensorType, sizes: Sequence[int], strides: Sequence[int] | None = None) -> TensorType:
+    """The type with other sizes, dense unless strides are given."""
+    return made(type.dtype, sizes, type, contiguous_strides(tuple(sizes)) if strides is None else strides, type.requires_grad)
+
+
+def is_complete(type: TensorType) -> bool:
+    """Are dtype, sizes, strides and device known?"""
+    return type.dtype is not None and type.shape is not None and (type.strides is not None or not type.sizes) and type.device is not None
+
+
+def category(dtype: str) -> int:
+    """bool, integer, floating point, complex."""
+    return 0 if dtype == "bool" else 1 if "int" in dtype else 3 if dtype.startswith("complex") else 2
+
+
+def promoted(types: Sequence[TensorType]) -> str | None:
+    """The dtype in which operands meet; a tensor without dimensions counts only where its category is higher. None: not known."""
+    dtypes = [type.dtype for type in types]
+    if None in dtypes:
+        return None
+    names = [str(dtype) for dtype in dtypes]
+    if len(set(names)) == 1:
+        return names[0]
+    ranks = [[0, 1] if type.rank is None else [type.rank] for type in types]
+    found = {_meet(names, each) for each in product(*ranks)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _meet(dtypes: Sequence[str], ranks: Sequence[int]) -> str | None:
+    """The same where all is known."""
+    found = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if rank])
+    other = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if not rank])
+    if found is None or other is None:
+        return found or other
+    if category(found) == 2 and category(other) == 3:
+        return {"float64": "complex128", "float16": "complex32"}.get(found, "complex64")
+    return widest([found, other]) if found == "bool" or category(found) < 2 <= category(other) else found
+
+
+MEET = {frozenset(pair.split()): third for pair, third in (
+    ("uint8 int8", "int16"), ("float16 bfloat16", "float32"), ("float64 complex32", "complex128"), ("float64 complex64", "complex128"),
+    ("float32 complex32", "complex64"), ("bfloat16 complex32", "complex64"))}
+"""Pairs of dtypes that become a third one."""
+
+
+def widest(dtypes: Sequence[str]) -> str | None:
+    """The dtype that holds all of them; None of none, and where torch has no such rule."""
+    if not dtypes or any(dtype not in ORDER for dtype in dtypes):
+        return dtypes[0] if dtypes and len(set(dtypes)) == 1 else None
+    found = dtypes[0]
+    for dtype in dtypes[1:]:
+        found = MEET.get(frozenset((found, dtype))) or max(found, dtype, key=ORDER.index)
+    return found
+
+
+def to_float(dtype: str | None) -> str | None:
+    """What an operator that gives floats makes of a dtype."""
+    return DEFAULT if dtype is not None and category(dtype) < 2 else dtype
+
+
+def to_real(dtype: str | None) -> str | None:
+    """What an operator that measures makes of it."""
+    return {"complex32": "float16", "complex64": "float32", "complex128": "float64"}.get(dtype, dtype) if dtype is not None else None
+
+
+def summed(dtype: str | None) -> str | None:
+    """What sums and products make of it."""
+    return "int64" if dtype is not None and category(dtype) < 2 else dtype
+
+
+def spread(types: Sequence[TensorType], dtype: str | None) -> TensorType:
+    """What broadcasting gives, as far as the number of dimensions goes."""
+    ranks = [type.rank for type in types]
+    if len(types) == 1:
+        return with_dtype(dimensioned(types[0]), dtype)
+    known = [rank for rank in ranks if rank is not None]
+    return made(dtype, (None,) * max(known) if len(known) == len(ranks) else None, types[0])
+
+
+def one(type: TensorType) -> list[TensorType]:
+    """A single result."""
+    return [type]
+
+

@@ -1,0 +1,270 @@
+"""Gradient formulas of operators as pairs of graphs, compiled on first use.
+
+    formula = formula_of(schema)            # of aten::div.Tensor; None when the operator has no gradient
+    formula.graph                           # the whole function: (results..., (closure, context))
+    formula.results, formula.context        # values of that graph
+    formula.backward                        # the closure's graph: (context, gradients...) -> one gradient per argument
+
+A formula is a function in the operator's stanza (`irtool.ops.op`); here it is compiled by `irtool.torchscript`, nothing is executed.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from irtool.ir.effects import MUTATORS, facts_of
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.ir.rewrite import clone_graph
+from irtool.ir.schema import Schema, schema_of
+from irtool.ir.types import TensorType
+
+
+class Formula:
+    """A compiled formula. Its graphs are shared: read them, never edit them."""
+
+    __slots__ = ("name", "graph", "results", "context", "backward", "changers", "is_conjugated", "_forward", "_is_composed")
+
+    def __init__(self, name: str, graph: Graph, is_conjugated: bool = False) -> None:
+        self.name = name
+        self.is_conjugated = is_conjugated
+        """Does it multiply by conjugated derivatives? (See `irtool.ops.formula.is_conjugated`.)"""
+        self.graph = graph
+        *results, pair = _made_of(name, graph.outputs[0] if len(graph.outputs) == 1 else None)
+        parts = _made_of(name, pair)
+        attribute = parts[0].node.attributes.get("Subgraph") if len(parts) == 2 else None
+        if not results or any(map(_holds_closure, results)) or attribute is None or parts[0].node.kind != "prim::Closure" \
+                or not isinstance(attribute.value, Graph):
+            raise Error(f"{name}: its gradient formula does not return (results..., backward)")
+        context = parts[1]
+        self.results: tuple[Value, ...] = tuple(results)
+        self.context: Value = context
+        """The tuple of what `backward` names."""
+        self.backward: Graph = attribute.value
+        self.changers: dict[Value, list[Node]] = {}
+        """Nodes that write into a list."""
+        for node in graph.walk():
+            if node.kind in MUTATORS:
+                self.changers.setdefault(node.inputs[0], []).append(node)
+        self._forward: tuple[bool, set[Node]] | None = None
+        self._is_composed: bool | None = None
+
+    def split(self) -> tuple[Graph, Graph]:
+        """Two graphs of one's own: forward, which returns (results..., context), and backward, (context, gradients...) -> gradients."""
+        forward = clone_graph(self.graph)
+        made = forward.outputs[0].node
+        pair = made.inputs[-1].node
+        made.set_inputs((*made.inputs[:-1], pair.inputs[1]))
+        from irtool.ir import types
+
+        made.output.type = types.tuple_of([value.type for value in made.inputs])
+        closure = pair.inputs[0].node
+        pair.destroy()
+        closure.destroy()
+        backward = clone_graph(self.backward)
+        backward.source = self.graph.source
+        return forward, backward
+
+    def forward(self) -> tuple[bool, set[Node]]:
+        """(Is the operator's node replaced by the formula's?, the top-level nodes of the formula's graph that run in f).
+
+        It is replaced where results and what is saved come of one computation: of one draw, of one write, of one node. Otherwise the
+        node stays and what the formula saves is computed from its operands and results.
+        """
+        if self._forward is None:
+            saved, results = self.context.node.inputs, frozenset(self.results)
+            wanted = self.needed(saved, results)
+            replaces = any(map(is_unsteady, self.graph.walk())) \
+                or any(not results.isdisjoint(node.outputs) and not results.issuperset(node.outputs) for node in wanted)
+            self._forward = replaces, self.needed((*self.results, *saved)) if replaces else wanted
+        return self._forward
+
+    def is_composed(self) -> bool:
+        """Is something saved, besides arguments and results, that gradients of higher order flow through?
+
+        They do where the operators that the formula puts its results together from are differentiated one by one instead.
+        """
+        if self._is_composed is None:
+            known = {*self.graph.inputs, *self.results}
+            self._is_composed = any(value not in known and isinstance(value.type, TensorType) and _has_gradient(value)
+                                    for value in self.context.node.inputs) and self._is_made_of_others()
+        return self._is_composed
+
+    def _is_made_of_others(self) -> bool:
+        """Do the results come from operators that have gradients, and not from the operator itself?"""
+        top = self.needed(self.results)
+        nodes = [*top, *[inner for node in top for block in node.blocks for inner in block.walk()]]
+        schemas = [schema for node in nodes if (schema := schema_of(node)) is not None]
+        return all(has_gradient(schema) is not None and not self.is_of(schema.name) for schema in schemas)
+
+    def is_of(self, name: str) -> bool:
+        """Is it the formula of this overload? Several share one: an operator and its in-place form."""
+        from irtool.ops.formula import formula_of
+
+        function = formula_of(name)
+        return function is not None and _compiled.get(function) is self
+
+    def needed(self, values: tuple[Value, ...], given: frozenset[Value] = frozenset()) -> set[Node]:
+        """The top-level nodes of the formula's graph that have to run for `values`, when `given` are there already."""
+        found: set[Node] = set()
+        seen: set[Value] = set(given)
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            for node in (value.node, *self.changers.get(value, ())):
+                node = self._at_top(node)
+                if node in found or node.kind == "prim::Param":
+                    continue
+                found.add(node)
+                stack += node.inputs
+                for block in node.blocks:
+                    stack += block.outputs
+                    for inner in block.walk():
+                        stack += inner.inputs
+                        for nested in inner.blocks:
+                            stack += nested.outputs
+        return found
+
+    def _at_top(self, node: Node) -> Node:
+        """The node itself, or the top-level one in whose blocks it stands."""
+        while node.owner is not self.graph.block:
+            owner = node.owner_block.owning_node
+            assert owner is not None
+            node = owner
+        return node
+
+
+def is_unsteady(node: Node) -> bool:
+    """Does it draw random numbers, or write into a tensor?"""
+    if facts_of(node.kind).is_random:
+        return True
+    schema = schema_of(node)
+    changes_list = node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType)
+    return schema is not None and schema.is_mutable and not changes_list
+
+
+def _has_gradient(value: Value) -> bool:
+    """Is a gradient of this result of a node handed on by the node's formula?"""
+    schema = schema_of(value.node)
+    if schema is None:
+        return bool(value.node.blocks)
+    if has_gradient(schema) is not True:
+        return False
+    formula = formula_of(schema)
+    return formula is not None and value.index < len(formula.backward.inputs) - 1
+
+
+def _holds_closure(value: Value) -> bool:
+    """Is a closure in it?"""
+    return value.node.kind == "prim::Closure" or value.node.kind == "prim::TupleConstruct" and any(map(_holds_closure, value.node.inputs))
+
+
+def _made_of(name: str, value: Value | None) -> tuple[Value, ...]:
+    if value is None or value.node.kind != "prim::TupleConstruct":
+        raise Error(f"{name}: its gradient formula does not return (results..., backward)")
+    return value.node.inputs
+
+
+_compiled: dict[Callable[..., Any], Formula] = {}
+
+
+def formula_of(schema: Schema) -> Formula | None:
+    """The formula of an overload; None where it is stated that there is no gradient. Raises UnsupportedError, with the
+    reason where one is stated, where there should be one."""
+    from irtool.ops import formula
+
+    function = formula.formula_of(schema.name)
+    if function is not None:
+        return compiled(function, schema.name)
+    if formula.why_no_gradient(schema.name) is not None:
+        return None
+    reason = formula.why_unsupported(schema.name)
+    raise UnsupportedError(f"the gradient of {schema.name} is not supported{f': {reason}' if reason else ' yet'}")
+
+
+def compiled(function: Callable[..., Any], name: str) -> Formula:
+    """A formula's graph. Raises ParseError with the place in the formula's own file."""
+    found = _compiled.get(function)
+    if found is None:
+        from irtool.ops.formula import is_conjugated
+        from irtool.torchscript.front import compile_function_source
+
+        text, filename, line = source_of(function)
+        graph = compile_function_source(text, filename, line, helpers_of(function))
+        found = _compiled[function] = Formula(name, graph, is_conjugated(function))
+    return found
+
+
+def source_of(function: Callable[..., Any]) -> tuple[str, str, int]:
+    """The text of a function, its file and its first line."""
+    import inspect
+
+    lines, first = inspect.getsourcelines(function)
+    return "".join(lines), inspect.getsourcefile(function) or "<formula>", first
+
+
+def helpers_of(function: Callable[..., Any]) -> dict[str, tuple[str, str, int]]:
+    """The functions of its module that a formula calls, directly or through others."""
+    found: dict[str, tuple[str, str, int]] = {}
+    stack = [function]
+    while stack:
+        caller = stack.pop()
+        for name in _names(caller.__code__):
+            called = caller.__globals__.get(name)
+            if name not in found and getattr(called, "__code__", None) is not None and called is not function:
+                assert callable(called)
+                found[name] = source_of(called)
+                stack.append(called)
+    return found
+
+
+def _names(code: Any) -> list[str]:
+    """Global names in a function and in those defined in it."""
+    return [*code.co_names, *[name for each in code.co_consts if hasattr(each, "co_names") for name in _names(each)]]
+
+
+_stated: dict[str, bool | None] = {}
+
+
+def has_gradient(schema: Schema) -> bool | None:
+    """Is there a formula? None: nothing is stated."""
+    name = schema.name
+    if name not in _stated:
+        from irtool.ops import formula
+
+        _stated[name] = True if formula.formula_of(name) is not None else False if formula.why_no_gradient(name) is not None else None
+    return _stated[name]
+
+
+def has_own_formula(schema: Schema) -> bool:
+    """Was the formula written for this very overload, rather than for the one of which it is the in-place form?"""
+    from irtool.ops import OPS
+
+    op = OPS.get(schema.name)
+    return op is not None and schema.name in op.formulas
+
+
+def closure_pairs(module: Module) -> Module:
+    """Of each function that returns `(results..., backward)`, two closed graphs: forward, which returns `(results..., context)`, and
+    backward, which takes `(context, gradients...)`. Raises Error for a function that returns something else.
+
+    They are called NAME and NAME.backward; those of an only function forward and backward. Functions without a nested function beside
+    such ones are helpers, and left out.
+    """
+    items: list[str | Graph] = []
+    formulas = [graph for graph in module.graphs if any(node.kind == "prim::Closure" for node in graph.walk())]
+    for graph in formulas or module.graphs:
+        name = graph.name or "the function"
+        try:
+            formula = Formula(name, graph)
+        except Error:
+            returned = ", ".join(str(value.type) for value in graph.outputs)
+            raise Error(f"{name} does not return (results..., backward), the last a nested function, but {returned or 'nothing'}") from None
+        forward, backward = formula.split()
+        forward.name, backward.name = graph.name or "forward", f"{graph.name}.backward" if graph.name else "backward"
+        items += ["\n"] * bool(items) + [forward, "\n", backward]
+    return Module(items, module.filename)

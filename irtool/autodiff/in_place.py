@@ -1,0 +1,156 @@
+"""Operators that write into their operand, as those that do not: what they overwrite may be needed for gradients."""
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from irtool.analysis.alias import Aliases
+from irtool.analysis.list_changes import CONTAINERS, ancestor
+from irtool.autodiff.formula_graphs import has_own_formula
+from irtool.ir.builder import Builder
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.dtypes import dtype_code
+from irtool.ir.effects import IF_KINDS, node_may_write
+from irtool.ir.graph import RETURN, Graph, Node, Value
+from irtool.ir.places import place_of
+from irtool.ir.schema import schema_of, schemas
+from irtool.ir.types import TENSOR, TensorType, spell
+
+
+def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
+    """`relu_(x)` becomes `relu(x)` wherever that can be had, in blocks too; of `wanted` nodes only, where they are given."""
+    nodes = [node for node in (graph.walk() if wanted is None else wanted) if is_rewritable(node)]
+    if nodes:
+        without_writes_in_order(graph, nodes)
+    for node in nodes:
+        without_write(graph, node)
+
+
+def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
+    """The same where every name of a tensor is the tensor itself, or the result of a write into it, in the block where it was made: all
+    writes into it at once, in the order of the block, so that many take no longer than few."""
+    aliases, allowed = Aliases(graph), set(nodes)
+    done: set[Value] = set()
+    for node in nodes:
+        if node.inputs[0] in done:
+            continue
+        names = aliases.names_of(node.inputs[0])
+        done.update(names)
+        uses = [(user, slot) for name in names for user, slot in name.uses]
+        writers = {user for user, slot in uses if slot == 0 and user in allowed}
+        made = [name for name in names if name.node not in writers]
+        block = node.owner_block
+        if len(made) == 1 and made[0].node.owner is block and all(
+                user.owner is block if user in writers else ancestor(user, block) is not None and
+                (user.kind == RETURN or user.kind not in CONTAINERS and not node_may_write(user)) for user, _ in uses):
+            take_out(graph, made[0], writers, uses)
+
+
+def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterable[tuple[Node, int]]) -> None:
+    """Writers, in the block where the tensor is made, write no more: whatever reads it reads what the last of them before gives."""
+    block, current = tensor.node.owner_block, tensor
+    readers: dict[Node, list[int]] = {}
+    for user, slot in uses:
+        readers.setdefault(user, []).append(slot)
+    for user in sorted(readers, key=lambda user: place_of(block, ancestor(user, block) or block.return_node)):
+        for slot in readers[user]:
+            user.replace_input(slot, current)
+        if user in writers:
+            stop_writing(user)
+            current = in_its_dtype(graph, user, tensor)
+
+
+def without_write(graph: Graph, node: Node) -> None:
+    """`relu_(x)` is `relu(x)` where every later reader of x may as well read the result: x is nobody's view and has no views."""
+    if not is_rewritable(node) or not is_alone(graph, node.inputs[0], node):
+        return
+    target = node.inputs[0]
+    stop_writing(node)
+    result = in_its_dtype(graph, node, target)
+    for user, slot in [*target.uses, *node.output.uses]:
+        if user is not result.node and user is not node and is_later(user, node):
+            user.replace_input(slot, result)
+
+
+def stop_writing(node: Node) -> bool:
+    """Make `relu_(x)` of it what it says, `relu(x)`; does that fit a schema?"""
+    before = schema_of(node)
+    node.kind = node.kind[:-1]
+    after = schema_of(node)
+    if before is not None and after is not None and len(before.arguments) == len(node.inputs) == len(after.arguments):
+        names = {argument.name: value for argument, value in zip(before.arguments, node.inputs, strict=True)}
+        if names.keys() == after.positions.keys():      # polygamma(n, x) is x.polygamma_(n)
+            node.set_inputs([names[argument.name] for argument in after.arguments])
+    return after is not None
+
+
+def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
+    """The result of a node that no longer writes, in the dtype of the tensor that it wrote into, where that is known to be another."""
+    result = node.output
+    type = target.type
+    if not isinstance(type, TensorType) or type.dtype is None or not any(
+            isinstance(value.type, TensorType) and value.type.dtype not in (None, type.dtype) for value in node.inputs):
+        return result
+    kept, result.type = result.type, spell(TENSOR, graph.dialect)
+    return Builder(graph).after(node).call("aten::to", result, dtype_code(type.dtype), False, False, None, type=kept)
+
+
+def is_rewritable(node: Node) -> bool:
+    """Does it write into its first operand, give that back, and is there an operator that does the same without writing?"""
+    return node.kind.endswith("_") and not node.kind.endswith("__") and len(node.inputs) > 0 and len(node.outputs) == 1 \
+        and node_may_write(node) and bool(schemas(node.kind[:-1]))
+
+
+def is_later(user: Node, node: Node) -> bool:
+    """Does `user`, a reader of a value of the block in which `node` stands, come behind it?"""
+    while user.owner is not node.owner:
+        owner = user.owner_block.owning_node
+        if owner is None:
+            return True
+        user = owner
+    return user.kind == "prim::Return" or user is not node and node.before_in_block(user)
+
+
+def is_alone(graph: Graph, value: Value, node: Node) -> bool:
+    """Does nobody read the memory of a value of the same block, behind `node`, but through this value and the node's result?"""
+    block = node.owner_block
+    if value.node.owner is not block:
+        return False
+    aliases = Aliases(graph)
+    names = [other for other in aliases.names_of(value) if other is not node.output and isinstance(other.type, TensorType)]
+    if any(other.node.kind in OVERLAPPING for other in names):
+        return False
+    if any(not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses) for other in names if other is not value):
+        return False
+    return not any(is_held(user, node) for other in names for user, _ in other.uses)
+
+
+OVERLAPPING = frozenset(f"aten::{name}" for name in "expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid".split())
+"""Kinds of views of which several elements may be one place in memory: what is written into one, all of them are."""
+
+
+def is_held(user: Node, node: Node) -> bool:
+    """Does a reader of a tensor put it into a list, or another container, that is read behind `node`?"""
+    if user.kind not in CONTAINERS:
+        return False
+    container = user.inputs[0] if user.kind.startswith("aten::") else user.output
+    return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node) for reader, _ in container.uses)
+
+
+def live_nodes(graph: Graph) -> Iterator[Node]:
+    """All nodes but those in branches that are known never to be taken."""
+    blocks = [graph.block]
+    while blocks:
+        for node in blocks.pop():
+            yield node
+            if node.kind in IF_KINDS and len(node.blocks) == 2 and is_constant(node.inputs[0]):
+                blocks.append(node.blocks[0 if constant(node.inputs[0]) else 1])
+            else:
+                blocks.extend(node.blocks)
+
+
+def writes_for_good(node: Node) -> bool:
+    """Does it write into a tensor, without a formula of its own for that?"""
+    if node.blocks or not node.outputs or not node.inputs or not isinstance(node.inputs[0].type, TensorType) or not node_may_write(node):
+        return False
+    schema = schema_of(node)
+    return schema is not None and schema.is_mutable and not has_own_formula(schema)

@@ -1,0 +1,107 @@
+"""Which values a gradient can reach."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from irtool.autodiff.formula_graphs import has_gradient
+from irtool.ir import types
+from irtool.ir.custom import CUSTOM_VJP, results_of_custom
+from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.packed import operands_of_packed, owns_gradient, results_of_packed
+from irtool.ir.pair import DEFINED, OF
+from irtool.ir.schema import schema_of
+from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
+
+FLOATING = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
+
+
+def holds_tensors(type: Type) -> bool:
+    """May it hold a tensor with a gradient? Tensors of floating or unknown dtype, and containers of them."""
+    if isinstance(type, TensorType):
+        return type.dtype is None or type.dtype in FLOATING
+    if isinstance(type, (ListType, OptionalType, TupleType, DictType)):
+        return any(holds_tensors(element) for element in type.elements)
+    return type.key == "Any"
+
+
+def all_there(graph: Graph) -> bool:
+    """Is no tensor of the graph a gradient that may be undefined? Such are where a graph holds, or is known as, a reverse graph."""
+    dialect = graph.dialect
+    kinds = {"prim::GradOf", "prim::AutogradAdd", dialect.undefined_kind, dialect.any_defined_kind}
+    return OF not in graph.metadata and DEFINED not in graph.metadata and not any(node.kind in kinds for node in graph.walk())
+
+
+def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:
+    """The values at top level that a gradient can reach, from the inputs whose flag is set."""
+    found = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
+    reach(graph.block, found, trust_types)
+    return found
+
+
+def reach(block: Iterable[Node], found: set[Value], trust_types: bool) -> None:
+    """Add the values of a block, and of the branches in it, that a gradient can reach."""
+    for node in block:
+        reached: Sequence[Value] = ()
+        if node.kind in CHOICE_KINDS:
+            for inner in node.blocks:
+                reach(inner, found, trust_types)
+            reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
+        elif node.kind in LOOP_KINDS:
+            reached = _reach_rounds(node, found, trust_types)
+        elif node.kind == CUSTOM_VJP:
+            reached = results_of_custom(node) if not found.isdisjoint(node.inputs) else ()
+        elif owns_gradient(node):
+            reached = results_of_packed(node) if not found.isdisjoint(operands_of_packed(node)) else ()
+        elif not found.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, found)):
+            reached = [*node.outputs, *changed_lists(node)]
+        for value in reached:
+            if trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False:
+                continue
+            if holds_tensors(value.type):
+                found.add(value)
+
+
+def _reach_rounds(node: Node, found: set[Value], trust_types: bool) -> list[Value]:
+    """The results of a loop that a gradient can reach; what is reached in one round may reach more in the next."""
+    body = node.blocks[0]
+    carried = body.inputs[len(body.inputs) - len(node.outputs):]    # texts of early 2018 have more in front
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for value, start, following in zip(carried, node.inputs[2:], body.outputs[1:], strict=True):
+            if (start in found or following in found) and holds_tensors(value.type):
+                found.add(value)
+        reach(body, found, trust_types)
+    return [output for output, value in zip(node.outputs, carried, strict=True) if value in found]
+
+
+def changed_lists(node: Node) -> list[Value]:
+    """The lists and dicts that a node, or one in its blocks, changes: what it reads may be in them afterwards."""
+    nodes = [node, *[each for block in node.blocks for each in block.walk()]]
+    return [each.inputs[0] for each in nodes if each.kind in MUTATORS and isinstance(each.inputs[0].type, (ListType, DictType))]
+
+
+def _read_by(node: Node) -> Sequence[Value]:
+    if not node.blocks:
+        return node.inputs
+    inner = [each for block in node.blocks for each in block.walk()]
+    return [*node.inputs, *[value for each in inner for value in each.inputs], *[value for block in node.blocks for value in block.outputs]]
+
+
+def _passes_gradients(node: Node, found: set[Value]) -> bool:
+    """May a result depend on an operand in a way that has a gradient?"""
+    if node.kind == "aten::type_as":
+        return node.inputs[0] in found
+    if node.kind in ("prim::AnyDefined", "aten::detach"):
+        return False
+    schema = schema_of(node)
+    if schema is None:
+        return True
+    if schema.returns and not any(holds_tensors(result.type) or _is_variable(result.type) for result in schema.returns):
+        return False
+    return has_gradient(schema) is not False
+
+
+def _is_variable(type: Type) -> bool:
+    return isinstance(type, types.TypeVar) or any(_is_variable(element) for element in type.elements)

@@ -1,0 +1,197 @@
+"""Batching node by node, with loops and branches that no batched value decides, and numbers that are not batched, left where they are."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from irtool.ir.builder import Builder
+from irtool.ir.constants import is_constant
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
+from irtool.ir.errors import PassError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.rewrite import Mapping, clone_node
+from irtool.ir.source import Diagnostic
+from irtool.ir.type_model import contiguous_strides
+from irtool.ir.types import TensorType, tensor_type
+
+CONSTRUCTS = frozenset(("prim::ListConstruct", "prim::TupleConstruct"))
+
+
+class Blocks:
+    """A graph on its way to one that works on a batch: which of its values have the dimension in front."""
+
+    def __init__(self, graph: Graph, length: int, randomness: str) -> None:
+        self.graph = graph
+        self.length = length
+        self.randomness = randomness
+        self.batched: set[Value] = set()
+
+    def run(self, dims: Sequence[int | None]) -> None:
+        """Batch the graph in place. Raises PassError, and leaves it half done, where a node cannot be batched by itself."""
+        build = Builder(self.graph).before(self.graph.block.return_node.next)
+        for value, dim in zip(self.graph.inputs, dims, strict=True):
+            if dim is None:
+                continue
+            shape = list(self.shape_of(value))
+            place = dim % (len(shape) + 1)
+            uses = list(value.uses)
+            value.type = self.typed(value, [*shape[:place], self.length, *shape[place:]])
+            front = value
+            if place:
+                front = build.call("aten::movedim", value, place, 0, type=self.typed(value, [self.length, *shape]))
+                for user, slot in uses:
+                    user.replace_input(slot, front)
+            self.batched.add(front)
+        self.block(self.graph.block)
+        end = self.graph.block.return_node
+        for slot, value in enumerate(end.inputs):
+            end.replace_input(slot, self.in_front(value, end))
+
+    def block(self, block: Block) -> None:
+        """All nodes of a block, in order."""
+        for node in list(block):
+            if node.kind in IF_KINDS:
+                self.branch(node)
+            elif node.kind in LOOP_KINDS:
+                self.loop(node)
+            elif node.kind not in CONSTRUCTS and self.reads(node, self.batched):
+                self.node(node)
+
+    def reads(self, node: Node, batched: set[Value]) -> bool:
+        """Does the node, or one in its blocks, read what is batched?"""
+        return any(self.holds(value, batched) for value in node.inputs) or any(
+            self.reads(inner, batched) for block in node.blocks for inner in (*block, block.return_node))
+
+    def holds(self, value: Value, batched: set[Value]) -> bool:
+        """Is the value batched, or a list that was just made of such?"""
+        return value in batched or value.node.kind in CONSTRUCTS and any(self.holds(each, batched) for each in value.node.inputs)
+
+    # -- plain nodes
+    def node(self, node: Node) -> None:
+        """One operator, traced by itself on inputs of the types that it reads."""
+        from irtool.dispatch.graph_functions import sample_inputs, trace_vmap
+
+        if node.blocks or node_may_write(node) or facts_of(node.kind).is_random or facts_of(node.kind).side_effects:
+            self.refuse(node, f"{node.kind} cannot be batched by itself")
+        if not all(isinstance(value.type, TensorType) for value in node.outputs):
+            self.refuse(node, f"{node.kind} of a batched tensor gives {node.outputs[0].type}")
+        alone = Graph(name="node")
+        mapping: Mapping = {}
+        outer: list[Value] = []
+        for value in node.inputs:
+            self.bring(node, value, alone, mapping, outer)
+        copy = clone_node(node, mapping, alone.block, alone)
+        alone.block.set_outputs(copy.outputs)
+        dims = [0 if value in self.batched else None for value in outer]
+        made = trace_vmap(alone, dims, sample_inputs(alone, dims, self.length), 0, self.randomness)
+        back: Mapping = dict(zip(made.inputs, outer, strict=True))
+        for each in made.block:
+            clone_node(each, back, None, self.graph).insert_before(node)
+        for old, result in zip(node.outputs, made.outputs, strict=True):
+            fresh = back[result]
+            old.replace_all_uses_with(fresh)
+            self.batched.add(fresh)
+        node.destroy()
+
+    def bring(self, node: Node, value: Value, alone: Graph, mapping: Mapping, outer: list[Value]) -> None:
+        """An operand into the graph of one node: tensors as inputs without the dimension, constants and lists as they are."""
+        if value in mapping:
+            return
+        if isinstance(value.type, TensorType) and not is_constant(value):
+            shape = self.shape_of(value)
+            given = alone.block.add_input(alone.fresh_id(), self.typed(value, shape[1:] if value in self.batched else shape))
+            mapping[value] = given
+            outer.append(value)
+        elif is_constant(value) or value.node.kind in CONSTRUCTS:
+            for each in value.node.inputs:
+                self.bring(node, each, alone, mapping, outer)
+            clone_node(value.node, mapping, alone.block, alone)
+        else:
+            self.refuse(node, f"{node.kind} of a batched tensor reads %{value.name} : {value.type}, which is not constant")
+
+    # -- branches and loops
+    def branch(self, node: Node) -> None:
+        """An If whose condition is not batched: a result is batched where one of the two is."""
+        self.refuse_batched(node, node.inputs[:1], "the condition")
+        for block in node.blocks:
+            self.block(block)
+        for place, value in enumerate(node.outputs):
+            given = [block.outputs[place] for block in node.blocks]
+            if any(self.holds(each, self.batched) for each in given):
+                self.join(value, [(block.return_node, place) for block in node.blocks])
+
+    def loop(self, node: Node) -> None:
+        """A Loop whose count and conditions are not batched: what is carried is batched where it is so in any round."""
+        (body,) = node.blocks
+        self.refuse_batched(node, node.inputs[:2], "the count or the condition")
+        carried = body.inputs[1:]
+        flags = [self.holds(value, self.batched) for value in node.inputs[2:]]
+        while True:
+            known = self.batched | {value for value, flag in zip(carried, flags, strict=True) if flag}
+            self.spread(body, known)
+            found = [flag or self.holds(value, known) for value, flag in zip(body.outputs[1:], flags, strict=True)]
+            if found == flags:
+                break
+            flags = found
+        for place, flag in enumerate(flags):
+            if flag:
+                node.replace_input(place + 2, self.in_front(node.inputs[place + 2], node))
+                carried[place].type = node.inputs[place + 2].type
+                self.batched.add(carried[place])
+        self.block(body)
+        self.refuse_batched(node, body.outputs[:1], "the next condition")
+        for place, flag in enumerate(flags):
+            if flag:
+                self.join(node.outputs[place], [(body.return_node, place + 1)], carried[place])
+
+    def spread(self, block: Block, batched: set[Value]) -> None:
+        """Add what may become batched in a block: everything that is made of what is."""
+        for node in block:
+            if self.reads(node, batched):
+                batched.update(node.outputs)
+
+    def join(self, result: Value, given: list[tuple[Node, int]], carried: Value | None = None) -> None:
+        """A result of a node with blocks that is batched, from what its blocks give. Raises PassError where their shapes differ."""
+        for end, slot in given:
+            end.replace_input(slot, self.in_front(end.inputs[slot], end))
+        shapes = {self.shape_of(value) for value in [*(end.inputs[slot] for end, slot in given), *([carried] if carried else [])]}
+        if len(shapes) > 1:
+            self.refuse(result.node, f"%{result.name} has the sizes {' and '.join(map(str, sorted(shapes)))}")
+        end, slot = given[0]
+        result.type = end.inputs[slot].type
+        self.batched.add(result)
+
+    # -- values
+    def in_front(self, value: Value, user: Node) -> Value:
+        """The value with the dimension in front: itself, or expanded for its user."""
+        if value in self.batched:
+            return value
+        if not isinstance(value.type, TensorType):
+            self.refuse(user, f"%{value.name} : {value.type} is no tensor, and would have to be batched")
+        shape = self.shape_of(value)
+        build = Builder(self.graph).before(user)
+        one = build.call("aten::unsqueeze", value, 0, type=self.typed(value, [1, *shape]))
+        made = build.call("aten::expand", one, [self.length, *shape], type=self.typed(value, [self.length, *shape]))
+        self.batched.add(made)
+        return made
+
+    def shape_of(self, value: Value) -> tuple[int, ...]:
+        """The sizes that a value's type says. Raises PassError where it does not."""
+        type = value.type
+        if not isinstance(type, TensorType) or type.shape is None or type.dtype is None:
+            self.refuse(value.node, f"the type of %{value.name} does not say its sizes, dtype")
+        return type.shape
+
+    def typed(self, value: Value, shape: Sequence[int]) -> TensorType:
+        """The type of a contiguous tensor of the value's dtype."""
+        assert isinstance(value.type, TensorType)
+        return tensor_type(value.type.dtype, shape, contiguous_strides(tuple(shape)), False, "cpu")
+
+    def refuse_batched(self, node: Node, values: Sequence[Value], what: str) -> None:
+        """Raises PassError where one of the values is batched."""
+        if any(self.holds(value, self.batched) for value in values):
+            self.refuse(node, f"{what} of {node.kind} is batched")
+
+    def refuse(self, node: Node, message: str) -> NoReturn:
+        """Raises PassError at a node."""
+        raise PassError(diagnostics=[Diagnostic("error", f"vmap: {message}", self.graph.source, node.line)])

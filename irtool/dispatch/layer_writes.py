@@ -1,0 +1,320 @@
+"""Writes into tensors under layers, where values never change: a write gives its target, and all that shares memory with it, new values.
+
+Views are remembered as they are made: of what, by which operator. A write into a part makes a new whole with the part's elements in their
+places, and every view is taken of it anew; so gradients and batches go through writes as through anything else. (torch calls it
+functionalization.) A tensor that was made inside of a layer may become one of the layer's by what is written into it; one from outside
+may not: whoever holds it there would see values that mean nothing to him.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import cache
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from irtool.dispatch.backend import BACKEND
+from irtool.dispatch.stack import Boxed, Layer, current, elements_of, map_tensors, tensors_in
+from irtool.ir.effects import facts_of
+from irtool.ir.errors import Error, RunError, UnsupportedError
+from irtool.ir.schema import schema_named
+from irtool.ops.arrays import dtype_of, title
+from irtool.ops.call import overload
+from irtool.ops.promotion import can_cast
+from irtool.ops.tensor import Tensor, next_birth
+
+SILENT = ("aten::detach", "aten::data")
+"""Operators whose result shares memory with a tensor, but no gradient: what is written into it is a constant."""
+OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+           "Please clone() the tensor before performing the operation.")
+
+
+class View:
+    """How a tensor was made of another that shares its memory; at `place` of the results where there are several."""
+
+    __slots__ = ("whole", "name", "rest", "place")
+
+    def __init__(self, whole: Tensor, name: str, rest: list[Any], place: int) -> None:
+        self.whole = whole
+        self.name = "aten::reshape" if name == "aten::view" else name      # of a new whole the elements may stand in another order
+        self.rest = [list(each) if isinstance(each, list) else each for each in rest]
+        self.place = place
+
+    def of(self, whole: Any, layer: Layer) -> Any:
+        """The same view of another tensor."""
+        found = layer.apply(self.name, [whole, *self.rest])
+        return next(each for at, each in enumerate(tensors_in(found)) if at == self.place)
+
+
+class Links:
+    """What a tensor is a view of, if it is one, and what there may be that are views of it."""
+
+    __slots__ = ("origin", "parts")
+
+    def __init__(self, origin: View | None = None) -> None:
+        self.origin = origin
+        self.parts: list[ref[Tensor]] = []
+
+
+@cache
+def is_view(name: str) -> bool:
+    """May the results of an operator share memory with its first operand, which it does not write into?"""
+    schema = schema_named(name) or overload(name).schema
+    first = schema.arguments[0].alias if schema.arguments else None
+    return first is not None and not schema.is_mutable and any(each.alias is not None for each in schema.returns)
+
+
+@cache
+def is_write(name: str) -> bool:
+    """Does an operator write into its first operand?"""
+    schema = schema_named(name) or overload(name).schema
+    first = schema.arguments[0].alias if schema.arguments else None
+    return first is not None and first.is_write
+
+
+# -- handles
+def another(tensor: Tensor) -> Tensor:
+    """A handle of the same value, which shares no memory: what is written into the one is not seen by the other."""
+    made: Tensor
+    if isinstance(tensor, Boxed):
+        made = Boxed(tensor.layer, tensor.value, tensor.data)
+    else:
+        made = Tensor(tensor.array)
+        made.born = next_birth()
+        if hasattr(tensor, "label"):
+            made.label = tensor.label
+    return made
+
+
+def become(target: Tensor, other: Tensor) -> None:
+    """A handle has the value of another from now on, in the boxes that has; whoever holds it sees that."""
+    target.__class__ = other.__class__
+    if isinstance(other, Boxed):
+        boxed: Any = target
+        boxed.layer, boxed.value, boxed.data = other.layer, other.value, other.data
+    else:
+        target.array = other.array
+        if hasattr(target, "label"):
+            del target.label
+        if hasattr(other, "label"):
+            target.label = other.label
+
+
+def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
+    """The results of an operator, and note that they may be views of its first operand.
+
+    An operand that comes back gets another handle, and so does what the layer below knows as a part of what it has of the operand.
+    """
+    whole = args[0]
+    if not isinstance(whole, Tensor):
+        return results
+    is_own = layer.owns(whole)
+
+    def handle(each: Tensor) -> Tensor:
+        return another(each) if each is whole or is_own and each.links is not None and not layer.owns(each) else each
+    results = map_tensors(handle, results)
+    is_noted = is_inside(layer, root_of(whole))
+    for place, each in enumerate(tensors_in(results)):
+        if each.links is not None and each.links.origin is not None or not shares_memory(each, whole):
+            continue
+        each.links = each.links or Links()
+        each.links.origin = View(whole, name, args[1:], place)
+        if is_noted:
+            if whole.links is None:
+                whole.links = Links()
+            whole.links.parts.append(ref(each))
+    return results
+
+
+def shares_memory(view: Tensor, whole: Tensor) -> bool:
+    """Does it, or has the operator made a copy?"""
+    a, b = elements_of(view), elements_of(whole)
+    return not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or not a.size or np.may_share_memory(a, b)
+
+
+def root_of(tensor: Tensor) -> Tensor:
+    """What a view of views is a part of, in the end; what is no view is its own root."""
+    while tensor.links is not None and tensor.links.origin is not None:
+        tensor = tensor.links.origin.whole
+    return tensor
+
+
+def is_inside(layer: Layer, root: Tensor) -> bool:
+    """Is a tensor one of the layer's, or was it made since the layer is there?"""
+    return root.born > layer.start or layer.owns(root)
+
+
+def views_of(whole: Tensor) -> Iterator[Tensor]:
+    """The tensors there are that share memory with a tensor by being views of it, each behind what it is a view of."""
+    if whole.links is None:
+        return
+    alive = [view for each in whole.links.parts if (view := each()) is not None]
+    whole.links.parts = [ref(view) for view in alive]
+    for view in alive:
+        yield view
+        yield from views_of(view)
+
+
+def take_in(layer: Layer, tensor: Tensor) -> None:
+    """A tensor that was made inside of a trace becomes one of the trace's, and with it what shares its memory."""
+    root = root_of(tensor)
+    if not layer.owns(root) and is_inside(layer, root):
+        become(root, layer.adopted(root))
+        for each in views_of(root):
+            if each.links is not None and each.links.origin is not None:
+                become(each, each.links.origin.of(each.links.origin.whole, layer))
+
+
+# -- arguments
+class Lent:
+    """Arguments that a function sees by handles of its own, made inside of a layer: what it writes into them is handed back."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Tensor, Tensor, int | None]] = []
+
+    def lend(self, tensor: Any, made: Any = None, dim: int | None = None) -> Any:
+        """The handle for a tensor, `made` or one like it; what is no tensor as it is. dim: the dimension that a batch hides."""
+        if not isinstance(tensor, Tensor):
+            return tensor
+        if made is None:
+            made = another(tensor)
+        self.pairs.append((tensor, made, dim))
+        return made
+
+    def hand_back(self, layer: Layer) -> None:
+        """What was written into the handles goes into the tensors, by the layer that is on top now."""
+        for tensor, made, dim in self.pairs:
+            root: Any = root_of(made)
+            if (root.value is tensor) if dim is not None and layer.owns(root) else is_same(root, tensor):
+                continue
+            top = current()
+            value = layer.opened(root)
+            if dim is not None:
+                tensor, value = top.call("aten::movedim", (tensor, dim, 0), {}), layer.front(root)     # type: ignore[attr-defined]
+            top.call("aten::copy_", (tensor, value), {})
+
+
+def is_same(one: Tensor, other: Tensor) -> bool:
+    """Have two handles one value?"""
+    if isinstance(one, Boxed) or isinstance(other, Boxed):
+        return isinstance(one, Boxed) and isinstance(other, Boxed) and one.layer is other.layer and one.value is other.value
+    return one.array is other.array
+
+
+# -- writes
+def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any:
+    """Do an operator that writes into its first operand, which was made inside of a layer; gives that.
+
+    plain: the operator that gives a new tensor instead. Raises UnsupportedError where there is none.
+    """
+    target = args[0]
+    if plain is not None and is_view(plain):
+        return reshaped(layer, plain, target, args[1:])
+    if plain is not None:
+        return write(layer, name, target, layer.apply(plain, args))
+    kind = name.partition(".")[0]
+    if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
+        raise UnsupportedError(f"{kind} is not supported inside {layer}: it writes into its operand")
+    fresh = layer.below.apply("aten::clone", [layer.opened(target), None])
+    layer.below.apply(name, [fresh, *args[1:]])
+    return write(layer, name, target, fresh)
+
+
+def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
+    """Does an operator change what a tensor shows, which is none of the layer's, but was made inside of it?"""
+    plain = layer.rules.without_write(name)
+    return plain is not None and is_view(plain) and isinstance(args[0], Tensor) and not layer.owns(args[0]) and \
+        is_inside(layer, root_of(args[0]))
+
+
+def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
+    """`target`, which was made inside of the layer, holds `result` from now on. Raises RunError for a result of another size or kind of
+    numbers, UnsupportedError where a part of something cannot be put back into it."""
+    chain: list[View] = []
+    root = target
+    while root.links is not None and root.links.origin is not None:
+        chain.append(root.links.origin)
+        root = chain[-1].whole
+    if result.shape != target.shape:
+        raise RunError(f"output with shape {target.shape} doesn't match the broadcast shape {result.shape}")
+    if result.dtype != target.dtype:
+        dtypes = dtype_of(result.dtype), dtype_of(target.dtype)
+        if not can_cast(*dtypes):
+            raise RunError(f"result type {title(dtypes[0])} can't be cast to the desired output type {title(dtypes[1])}")
+        result = layer.apply("aten::_to_copy", [result, target.dtype, None, None, None, False, None])
+    others = list(views_of(root))
+    tapes = layer.silent_tapes(any(view.name in SILENT for view in chain))
+    with ExitStack() as silence:
+        for tape in tapes:
+            silence.enter_context(tape.silently())
+        if chain:
+            result = put_back(layer, name, root, chain[::-1], result)
+        become(root, keeping(root, result, tapes))
+        for each in others:
+            if each.links is not None and each.links.origin is not None:
+                become(each, keeping(each, each.links.origin.of(each.links.origin.whole, layer), tapes))
+    return target
+
+
+def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
+    """A new value of a tensor, with what tapes knew of it before, which a write of constants does not change. Without tapes: as it is."""
+    if not tapes or not isinstance(before, Boxed):
+        return after
+    layer = before.layer
+    rest = [tape for tape in tapes if tape is not layer]
+    return Boxed(layer, keeping(before.value, layer.laid_out(after, before), rest), before.data)
+
+
+def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:
+    """A whole with another part: what a view of a view of it shows. Raises RunError for a view that shows an element twice."""
+    flat = layer.apply("aten::reshape", [root, [int(np.prod(root.shape, dtype=np.int64))]])
+    places = places_of(root, chain, name)
+    part = layer.apply("aten::reshape", [part, [len(places)]])
+    return layer.apply("aten::reshape", [layer.apply("aten::index_put", [flat, [Tensor(places)], part, False]), list(root.shape)])
+
+
+def places_of(root: Tensor, chain: list[View], name: str) -> Any:
+    """Which elements of a tensor, in its order, a view of a view of it shows. Raises UnsupportedError where that cannot be told."""
+    places: Any = Tensor(np.arange(int(np.prod(root.shape, dtype=np.int64))).reshape(root.shape))
+    try:
+        for view in chain:
+            places = view.of(places, BACKEND)
+        found = np.asarray(places.array).reshape(-1)
+    except Error as error:
+        given = chain[-1].name.partition(".")[0]
+        raise UnsupportedError(f"{name.partition('.')[0]} into what {given} gives is not supported here yet") from error
+    if found.dtype != np.int64:
+        raise UnsupportedError(f"{name.partition('.')[0]} into what shows other elements than it is a view of is not supported here")
+    if len(np.unique(found)) != len(found):
+        raise RunError(OVERLAP)
+    return found
+
+
+def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:
+    """`target` shows what a view of it shows from now on; what shares its memory still does. Raises RunError for detaching a view."""
+    is_part = target.links is not None and target.links.origin is not None
+    if plain in SILENT and is_part:
+        raise RunError("Can't detach views in-place. Use detach() instead.")
+    before = another(target)
+    before.born, before.links = target.born, target.links
+    if before.links is not None:
+        for view in before.links.parts:
+            part = view()
+            if part is not None and part.links is not None and part.links.origin is not None:
+                part.links.origin.whole = before
+        if before.links.origin is not None:
+            siblings = before.links.origin.whole.links
+            if siblings is not None:
+                siblings.parts = [ref(before) if each() is target else each for each in siblings.parts]
+    shown = remember(layer, plain, [before, *rest], layer.apply(plain, [before, *rest]))
+    become(target, shown)
+    target.links = shown.links
+    if before.links is not None:
+        before.links.parts = [ref(target) if each() is shown else each for each in before.links.parts]
+    return target
+
+
+__all__ = ["Lent", "another", "become", "do_write", "is_inside", "is_view", "is_write", "remember", "reshapes", "root_of", "take_in",
+           "write"]

@@ -1,0 +1,146 @@
+"""What layers know of operators. Layers ask a table; the one here answers for the library, from the stanzas.
+
+A table of one's own (as in tests, or for teaching) has the same methods: `choose`, `run`, `forward`, `backward`, `add`, `batch`, `spelled`.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.dispatch import recipes
+from irtool.dispatch.layer_writes import is_view, is_write
+from irtool.dispatch.stack import choose_overload
+from irtool.ir.schema import parse_schema
+from irtool.ops import OPS
+from irtool.ops.call import overload
+from irtool.ops.tensor import run_overload
+
+Apply = Callable[..., Any]
+OPERATORS = {"aten::add": "+", "aten::sub": "-", "aten::mul": "*", "aten::div": "/"}
+PLAIN = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
+"""Kinds that write, and those that do the same without."""
+SILENT = frozenset(("aten::size", "aten::dim", "aten::numel", "aten::is_complex", "aten::is_floating_point"))
+
+
+class Library:
+    """All operators of irtool."""
+
+    is_library = True
+    constants_on_tape = False
+    """Does a tape note operations none of whose operands is on it?"""
+
+    def choose(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[str, list[Any]]:
+        """The overload that takes the operands, and one value per argument."""
+        return choose_overload(kind, args, named)
+
+    def run(self, name: str, args: list[Any]) -> Any:
+        """Run the kernel on arrays."""
+        with np.errstate(all="ignore"):
+            return run_overload(overload(name), args)
+
+    # -- derivatives
+    def is_differentiable(self, name: str) -> bool:
+        """Has it a gradient formula? Raises UnsupportedError where there should be one."""
+        return recipes.recipe_of(name) is not None
+
+    def needs_little(self, name: str) -> bool:
+        """Is nothing kept for the gradient but operands, a single result, and facts about them?"""
+        recipe = recipes.recipe_of(name)
+        return recipe is not None and recipe.whole is None and (recipe.kept is None or recipe.is_later) and len(recipe.schema.returns) == 1
+
+    def forward(self, name: str, args: list[Any], apply: Apply) -> tuple[Any, Any]:
+        """The results, and what the gradient needs besides operands and results."""
+        recipe = recipes.recipe_of(name)
+        assert recipe is not None
+        return recipe.forward(args, apply)
+
+    def backward(self, name: str, args: list[Any], results: list[Any], saved: Any, grads: list[Any], apply: Apply,
+                 again: bool = False) -> Sequence[Any]:
+        """One gradient per operand. again: what was saved is computed anew by `apply`, so that it can be differentiated too."""
+        recipe = recipes.recipe_of(name)
+        assert recipe is not None
+        if again:
+            saved = recipe.saved(args, results, saved, apply)
+        return recipe.backward(args, results, saved, grads, apply)
+
+    def add(self, a: Any, b: Any, apply: Apply) -> Any:
+        """The sum of two gradients."""
+        return apply("aten::add.Tensor", [a, b, 1])
+
+    def shortcut(self, name: str, args: list[Any]) -> Any:
+        """A result that needs no operation; None when there is none."""
+        return None
+
+    def without_write(self, name: str) -> str | None:
+        """For an operator that writes into its first operand, the overload that gives a new tensor; None for others."""
+        if name not in _plain:
+            _plain[name] = self._without_write(name)
+        return _plain[name]
+
+    def is_view(self, name: str) -> bool:
+        """May its results share memory with its first operand?"""
+        return is_view(name)
+
+    def _without_write(self, name: str) -> str | None:
+        found = overload(name)
+        count = len(found.schema.arguments)
+        types = [argument.type.text for argument in found.schema.arguments]
+        kind, dot, rest = name.partition(".")
+        if found.mode == "inplace":
+            alike = [own for text, own in zip(found.op.schemas, found.op.names, strict=True)
+                     if [a.type.text for a in parse_schema(text).arguments[:count]] == types]
+            return next((own for own in alike if own.partition(".")[0] == kind[:-1]), (*alike, found.op.names[0])[0])
+        if not is_write(name):
+            return None
+        own = PLAIN.get(kind) or (kind[:-1] if kind.endswith("_") else "")      # with a kernel of its own
+        taken = [text.replace("?", "") for text in types]
+        return next((each for each in (own + dot + rest, own) if each in OPS and
+                     [argument.type.text.replace("?", "") for argument in overload(each).schema.arguments] == taken), None)
+
+    def only_writes(self, name: str) -> bool:
+        """Does it write into its first operand, with no operator that gives a new tensor instead?"""
+        if name not in _only_writes:
+            first = next(iter(overload(name).schema.arguments), None)
+            _only_writes[name] = first is not None and first.alias is not None and first.alias.is_write and self.without_write(name) is None
+        return _only_writes[name]
+
+    # -- batches
+    def batch(self, name: str) -> Callable[..., Any]:
+        """The batching rule of an overload. Raises UnsupportedError, with the reason, where there is none."""
+        from irtool.dispatch.batching import rule_of
+
+        return rule_of(name)
+
+    def is_pointwise(self, name: str) -> bool:
+        """Is the batching rule that of pointwise operators?"""
+        from irtool.dispatch.batching import find
+        from irtool.dispatch.batching.pointwise import pointwise
+
+        return find(name) is pointwise and self.without_write(name) is None
+
+    def expanded(self, value: Any, length: int, apply: Apply) -> Any:
+        """A tensor with a new first dimension, the same `length` times."""
+        return apply("aten::expand", [apply("aten::unsqueeze", [value, 0]), [length, *value.shape], False])
+
+    # -- printing
+    def is_logged(self, name: str) -> bool:
+        """Is it printed? Questions about sizes are not."""
+        return name.partition(".")[0] not in SILENT
+
+    def spelled(self, name: str, args: list[Any], label: Callable[[Any], str], is_tape: bool = False) -> str:
+        """The operation as a line shows it: `v0 + v1`, `v0.sum(dim=(0,))`, `where(v0, v1, v2)`."""
+        kind = name.partition(".")[0]
+        if kind in OPERATORS and (len(args) == 2 or args[2] == 1):
+            return f"{label(args[0])} {OPERATORS[kind]} {label(args[1])}"
+        schema = overload(name).schema
+        given = [f"{argument.name}={label(value)}" if argument.keyword_only else label(value)
+                 for argument, value in zip(schema.arguments, args, strict=False)
+                 if not (argument.has_default and type(value) is type(argument.default) and value == argument.default)]
+        return f"{kind.removeprefix('aten::')}({', '.join(given)})"
+
+
+_plain: dict[str, str | None] = {}
+_only_writes: dict[str, bool] = {}
+LIBRARY = Library()

@@ -1,0 +1,242 @@
+"""Control flow by name: `torch.cond`, `while_loop`, `scan` and `map`, with torch's signatures, under every layer.
+
+Where a condition can be looked at, they are what Python does: a branch, a loop. Where a layer hides it (a batch, a trace) the layers are
+asked (`Layer.branch`, `Layer.repeat`): a batch computes both branches and selects, a trace writes an If or a Loop. Functions may read
+tensors around them (`irtool.dispatch.closure_conversion`). They must not write into what they are given, as in torch.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.dispatch.autograd import Autograd
+from irtool.dispatch.callables import as_function
+from irtool.dispatch.closure_conversion import Lifted
+from irtool.dispatch.control_flow import as_condition, is_undecided, truth
+from irtool.dispatch.stack import Boxed, Layer, current
+from irtool.dispatch.tracer import Tracer
+from irtool.dispatch.transforms import tensors
+from irtool.dispatch.trees import flatten, unflatten
+from irtool.ir.arguments import check_flag
+from irtool.ir.errors import RunError
+from irtool.ops.tensor import Tensor
+
+Function = Callable[..., Any]
+
+
+def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Sequence[Any] = ()) -> Any:
+    """`true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`, as torch.cond. pred: a bool, a number, or a tensor of one element.
+
+    Both functions give tensors in the same tree, of the same shapes and dtypes. Raises RunError where they do not, and for a `pred` of
+    several elements.
+    """
+    functions = [as_function("cond", true_fn), as_function("cond", false_fn)]
+    given = operands_of("cond", "operands", operands)
+    condition = one_condition("cond: pred", pred)
+    if not is_undecided(condition):
+        return functions[0 if bool(condition) else 1](*given)
+    leaves, shape = flatten(list(given))
+    lifted = Lifted(functions)
+    shapes: dict[int, Any] = {}
+
+    def as_branch(which: int) -> Function:
+        def run(*values: Any) -> list[Any]:
+            results, found = flatten(lifted.function(which, values[len(leaves):])(*unflatten(shape, list(values[:len(leaves)]))))
+            shapes[which] = found
+            same_tree("cond: true_fn and false_fn give", *shapes.values())
+            return results
+        return run
+    results = current().branch(as_condition(condition, current().apply), as_branch(0), as_branch(1), [*leaves, *lifted.tensors])
+    return unflatten(next(iter(shapes.values())), results)
+
+
+def while_loop(cond_fn: Function, body_fn: Function, carried_inputs: Sequence[Any]) -> Any:
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)` holds, as torch.while_loop; gives what is carried at the end, in a tuple.
+
+    carried_inputs: a tuple of tensors and ints, in lists and dicts too; body_fn gives a tuple of the same tree, shapes and dtypes. In a
+    trace an int becomes a tensor of int64 without dimensions. Raises RunError for other trees, and a condition of several elements.
+    """
+    condition_of, body = as_function("while_loop", cond_fn), as_function("while_loop", body_fn)
+    leaves, shape = flatten(operands_of("while_loop", "carried_inputs", carried_inputs))
+    tracer = loop_writer(current())
+    if tracer is not None:
+        leaves = [traced(tracer, each) for each in leaves]
+    while True:
+        condition = one_condition("while_loop: cond_fn", condition_of(*unflatten(shape, leaves)))
+        if is_undecided(condition):
+            return unflatten(shape, undecided_rounds(condition, condition_of, body, leaves, shape))
+        if not bool(condition):
+            return unflatten(shape, leaves)
+        leaves = carried_again(body(*unflatten(shape, leaves)), shape)
+
+
+def undecided_rounds(condition: Any, condition_of: Function, body: Function, leaves: list[Any], shape: Any) -> list[Any]:
+    """What a loop carries at its end, whose condition only the layers know."""
+    lifted, count = Lifted([condition_of, body]), len(leaves)
+
+    def round(*values: Any) -> list[Any]:
+        around, apply = values[count:], current().apply
+        carried = carried_again(lifted.function(1, around)(*unflatten(shape, list(values[:count]))), shape)
+        after = one_condition("while_loop: cond_fn", lifted.function(0, around)(*unflatten(shape, carried)))
+        return [as_condition(truth(after, apply), apply), *[as_before(new, old) for new, old in zip(carried, values, strict=False)]]
+    args = [*leaves, *lifted.tensors]
+    return current().repeat(None, as_condition(condition, current().apply), round, args, count)
+
+
+def scan(combine_fn: Function, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
+    """(carry at the end, what each step gave, stacked along a new first dimension) of `carry, y = combine_fn(carry, x)`, as torch's scan.
+
+    x: the slices of the tensors of `xs` (a tree) along `dim`, from the end if `reverse`, whose results then stand from the end too.
+    Raises RunError for tensors of different extents along it, none of them, and for a carry whose tree changes.
+    """
+    check_flag("scan", "reverse", reverse)
+    combine = as_function("scan", combine_fn)
+    leaves, shape = flatten(tensors(xs))
+    count = extent("scan: xs", leaves, dim)
+    start, carry_shape = flatten(tensors(init))
+
+    def step(carry: list[Any], parts: list[Any]) -> tuple[list[Any], list[Any], Any]:
+        results = combine(unflatten(carry_shape, carry), unflatten(shape, parts))
+        if not isinstance(results, list | tuple) or len(results) != 2:
+            raise RunError(f"scan: combine_fn gives {type(results).__name__}, expected a tuple of the next carry and the step's result")
+        following, found = flatten(results[0])
+        same_tree("scan: init and the carry that combine_fn gives are", carry_shape, found)
+        ys, y_shape = flatten(results[1])
+        return following, ys, y_shape
+    carry, stacks, y_shape = in_steps(step, start, leaves, dim, range(count)[::-1] if reverse else range(count))
+    return unflatten(carry_shape, carry), unflatten(y_shape, stacks)
+
+
+def map_slices(f: Function, xs: Any, *args: Any) -> Any:
+    """`f(x, *args)` of each slice of the tensors of `xs` (a tree) along the first dimension, stacked: torch's map. Raises RunError."""
+    function = as_function("map", f)
+    leaves, shape = flatten(tensors(xs))
+    count = extent("map: xs", leaves, 0)
+
+    def step(carry: list[Any], parts: list[Any]) -> tuple[list[Any], list[Any], Any]:
+        return [], *flatten(function(unflatten(shape, parts), *args))
+    _, stacks, found = in_steps(step, [], leaves, 0, range(count))
+    return unflatten(found, stacks)
+
+
+def in_steps(step: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any], Any]], carry: list[Any], leaves: list[Any], dim: int,
+             places: range) -> tuple[list[Any], list[Any], Any]:
+    """The carry at the end, results stacked in order of their places, and their tree. In a trace: a Loop behind the first step."""
+    def parts(place: int) -> list[Any]:
+        return [leaf.select(dim, place) for leaf in leaves]
+    carry, first, shape = step(carry, parts(places[0]))
+    if loop_writer(current()) is not None and len(places) > 1:
+        return *traced_steps(step, carry, first, leaves, dim, places), shape
+    found = {places[0]: first}
+    for place in places[1:]:
+        carry, found[place], _ = step(carry, parts(place))
+    return carry, [stacked([found[place][which] for place in sorted(found)]) for which in range(len(first))], shape
+
+
+def traced_steps(step: Function, carry: list[Any], first: list[Any], leaves: list[Any], dim: int,
+                 places: range) -> tuple[list[Any], list[Any]]:
+    """The same from the second step on, as a loop that carries the place, and puts results into tensors that hold all of them."""
+    count, made = len(places), len(carry)
+    torch = operators()
+    stacks = [torch.select_scatter(torch.zeros([count, *each.shape], dtype=each.dtype), each, 0, places[0]) for each in first]
+
+    def goes_on(place: Any, *rest: Any) -> Any:
+        return place >= 0 if places.step < 0 else place < count
+
+    def body(place: Any, *rest: Any) -> tuple[Any, ...]:
+        index = place.reshape([1])
+        following, results, _ = step(list(rest[:made]), [leaf.index_select(dim, index).squeeze(dim) for leaf in leaves])
+        return (place + places.step, *following,
+                *[whole.index_copy(0, index, each.unsqueeze(0)) for whole, each in zip(rest[made:], results, strict=True)])
+    _, *rest = while_loop(goes_on, body, (torch.tensor(places[1]), *carry, *stacks))
+    return rest[:made], rest[made:]
+
+
+def operators() -> Any:
+    """`irtool.torch`, which imports this module."""
+    from irtool.dispatch.torch.namespace import torch
+
+    return torch
+
+
+def stacked(values: list[Any]) -> Any:
+    """Results of steps along a new first dimension. Raises RunError for what is no tensor."""
+    if not all(isinstance(each, Tensor) for each in values):
+        raise RunError(f"a step gives {type(values[0]).__name__}, expected tensors")
+    return operators().stack(values)
+
+
+def operands_of(where: str, name: str, values: Any) -> Any:
+    """Arguments in a tuple or list, arrays as tensors. Raises RunError for anything else."""
+    if not isinstance(values, list | tuple):
+        raise RunError(f"{where}: expected {name} in a tuple, got {type(values).__name__}")
+    return tensors(values)
+
+
+def one_condition(what: str, value: Any) -> Any:
+    """A condition. Raises RunError for a tensor of several elements, and for what is neither tensor nor number."""
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise RunError(f"{what} is a tensor of shape {list(value.shape)}, expected one element")
+        return value
+    if isinstance(value, bool | int | float) or type(value).__module__ == "numpy":
+        return bool(value)
+    raise RunError(f"{what} is a {type(value).__name__}, expected a bool or a tensor of one element")
+
+
+def carried_again(results: Any, shape: Any) -> list[Any]:
+    """What a round gives, taken apart. Raises RunError where its tree is not that of what is carried."""
+    if not isinstance(results, list | tuple):
+        raise RunError(f"while_loop: body_fn gives a {type(results).__name__}, expected a tuple of as many values as are carried")
+    leaves, found = flatten(type(shape)(results))
+    same_tree("while_loop: carried_inputs and what body_fn gives are", shape, found)
+    return leaves
+
+
+def as_before(new: Any, old: Any) -> Any:
+    """A number of a round as the tensor that it was before."""
+    return operators().scalar_tensor(new, dtype=old.dtype) if isinstance(old, Tensor) and not isinstance(new, Tensor) else new
+
+
+def same_tree(what: str, *shapes: Any) -> None:
+    """Raise RunError for trees that differ."""
+    if any(each != shapes[0] for each in shapes):
+        raise RunError(f"{what} {' and '.join(map(words, shapes))}, expected the same lists, tuples and dicts of tensors")
+
+
+def words(shape: Any) -> str:
+    """A tree in a message."""
+    if isinstance(shape, dict):
+        return "{" + ", ".join(f"{key!r}: {words(each)}" for key, each in shape.items()) + "}"
+    if isinstance(shape, list | tuple):
+        return f"({', '.join(map(words, shape))})"
+    return "tensor"
+
+
+def extent(what: str, leaves: list[Any], dim: int) -> int:
+    """How many slices tensors have along a dimension. Raises RunError where they have none, or not all as many."""
+    if not leaves or not all(isinstance(leaf, Tensor) and leaf.ndim for leaf in leaves):
+        raise RunError(f"{what}: expected tensors of at least one dimension")
+    extents = {leaf.size(dim) for leaf in leaves}
+    if len(extents) != 1 or not min(extents):
+        raise RunError(f"{what}: extents along dimension {dim} are {sorted(extents)}, expected one that is not 0")
+    return int(min(extents))
+
+
+def loop_writer(layer: Layer | None) -> Tracer | None:
+    """The topmost trace that is going on, if loops can be written down there: second derivatives go through rounds alone."""
+    tapes = 0
+    while layer is not None and not isinstance(layer, Tracer):
+        tapes += isinstance(layer, Autograd)
+        layer = layer.inner
+    return layer if tapes < 2 else None
+
+
+def traced(tracer: Tracer, value: Any) -> Any:
+    """A constant of a trace as one of its values, so that what a loop makes of it is not decided."""
+    if type(value) in (bool, int):
+        value = operators().tensor(value)
+    return Boxed(tracer, value, tracer.operand(value)) if type(value) is Tensor else value
+
+
+__all__ = ["cond", "map_slices", "scan", "while_loop"]

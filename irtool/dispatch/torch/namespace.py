@@ -1,0 +1,199 @@
+"""`irtool.torch`: torch's operators by torch's names, as functions of tensors, for code that is written for torch.
+
+    from irtool import torch
+    torch.nn.functional.cross_entropy(torch.linalg.solve(a, b), target)
+
+`torch.linalg`, `torch.fft` and `torch.special` are the operators with these prefixes. `torch.nn.functional` are the functions that
+TorchScript source calls by that name (`irtool.torchscript.nn_functional`), run as Python, and operators where there is none.
+"""
+from __future__ import annotations
+import __future__
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, Optional
+
+import numpy as np
+
+from irtool.dispatch.torch.torch_functional import FUNCTIONS, reduction_number
+from irtool.dispatch.torch.torch_names import ABSENT, FACTORIES, NAMES, without_gradient
+from irtool.dispatch.traced_numbers import Number
+from irtool.ir.errors import NameMissing, RunError
+from irtool.ops.tensor import Functions, Tensor, call, calling_kind, is_kind, next_birth, operator_names
+from irtool.ops.tensor_methods import refuse_gradient
+
+PREFIXES = ("linalg", "fft", "special")
+VARIADIC = ("broadcast_tensors", "block_diag", "cartesian_prod", "chain_matmul", "meshgrid")
+"""Operators on a list of tensors that torch's functions take one by one."""
+
+
+class Torch(Functions):
+    """What `torch.` means."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ABSENT:
+            raise NameMissing(f"irtool.torch has no {name}: {ABSENT[name]}")
+        made: Any = NAMES[name] if name in NAMES else Prefixed(f"{name}_") if name in PREFIXES else super().__getattr__(name)
+        if name in VARIADIC:
+            made = taking_one_by_one(made)
+        elif name in FACTORIES:
+            made = without_gradient(name, made)
+        setattr(self, name, made)
+        return made
+
+    @property
+    def nn(self) -> Any:
+        """torch.nn: only `functional`."""
+        return NN
+
+    @property
+    def ops(self) -> Any:
+        """torch.ops: only `aten`, the operators."""
+        return SimpleNamespace(aten=self)
+
+    @property
+    def jit(self) -> Any:
+        """torch.jit: only `annotate`, which gives the value."""
+        return JIT
+
+    def tensor(self, data: Any, dtype: int | None = None, device: str | None = None, requires_grad: bool = False) -> Any:
+        """A tensor of numbers, or of lists of them: Python's are float32 and complex64. Raises RunError for what is not made of numbers."""
+        refuse_gradient(requires_grad, "tensor")
+        if type(data) is Number:
+            known = data.tensor("float32" if type(data.value) is float and dtype is None else None)
+            return known if dtype is None else known.to(dtype)
+        if isinstance(data, Tensor):
+            return data.clone() if dtype is None else data.to(dtype, copy=True)
+        try:
+            made = Tensor(np.array(data))
+            made.born = next_birth()        # its elements are nobody else's
+        except ValueError as error:
+            raise RunError(f"tensor: expected numbers, or lists of them of equal length, got {str(data)[:40]}") from error
+        if made.array.dtype.kind not in "bifc" and made.array.dtype.name != "uint8":
+            raise RunError(f"tensor: expected numbers of at most 64 bits, got {str(data)[:40]}")
+        if dtype is None and is_of_python(data):
+            dtype = {"f": self.float32, "c": self.complex64}.get(made.array.dtype.kind)
+        return made if dtype is None else made.to(dtype)
+
+    def asarray(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
+        """A tensor on an array's own elements, or of numbers."""
+        made = data if isinstance(data, Tensor) else Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
+        return made if dtype is None else made.to(dtype)
+
+    def from_numpy(self, array: Any) -> Any:
+        """A tensor on an array's own elements. Raises RunError for what is no array."""
+        if not isinstance(array, np.ndarray):
+            raise RunError(f"from_numpy: expected a NumPy array, got {type(array).__name__}")
+        return Tensor(array)
+
+    def einsum(self, equation: str, *operands: Any) -> Any:
+        """A sum of products, as Einstein wrote it: einsum("ij,jk->ik", a, b)."""
+        return call("aten::einsum", (equation, tensors_of(operands)), {})
+
+    def tensordot(self, a: Any, b: Any, dims: Any = 2) -> Any:
+        """Sum over the last `dims` dimensions of a and the first of b, or over those that two lists name."""
+        own, others = (list(range(a.dim() - dims, a.dim())), list(range(dims))) if isinstance(dims, int) else dims
+        return a.tensordot(b, list(own), list(others))
+
+
+def is_of_python(data: Any) -> bool:
+    """Are the numbers in (lists of) them Python's own, not NumPy's?"""
+    return all(map(is_of_python, data)) if isinstance(data, list | tuple) else type(data) in (bool, int, float, complex)
+
+
+def tensors_of(args: Sequence[Any]) -> list[Any]:
+    """Tensors that are given one by one, or as one list."""
+    return list(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else list(args)
+
+
+def taking_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a list of tensors as one of tensors."""
+    return lambda *args, **named: function(tensors_of(args), **named)
+
+
+class Modules:
+    """torch.nn. Raises NameMissing for modules, which this package has none of."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "functional":
+            return FUNCTIONAL
+        raise NameMissing(f"irtool.torch.nn has no {name}: parameters are arguments of functions, which torch.nn.functional has")
+
+
+class Jit:
+    """torch.jit. Raises NameMissing for what compiles and traces, which this package does elsewhere."""
+
+    def annotate(self, type: Any, value: Any) -> Any:
+        """The value."""
+        return value
+
+    def __getattr__(self, name: str) -> Any:
+        raise NameMissing(f"irtool.torch.jit has no {name}: see irtool.trace, irtool.from_script and irtool.jit")
+
+
+class Prefixed:
+    """Operators whose names begin alike: `torch.linalg.solve` is aten::linalg_solve."""
+
+    _prefix = ""        # of a copy that is still to be filled, which Python asks for its methods
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        kind = f"aten::{self._prefix}{name}"
+        if not is_kind(kind):
+            raise NameMissing(f"there is no operator {kind}", name, lambda: [each.removeprefix(self._prefix) for each in operator_names()
+                                                                             if each.startswith(self._prefix)])
+        made = calling_kind(kind)
+        setattr(self, name, made)
+        return made
+
+
+class Functional:
+    """torch.nn.functional."""
+
+    def __getattr__(self, name: str) -> Any:
+        from irtool.torchscript.nn_functional import OPERATORS
+
+        made: Any = FUNCTIONS.get(name) or functions().get(name)
+        if made is None:
+            operator = OPERATORS.get(name, name).removeprefix("aten::")
+            if not is_kind(f"aten::{operator}"):
+                raise NameMissing(f"torch.nn.functional has no '{name}'", name, lambda: [*FUNCTIONS, *functions(), *operator_names()])
+            made = getattr(torch, operator)
+        setattr(self, name, made)
+        return made
+
+
+@cache
+def functions() -> dict[str, Callable[..., Any]]:
+    """The functions of torch.nn.functional that TorchScript source is given, as Python functions."""
+    from irtool.torchscript.nn_functional import SOURCE
+    from irtool.torchscript.nn_functional_more import HELPERS
+    from irtool.torchscript.nn_functional_more import SOURCE as MORE
+
+    found = {**executed(SOURCE, "<torch.nn.functional>"), **executed(MORE, "<torch.nn.functional, more>")}
+    return {name: each for name, each in found.items() if name not in HELPERS}
+
+
+def executed(source: str, filename: str) -> dict[str, Callable[..., Any]]:
+    """The functions of a text of ours that is TorchScript and Python."""
+    given = {"Tensor": Tensor, "torch": torch, "math": math, "List": list, "Optional": Optional, "F": FUNCTIONAL}
+    space: dict[str, Any] = dict(given)
+    exec(compile(source, filename, "exec", __future__.annotations.compiler_flag, dont_inherit=True), space)     # noqa: S102
+    space |= {"reduction_number": reduction_number, "sizes_of": sizes_of}       # the one says what is expected, the other takes a number
+    return {name: each for name, each in space.items() if callable(each) and name not in given}
+
+
+def sizes_of(sizes: Any, count: int) -> list[int]:
+    """One number per dimension."""
+    return [sizes] * count if isinstance(sizes, int) else list(sizes)
+
+
+torch = Torch()
+NN, JIT = Modules(), Jit()
+FUNCTIONAL = Functional()
+
+__all__ = ["torch"]

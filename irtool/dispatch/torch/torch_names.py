@@ -1,0 +1,150 @@
+"""Names of `irtool.torch` that are no operators: numbers, dtypes, random numbers, what asks about tensors, gradients and transformations.
+
+What torch has and this package has not is an error that says where to look instead.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from irtool.dispatch import jacobians, transforms
+from irtool.dispatch.stack import Layer, current
+from irtool.dispatch.torch import higher_order, low_rank
+from irtool.dispatch.torch.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from irtool.ir.arguments import check_seed
+from irtool.ir.errors import NameMissing, RunError, UnsupportedError
+from irtool.ops.arrays import reseed
+from irtool.ops.tensor import Tensor, call, elements
+from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
+from irtool.ops.tensor_methods import nonzero, refuse_gradient, unique, unique_consecutive
+
+OTHER_DTYPES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64", "short": "int16",
+                "cfloat": "complex64", "cdouble": "complex128"}
+FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randint randint_like "
+                      "randn randn_like randperm zeros zeros_like".split())
+"""Functions that torch gives `requires_grad`."""
+ABSENT = {"compile": "see irtool.jit", "optim": "update parameters with what irtool.grad gives",
+          "utils": "it is about training, and this package is about graphs",
+          "load": "arrays are read by np.load", "save": "arrays are stored by np.savez",
+          "autograd": "gradients are asked for by irtool.grad",
+          "distributed": "there is one process", "multiprocessing": "there is one process"}
+
+
+# -- random numbers
+class Generator(np.random.Generator):
+    """A source of random numbers, for the operators' `generator`."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        super().__init__(np.random.PCG64(0))
+
+    def manual_seed(self, seed: int) -> Generator:
+        """From now on the numbers that belong to a seed. Raises RunError for what is none."""
+        check_seed("manual_seed", seed)
+        refuse_in_jit("Generator.manual_seed")
+        self.bit_generator.state = np.random.PCG64(seed).state
+        return self
+
+
+def refuse_in_jit(name: str) -> None:
+    """Raises UnsupportedError inside a jitted function, which would do it when it is traced and never again."""
+    layer: Layer | None = current()
+    while layer is not None:
+        if layer.follows:
+            raise UnsupportedError(f"{name} inside irtool.jit is not supported: call it outside of the function")
+        layer = layer.inner
+
+
+def manual_seed(seed: int) -> np.random.Generator:
+    """From now on operators draw the numbers that belong to a seed (they are not torch's). Raises RunError for what is none."""
+    check_seed("manual_seed", seed)
+    refuse_in_jit("manual_seed")
+    return reseed(seed)
+
+
+# -- questions
+def is_tensor(value: Any) -> bool:
+    """Is it a tensor?"""
+    return isinstance(value, Tensor)
+
+
+def get_default_dtype() -> int:
+    """Of Python's numbers with a fraction: float32."""
+    return BY_NAME["float32"]
+
+
+def set_default_dtype(dtype: int) -> None:
+    """Raises RunError for any other than the default, which is fixed: it is what graphs are run with."""
+    if dtype != BY_NAME["float32"]:
+        raise RunError("set_default_dtype: the default is float32, in graphs too; say dtype=torch.float64 where tensors are made")
+
+
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Any:
+    """The norm of all elements, or over dimensions."""
+    return input.norm(p, dim, keepdim, dtype)
+
+
+def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, center: bool = True,
+         pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None) -> Any:
+    """The short-time Fourier transform, of windows around each place if `center`, as torch's own function pads for them."""
+    if center:
+        rows = input if input.ndim > 1 else input.unsqueeze(0)
+        rows = call("aten::pad", (rows, [n_fft // 2, n_fft // 2], pad_mode), {})
+        input = rows if input.ndim > 1 else rows.squeeze(0)
+    return call("aten::stft", (input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex), {})
+
+
+def typed(dtype: str) -> Callable[[Any], Any]:
+    """`torch.LongTensor([1, 2])`: a tensor of numbers in a dtype."""
+    return lambda data: call("aten::to", (Tensor(np.array(elements(data))), BY_NAME[dtype]), {})
+
+
+def without_gradient(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes tensors, and takes `requires_grad=False` too."""
+    @wraps(function)
+    def made(*args: Any, requires_grad: bool = False, **named: Any) -> Any:
+        refuse_gradient(requires_grad, name)
+        return function(*args, **named)
+    return made
+
+
+class Transformations:
+    """torch.func: this package's transformations, which have its signatures."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in TRANSFORMATIONS:
+            raise NameMissing(f"torch.func has no '{name}'", name, lambda: TRANSFORMATIONS)
+        return TRANSFORMATIONS[name]
+
+
+TRANSFORMATIONS: Mapping[str, Any] = {name: getattr(module, name) for module in (transforms, jacobians) for name in module.__all__}
+NOWHERE = SimpleNamespace(is_available=lambda: False, device_count=lambda: 0, manual_seed=manual_seed, manual_seed_all=manual_seed)
+FUNC = Transformations()
+CONTROL_FLOW = {"cond": higher_order.cond, "while_loop": higher_order.while_loop, "scan": higher_order.scan, "map": higher_order.map_slices}
+
+NAMES: Mapping[str, Any] = {
+    **CONTROL_FLOW, "_higher_order_ops": SimpleNamespace(**CONTROL_FLOW),
+    **{name: BY_NAME[dtype] for name, dtype in OTHER_DTYPES.items()},
+    "pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None,
+    "strided": 0, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3,
+    "finfo": finfo, "iinfo": iinfo, "Size": Size, "Tensor": Tensor, "device": Place, "vmap": transforms.vmap, "stft": stft,
+    "Generator": Generator,
+    "no_grad": no_grad, "inference_mode": no_grad, "enable_grad": enable_grad, "set_grad_enabled": set_grad_enabled,
+    "is_grad_enabled": is_grad_enabled, "manual_seed": manual_seed,
+    "is_tensor": is_tensor, "get_default_dtype": get_default_dtype, "set_default_dtype": set_default_dtype,
+    "svd_lowrank": low_rank.svd_lowrank, "pca_lowrank": low_rank.pca_lowrank, "unravel_index": low_rank.unravel_index,
+    "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm,
+    "nonzero": lambda input, *, as_tuple=False: nonzero(input, as_tuple=as_tuple),
+    "FloatTensor": typed("float32"), "DoubleTensor": typed("float64"), "LongTensor": typed("int64"), "IntTensor": typed("int32"),
+    "BoolTensor": typed("bool"), "func": FUNC, "cuda": NOWHERE, "mps": NOWHERE, "accelerator": NOWHERE,
+    "backends": SimpleNamespace(cuda=NOWHERE, mps=NOWHERE, cudnn=SimpleNamespace(deterministic=True, benchmark=False)),
+    "set_printoptions": lambda **options: np.set_printoptions(**{key: each for key, each in options.items() if key != "sci_mode"}),
+    "use_deterministic_algorithms": lambda mode, **options: None, "set_num_threads": lambda count: None, "get_num_threads": lambda: 1,
+}
+"""Looked up before operators."""
+
+__all__ = ["ABSENT", "FACTORIES", "FUNC", "NAMES", "without_gradient"]

@@ -1,0 +1,366 @@
+"""Making plans: the phases of one compilation, with gradients where the spec asks for them.
+
+A graph that needs gradients becomes, when all of it can be differentiated, one node that owns f and df; otherwise groups of operators
+become such nodes, and what stands between them is walked back node by node (`irtool.execute.recording`). df has an executor of its own,
+which makes its plans when the first gradients come in and it is known which of them are there.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irtool.autodiff.in_place import without_writes
+from irtool.autodiff.reach import holds_tensors
+from irtool.autodiff.reverse import Reverse, differentiate_graph
+from irtool.autodiff.versions import in_versions
+from irtool.execute.argument_spec import ArgumentSpec
+from irtool.execute.device.device_plan import DevicePlan
+from irtool.execute.differentiable import Differentiable, Versions, does_more, on_tape
+from irtool.execute.graph_gradients import is_construct
+from irtool.execute.phases import Phases, Told, custom_passes
+from irtool.execute.plan.compiled import Plan, compile_plan
+from irtool.execute.recording import Recording, Step, alone, functional
+from irtool.execute.run_dtypes import may_mix, mixed_dtypes, observed_dtypes
+from irtool.interpret import all_nodes, walk
+from irtool.interpret import run as interpret
+from irtool.ir.attribute import Attribute
+from irtool.ir.collector import Paused
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.custom import CUSTOM_VJP
+from irtool.ir.effects import facts_of, node_may_write
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.packed import owns_gradient
+from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
+from irtool.ir.types import TensorType
+from irtool.ops.arrays import using
+from irtool.ops.call import call_node
+from irtool.passes import BY_NAME
+
+if TYPE_CHECKING:
+    from irtool.execute.executor import Executor
+
+GROUP_KINDS = frozenset(("prim::DifferentiableGraph", "prim::GraphExecutor"))
+
+
+class Options:
+    """How plans are made.
+
+    whole: differentiate all of a graph at once where that can be done; else only groups of at least `autodiff_threshold` operators,
+    of which those with fewer than `inline_threshold` are opened again. told: hears of each pass of a compilation. native: may groups of
+    pointwise operators run as loops in C (None: large ones, where there is a compiler; True: all); threads: how many share large groups
+    and run heavy nodes beside each other. check_saved: is what gradients need the same when it is used as when it was saved? profiling:
+    make a plan for what the first `profiled_runs` saw (`irtool.execute.profiling`); what it does not fit is profiled in turn,
+    `bailout_depth` times in all.
+    """
+
+    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told", "native", "threads", "check_saved",
+                 "profiling", "profiled_runs", "bailout_depth")
+
+    def __init__(self, optimize: bool = True, backend: str = "numpy", whole: bool = True, autodiff_threshold: int = 2,
+                 inline_threshold: int = 5, told: Told | None = None, native: bool | None = None, threads: int = 1,
+                 check_saved: bool = False, profiling: bool = False, profiled_runs: int = 1, bailout_depth: int = 2) -> None:
+        self.optimize = optimize
+        self.backend = backend
+        self.whole = whole
+        self.autodiff_threshold = autodiff_threshold
+        self.inline_threshold = inline_threshold
+        self.told = told
+        self.native = native
+        self.threads = threads
+        self.check_saved = check_saved
+        self.profiling = profiling
+        self.profiled_runs = profiled_runs
+        self.bailout_depth = bailout_depth
+
+    def changed(self, **given: Any) -> Options:
+        """The same but for what is given."""
+        return Options(**{name: given.get(name, getattr(self, name)) for name in self.__slots__})
+
+
+class ExecutionPlan:
+    """A graph made for one spec, and what runs it. May be shared by threads."""
+
+    __slots__ = ("graph", "spec", "writes", "is_random", "is_custom", "differentiables", "options", "together", "guarded", "_code",
+                 "_outline", "_owner", "_steps", "_lock")
+
+    def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
+                 differentiables: dict[Node, Differentiable] | None = None) -> None:
+        self.graph = graph
+        self.spec = spec            # None: the plan that fits everything
+        self.differentiables = differentiables or {}
+        self.options = owner.options
+        self.is_custom = bool(custom_passes())      # users' passes have rewritten it
+        self.writes = writes(graph)
+        self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
+        self.together: Any = None   # f and df as one (`irtool.execute.joint_plan`); False: cannot be
+        self.guarded: Graph | None = None       # with the guard that a profiling executor asks before it runs the graph
+        self._owner = owner
+        self._code: Code | None = None
+        self._outline: list[Outline] | None = None
+        self._steps: dict[Any, Step] = {}
+        self._lock = Lock()
+
+    @property
+    def shown(self) -> Graph:
+        """What is executed, with the guard in front of it where there is one."""
+        return self.guarded or self.graph
+
+    @property
+    def code(self) -> Code:
+        """What runs the graph when nothing has to be remembered."""
+        if self._code is None:
+            with self._lock:
+                if self._code is None:
+                    self._code = Code(self.graph, self.options)
+        return self._code
+
+    def forget(self) -> None:
+        """Let go of the functions made so far, and of their memory."""
+        if self._code is not None:
+            self._code.forget()
+
+    def record(self, values: list[Any]) -> list[Any]:
+        """The outputs for values that may be Variables, on the tape."""
+        if self._outline is None:
+            self._outline = outline(self.graph, self.differentiables)
+        if self._outline:
+            ((node, made),) = self.differentiables.items()
+            found = dict(zip(self.graph.inputs, values, strict=True))
+            found.update(zip(node.outputs, made([found[value] for value in node.inputs]), strict=True))
+            return [put_together(each, found) for each in self._outline]
+        return self.recording().run(self.graph, values)
+
+    def recording(self) -> Recording:
+        """One run on the tape, node by node."""
+        return Recording(self.differentiables, self.step, self.writes)
+
+    def step(self, node: Node, flags: tuple[bool, ...], without_its_write: bool) -> Step:
+        """What runs one node on the tape; made once for each set of operands that need gradients."""
+        key = (node, flags, without_its_write)
+        with self._lock:
+            found = self._steps.get(key)
+            if found is None:
+                with using(np):     # what passes compute, they compute on the host
+                    found = self._steps[key] = self._make_step(node, functional(node) if without_its_write else node, flags)
+            return found
+
+    def _make_step(self, node: Node, run: Node, flags: tuple[bool, ...]) -> Step:
+        """`run`, with the operands of `node`."""
+        graph, positions = alone(run, self.graph.dialect)
+        positions = [node.inputs.index(run.inputs[i]) for i in positions]
+        pair = differentiate_graph(graph, [flags[i] and holds_tensors(node.inputs[i].type) for i in positions], True)
+        made = differentiable(self._owner, pair, None, is_piece=True)
+
+        def step(operands: Sequence[Any], versions: Versions | None) -> list[Any]:
+            return made([operands[i] for i in positions], versions)
+
+        return step
+
+
+Outline = Value | list[Any] | tuple[Any, ...]
+"""An output of a graph: a value, or a list or tuple of outlines."""
+
+
+def outline(graph: Graph, differentiables: dict[Node, Differentiable]) -> list[Outline]:
+    """The outputs of a graph that is one node with a gradient and what puts its results together; empty for any other graph."""
+    first = graph.block.return_node.next
+    rest = list(graph.block)[1:]
+    if first not in differentiables or len(differentiables) > 1 or any(node.kind not in PUT_TOGETHER for node in rest):
+        return []
+    found: dict[Value, Outline] = {value: value for value in (*graph.inputs, *first.outputs)}
+    for node in rest:
+        parts = [found[value] for value in node.inputs]
+        found[node.output] = tuple(parts) if node.kind == "prim::TupleConstruct" else parts
+    return [found[value] for value in graph.outputs]
+
+
+PUT_TOGETHER = frozenset(("prim::TupleConstruct", "prim::ListConstruct"))
+
+
+def put_together(part: Outline, found: dict[Value, Any]) -> Any:
+    """What an outline stands for."""
+    if isinstance(part, Value):
+        return on_tape(found[part], None, None, None)
+    parts = [put_together(each, found) for each in part]
+    return tuple(parts) if isinstance(part, tuple) else parts
+
+
+def writes(graph: Graph) -> bool:
+    """May it write into memory that it did not make?"""
+    return any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph))
+
+
+class Code:
+    """Runs a graph: compiled, or interpreted where nothing is optimised. Random numbers come from the generator in use."""
+
+    __slots__ = ("graph", "plan", "backend", "is_direct")
+
+    def __init__(self, graph: Graph, options: Options, is_piece: bool = False) -> None:
+        self.graph = graph
+        self.is_direct = is_piece and writes(graph)     # whoever runs the other pieces has copied what is written into
+        self.backend = None if options.backend == "numpy" else options.backend
+        self.plan: Any = None       # a Plan or a DevicePlan
+        if options.optimize:
+            self.plan = DevicePlan(graph) if self.backend else compile_plan(graph, native=options.native, threads=options.threads)
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """The outputs. Operands are copied first where the graph writes, unless it is a piece of another."""
+        if self.is_direct:
+            with np.errstate(all="ignore"):
+                return walk(self.graph, list(values), call_node)
+        if self.plan is None:
+            return interpret(self.graph, values, seed=None, backend=self.backend)
+        found: list[Any] = self.plan(values, seed=None, accepted=True)
+        return found
+
+    def forget(self) -> None:
+        """Let go of the functions made so far, and of their memory."""
+        if isinstance(self.plan, Plan):
+            self.plan.forget()
+
+
+# -- plans
+def fallback_plan(owner: Executor) -> ExecutionPlan:
+    """The plan that fits every input: required passes only."""
+    phases = Phases(owner.options.told)
+    graph = phases.fallback(owner.graph)
+    return ExecutionPlan(owner, graph, None, with_own_gradients(owner, graph, None))
+
+
+def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool],
+              types: Sequence[TensorType | None] = ()) -> ExecutionPlan:
+    """The plan for a spec. `values` are the inputs it is first made for: where several dtypes meet, a run with them says which.
+
+    types: where given, types by record of the spec that say more than it, such as sizes.
+    """
+    with Paused():
+        options = owner.options
+        phases = Phases(options.told)
+        graph = phases.specialized(owner.graph, spec, types)
+        phases.differentiable(graph)
+        if not spec.requires_gradient:
+            if not any(node.kind[:1] == "^" for node in all_nodes(graph)):      # torch: a Python operator may want gradients of its own
+                phases.without_gradients(graph)
+            return ExecutionPlan(owner, graph, spec)
+        without_writes(graph)
+        graph = phases.told_again(in_versions(graph))       # what is overwritten may be needed for gradients
+        plan = as_one(owner, phases, graph, spec, flags, values) if options.whole else None
+        return plan or ExecutionPlan(owner, graph, spec, as_groups(owner, phases, graph))
+
+
+def differentiable(owner: Executor, pair: Reverse, phases: Phases | None, is_piece: bool = False) -> Differentiable:
+    """A pair ready to run; with `phases`, f is optimised, now that its operators need no gradients any more. is_piece: it stands among
+    others in a graph, which see what it writes.
+    """
+    if phases is not None:
+        phases.differentiable(pair.f)
+        phases.without_gradients(pair.f)
+    return Differentiable(pair, Code(pair.f, owner.options, is_piece), owner.nested(pair.df))
+
+
+def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, flags: Sequence[bool],
+           values: Sequence[Any]) -> ExecutionPlan | None:
+    """All of a graph as one node with a gradient; what only puts the results together stays outside. None where that cannot be."""
+    ending = dict.fromkeys(trailing(graph))
+    body = [node for node in graph.block if node not in ending and node.kind not in CONSTANT_KINDS]
+    if not body:
+        return None
+    made = set(body)
+    if writes(graph):       # into copies of the inputs: those are given back
+        made.add(graph.block.param_node)
+    readers = (*ending, graph.block.return_node)
+    results = list(dict.fromkeys(value for node in readers for value in node.inputs if value.node in made))
+    inner = Graph(graph.dialect)
+    inner.source = graph.source
+    mapping: dict[Value, Value] = {value: inner.block.add_input(value.name, value.type) for value in graph.inputs}
+    for node in graph.block:
+        if node not in ending:
+            clone_node(node, mapping, inner.block)
+    inner.block.set_outputs([mapping[value] for value in results])
+    BY_NAME["dce"].function(inner)
+    wanted = [flag and holds_tensors(value.type) for flag, value in zip(flags, graph.inputs, strict=True)]
+    try:
+        pair = differentiate_graph(inner, wanted, True, dtypes=known_dtypes(inner, values))
+    except UnsupportedError:
+        return None
+    step = differentiable(owner, pair, phases)
+    node = Node("prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph", graph.inputs,
+                {"Subgraph": Attribute("<Graph>", pair.f)})
+    node.insert_before(body[0])
+    for value in results:
+        result = node.add_output(graph.fresh_id(), value.type)
+        for user, slot in list(value.uses):
+            if user in readers:
+                user.replace_input(slot, result)
+    for each in reversed(body):
+        each.destroy()
+    BY_NAME["dce"].function(graph)
+    phases.tell("differentiate", graph)
+    return ExecutionPlan(owner, graph, spec, {node: step})
+
+
+def known_dtypes(graph: Graph, values: Sequence[Any]) -> dict[Value, str]:
+    """The dtypes of values where several may meet: those of a run; as types say, where a run would be seen outside, or fails."""
+    if not may_mix(graph, values):
+        return {}
+    if not any(map(does_more, all_nodes(graph))):
+        try:
+            return observed_dtypes(graph, values)
+        except Error:       # not with these inputs; when they are run, they hear of it
+            pass
+    return mixed_dtypes(graph)
+
+
+def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> dict[Node, Differentiable]:
+    """Functions with gradients of their own, which a tape must not look into."""
+    found: dict[Node, Differentiable] = {}
+    for node in graph.walk():
+        if node.kind == CUSTOM_VJP or owns_gradient(node):
+            inner = Graph(graph.dialect)
+            copy = clone_node(node, {}, inner.block, inner)
+            copy.set_inputs([inner.block.add_input(inner.fresh_id(), value.type) for value in node.inputs])
+            inner.block.set_outputs(copy.outputs)
+            pair = differentiate_graph(inner, [holds_tensors(value.type) for value in node.inputs], True)
+            found[node] = differentiable(owner, pair, phases, is_piece=True)
+    return found
+
+
+def trailing(graph: Graph) -> list[Node]:
+    """The nodes that only put the graph's results together."""
+    found: dict[Node, None] = {}
+    pending = list(graph.outputs)
+    while pending:
+        value = pending.pop()
+        node = value.node
+        if is_construct(value) and all(user.kind == "prim::Return" or user in found for user, _ in value.uses):
+            found[node] = None
+            pending += node.inputs
+    return list(found)
+
+
+def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Differentiable]:
+    """Groups of operators as nodes with gradients."""
+    options = owner.options
+    BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
+    phases.tell("create-autodiff-subgraphs", graph)
+    found = with_own_gradients(owner, graph, phases)
+    for node in [each for each in graph.walk() if each.kind in GROUP_KINDS and not owns_gradient(each)]:
+        group = node.graphs["Subgraph"]
+        flags = [holds_tensors(value.type) and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
+                 for value in node.inputs]
+        inner = clone_graph(group)
+        try:
+            pair = differentiate_graph(inner, flags, True, trust_types=True, dtypes=mixed_dtypes(inner))
+        except UnsupportedError:
+            pair = None
+        if pair is None or sum(1 for each in pair.f.walk() if each.kind not in CONSTANT_KINDS) < options.inline_threshold:
+            replace_node(node, inline_graph(group, node, node.inputs))
+            continue
+        found[node] = differentiable(owner, pair, phases, is_piece=True)
+        node.set_attribute("Subgraph", Attribute("<Graph>", pair.f))
+    phases.tell("inline-autodiff-subgraphs", graph)
+    return found

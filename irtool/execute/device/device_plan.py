@@ -1,0 +1,96 @@
+"""Plans on CuPy arrays: the graph is walked, its pointwise groups are one kernel each, everything else is the operators' own CuPy calls.
+
+Calls only start work on the device, which runs behind; so what matters is how many kernels are started, not what starts them. Memory is
+CuPy's: its pool takes back what dies at its last use.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.device.cupy_kernels import KernelGroup
+from irtool.interpret import Plan as BlockPlan
+from irtool.interpret import Walk, all_nodes, plan_block
+from irtool.ir.effects import node_may_write
+from irtool.ir.errors import RunError
+from irtool.ir.graph import Block, Graph, Node
+from irtool.ir.rewrite import clone_graph
+from irtool.ops.arrays import backend as backend_called
+from irtool.ops.arrays import seeded, using
+from irtool.ops.call import call_node
+from irtool.passes import BY_NAME
+from irtool.values import accept, copied, delivered
+
+FUSION_GROUP = "prim::FusionGroup"
+
+
+class DevicePlan:
+    """A graph to be run often on CuPy arrays. Calls may come from several threads at once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.namespace = backend_called("cupy")
+        graph = self.graph = clone_graph(graph)
+        with using(np):
+            BY_NAME["fuse"].function(graph)
+        nodes = all_nodes(graph)
+        self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
+        self.kernels = {node: KernelGroup(node.graphs["Subgraph"], self.namespace.cupy) for node in nodes if node.kind == FUSION_GROUP}
+        self.blocks: dict[Block, BlockPlan] = {}
+        plan_block(graph.block, self.blocks, self.kernels)
+
+    @property
+    def groups(self) -> list[tuple[Node, KernelGroup]]:
+        """The pointwise groups; `chosen` of each says how it ran."""
+        return list(self.kernels.items())
+
+    @property
+    def loops(self) -> list[tuple[Node, str]]:
+        """Loops run in Python, which needs no saying."""
+        return []
+
+    @property
+    def beside(self) -> list[str]:
+        """What runs beside what, in words."""
+        return ["the device has an order of its own: --threads is for plans on NumPy"]
+
+    @property
+    def source(self) -> str:
+        """The bodies of the kernels made so far."""
+        return "\n".join(text for group in self.kernels.values() for text in group.sources)
+
+    @property
+    def memory(self) -> str:
+        """What is known about memory."""
+        return "in CuPy's pool"
+
+    def compile(self, inputs: Sequence[Any]) -> None:
+        """Run once, which makes the kernels for such inputs."""
+        self(inputs)
+
+    def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
+        """Run on arrays, which are moved to the device, and Python values; as `irtool.interpret.run`. Outputs stay on the device.
+
+        accepted: the inputs have been through `irtool.values.accept` in this namespace.
+        """
+        graph = self.graph
+        if len(inputs) != len(graph.inputs):
+            raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
+        with using(self.namespace), seeded(seed) if seed is not None else nullcontext():
+            values = list(inputs) if accepted else [accept(value, one) for value, one in zip(inputs, graph.inputs, strict=True)]
+            if self.writes:
+                values = copied(values)
+            walk = Walk(self.call, None, self.kernels)
+            walk.plans = self.blocks
+            results = walk.run(graph, values)
+            return [delivered(result, declared.type) for result, declared in zip(results, graph.outputs, strict=True)]
+
+    def call(self, node: Node, values: list[Any]) -> Sequence[Any]:
+        """Run one node."""
+        group = self.kernels.get(node)
+        return call_node(node, values) if group is None else group(values)
+
+
+__all__ = ["DevicePlan"]

@@ -1,0 +1,272 @@
+"""Gradients of a graph on arrays: differentiate it, run f, wire the captured values, run df.
+
+A graph that cannot be differentiated as a whole is interpreted on a tape, node by node: what has gradients does not depend on the way.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.autodiff.groups import open_groups
+from irtool.autodiff.in_place import without_writes
+from irtool.autodiff.reverse import Reverse, differentiate_graph
+from irtool.autodiff.versions import in_versions
+from irtool.execute.cotangents import as_seed, conjugate, distributed, parts_of
+from irtool.execute.run_dtypes import may_mix, observed_dtypes
+from irtool.interpret import run
+from irtool.ir.arguments import ONE_PER_OUTPUT, check_graph, check_inputs, check_list, positions
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.effects import MUTATORS
+from irtool.ir.errors import PassError, RunError, UnsupportedError
+from irtool.ir.graph import RETURN, Graph, Value
+from irtool.ir.module import Module
+from irtool.ir.rewrite import clone_graph
+from irtool.ir.types import TupleType, Type
+from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using
+from irtool.passes.lower_tuples import lower_tuples
+from irtool.values import accept, takes_objects
+
+if TYPE_CHECKING:
+    from irtool.execute.executor import Executor
+
+CONSTRUCTS = ("prim::TupleConstruct", "prim::ListConstruct")
+
+
+def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any]:
+    """Gradients by reverse differentiation: one array per index in `wrt` (a list of them for a list), None where no gradient can reach.
+
+    cotangents: one per tensor of the outputs, those of tuples, lists and dicts in order, or trees of them (`irtool.execute.cotangents`);
+    None: the output takes no part.
+    `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
+    Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
+    """
+    graph = check_graph("vjp", graph)
+    check_inputs("vjp", graph, inputs)
+    check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
+    if takes_objects(graph):
+        from irtool.execute.objects import Unfolded  # which imports the executor
+
+        unfolded = Unfolded(graph)
+        values, places = unfolded.values(inputs), unfolded.positions(wrt)
+        there = [place for place in places if may_have_gradient(values[place])]
+        found = dict(zip(there, Differentiated(unfolded.graph, there, values).gradients(values, cotangents), strict=True))
+        return unfolded.gathered(wrt, [found.get(place) for place in places])
+    return Differentiated(graph, wrt, inputs).gradients(inputs, cotangents)
+
+
+def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[int, ...]:
+    """The inputs that `wrt` names, by position. Raises RunError for what names none, and for numbers, whole ones in tensors too."""
+    chosen = positions(where, wrt, graph)
+    for place in chosen:
+        value = values[place] if place < len(values) else None
+        if value.__class__ is np.ndarray and value.dtype.kind == "f":       # as nearly all are
+            continue
+        if isinstance(value, int | float | complex | str) or is_array(value) and value.dtype.kind not in "fc":
+            declared = graph.inputs[place]
+            raise RunError(f"{where}: wrt names input {place} (%{declared.name} : {declared.type}), which has no gradient: "
+                           f"only tensors of floating-point and complex numbers have, it is {kind_of(value)}")
+    return chosen
+
+
+def may_have_gradient(value: Any) -> bool:
+    """Is it a tensor of floating-point or complex numbers, or a list, tuple or dict with one in it?"""
+    if isinstance(value, list | tuple | dict):
+        return any(map(may_have_gradient, parts_of(value)))
+    return is_array(value) and value.dtype.kind in "fc"
+
+
+def kind_of(value: Any) -> str:
+    """`a tensor of int64`, `an int`."""
+    return f"a tensor of {value.dtype}" if is_array(value) else f"the {type(value).__name__} {str(value)[:40]}"
+
+
+class Differentiated:
+    """A graph differentiated once, for some of its inputs; `gradients` runs it as often as wanted.
+
+    sample: inputs such as will be given; where they make several dtypes meet, gradients are converted back on the way.
+    """
+
+    def __init__(self, graph: Graph | Module, wrt: Sequence[int], sample: Sequence[Any] | None = None) -> None:
+        if isinstance(graph, Module):
+            graph = graph.graph()
+        self.wrt = wanted("vjp", wrt, graph, () if sample is None else sample)
+        self.count = len(graph.inputs)
+        f, self.outline = prepared_with_outline(graph)
+        dtypes = {}
+        if sample is not None and len(sample) == self.count and may_mix(f, sample):
+            dtypes = observed_dtypes(f, sample)
+        self.pair: Reverse | None = None
+        self.tape: Executor | None = None
+        try:
+            self.pair = differentiate_graph(f, [index in wrt for index in range(self.count)], True, dtypes=dtypes)
+        except UnsupportedError:
+            from irtool.execute.compilation import Options
+            from irtool.execute.executor import Executor
+
+            self.tape = Executor(graph, Options(optimize=False))
+
+    def gradients(self, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:
+        """As `vjp`; random operators draw from a generator seeded with `seed`."""
+        if len(inputs) != self.count:
+            raise RunError(f"expected {self.count} inputs, got {len(inputs)}")
+        with using(namespace_for(inputs)):      # that of an array on a device, if there is one
+            if self.pair is None:
+                assert self.tape is not None
+                return self.tape.vjp(inputs, cotangents, self.wrt, seed=seed)
+            _, found = run_pair(self.pair, inputs, cotangents, seed, self.outline)
+            return [fitted(found[index], inputs[index]) if index in found else None for index in self.wrt]
+
+
+def prepared(graph: Graph) -> Graph:
+    """A copy that gives its results one by one and writes into nothing, as far as that can be had."""
+    return prepared_with_outline(graph)[0]
+
+
+def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
+    """The same, and how the graph's results are put together of those of the copy."""
+    f = without_tuples(graph)
+    open_groups(f)
+    results = iter(f.outputs)
+    outline = [outline_of(value.type, results) for value in graph.outputs]
+    f.block.set_outputs([each for part in outline for each in leaves_of_outline(part)])
+    without_writes(f)
+    f = in_versions(f)
+    remove_dead_nodes(f)
+    return f, outline
+
+
+def without_tuples(graph: Graph) -> Graph:
+    """A copy with fewer tuples, without those that loops carry and branches give where that can be had."""
+    f = clone_graph(graph)
+    if any(isinstance(value.type, TupleType) for node in f.walk() if node.blocks for value in node.outputs) and not any(
+            isinstance(value.type, TupleType) for value in f.inputs):
+        try:
+            lower_tuples(f, all=True)
+            return f
+        except PassError:       # a tuple that cannot be taken apart
+            f = clone_graph(graph)
+    lower_tuples(f)
+    return f
+
+
+def is_construct(value: Value) -> bool:
+    """Is it a tuple or list put together by one node, to which nothing is added afterwards?"""
+    return value.node.kind in CONSTRUCTS and not any(user.kind in MUTATORS for user, _ in value.uses)
+
+
+def is_dict_construct(value: Value) -> bool:
+    """The same for a dict, whose keys are constants, each another one; nobody but the results holds it."""
+    node = value.node
+    if node.kind != "prim::DictConstruct" or not is_only_result(value) or not all(map(is_constant, node.inputs[::2])):
+        return False
+    keys = [constant(key) for key in node.inputs[::2]]
+    return all(isinstance(key, str | int) for key in keys) and len(set(keys)) == len(keys)
+
+
+def is_only_result(value: Value) -> bool:
+    """Does a value go nowhere but into the results, and tuples among them?"""
+    return all(user.kind == RETURN or user.kind == "prim::TupleConstruct" and is_only_result(user.output) for user, _ in value.uses)
+
+
+Outline = Value | list[Any] | dict[Any, Any]
+"""An output of a graph: a value, or a list or dict of outlines."""
+
+
+def outline_of(type: Type, results: Iterator[Value]) -> Outline:
+    """An output of a type, of the next of these results: of several, where tuples were taken apart."""
+    value = next(results)
+    if not isinstance(type, TupleType) or isinstance(value.type, TupleType):
+        return outline_of_value(value)
+    rest = chain((value,), results)
+    return [outline_of(each, rest) for each in type.elements]
+
+
+def outline_of_value(value: Value) -> Outline:
+    """A value, as far as it is seen what it is put together of."""
+    parts = value.node.inputs
+    if is_construct(value):
+        return [outline_of_value(each) for each in parts]
+    if is_dict_construct(value):
+        return {constant(key): outline_of_value(each) for key, each in zip(parts[::2], parts[1::2], strict=True)}
+    return value
+
+
+def leaves_of_outline(outline: Outline) -> list[Any]:
+    """What outputs are put together of, in order."""
+    return [each for part in parts_of(outline) for each in leaves_of_outline(part)] if isinstance(outline, list | dict) else [outline]
+
+
+def filled_in(outline: Outline, results: Iterator[Any]) -> Any:
+    """Outputs put together again."""
+    if isinstance(outline, dict):
+        return {key: filled_in(part, results) for key, part in outline.items()}
+    return [filled_in(part, results) for part in outline] if isinstance(outline, list) else next(results)
+
+
+def spread_over(outline: Outline, cotangent: Any) -> list[Any]:
+    """The cotangents of what an output is put together of, one by one."""
+    if isinstance(outline, dict):
+        return [each for key, part in outline.items() for each in spread_over(part, cotangent[key])]
+    if isinstance(outline, list):
+        return [each for part, one in zip(outline, cotangent, strict=True) for each in spread_over(part, one)]
+    return [cotangent]
+
+
+def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0,
+             outline: list[Outline] | None = None) -> tuple[list[Any], dict[int, Any]]:
+    """Run f, then df on `cotangents` (one per leaf of f's real outputs): the real outputs, and gradients by input index.
+
+    A gradient is None where it turned out to be undefined. outline: how the outputs that cotangents are for are put together of f's.
+    """
+    outputs = run(pair.f, inputs, seed=seed)
+    real = outputs[:pair.real_outputs]
+    if outline is None:
+        given = distributed(real, cotangents)
+    else:
+        given = spread_over(outline, distributed(filled_in(outline, iter(real)), cotangents))
+    seeds = [as_seed(given[index], outputs[index]) if index < pair.real_outputs else None for index in pair.input_vjps]
+    captured = [accept(inputs[i], declared) for i, declared in zip(pair.captured_inputs, pair.df.inputs[len(seeds):], strict=False)]
+    values = [*seeds, *captured, *[outputs[i] for i in pair.captured_outputs]]      # lists that f saved may hold None
+    return real, dict(zip(pair.output_vjps, run(pair.df, values, seed=seed, accepted=True), strict=True))
+
+
+def fitted(gradient: Any, given: Any) -> Any:
+    """A gradient with the dtype and shape of its input; zeros where it turned out to be undefined; None for what has no gradient."""
+    if isinstance(given, dict):
+        return {key: fitted(gradient[key] if isinstance(gradient, dict) else None, each) for key, each in given.items()}
+    if isinstance(given, list | tuple):
+        pieces = gradient if isinstance(gradient, list | tuple) else [None] * len(given)
+        return [fitted(piece, each) for piece, each in zip(pieces, given, strict=True)]
+    array = here(given)
+    dtype = array.dtype if array.dtype.kind in "fc" else np.dtype(np.float32) if array.dtype.name == "bfloat16" else None
+    if dtype is None:
+        return None
+    if gradient is None:
+        return namespace_of(array).zeros(array.shape, dtype)
+    found = conjugate(here(gradient))
+    if found.dtype.kind == "c" and dtype.kind != "c":
+        found = found.real
+    if found.shape != array.shape:
+        found = summed(found, array.shape)
+    with np.errstate(all="ignore"):     # what is too large for the input's dtype is infinite
+        return found.astype(dtype, copy=False)
+
+
+def summed(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """A gradient summed to the shape that was broadcast."""
+    extra = gradient.ndim - len(shape)
+    if extra < 0:
+        return namespace_of(gradient).broadcast_to(gradient, shape)
+    gradient = gradient.sum(axis=tuple(range(extra))) if extra else gradient
+    axes = tuple([i for i, size in enumerate(shape) if size == 1 and gradient.shape[i] != 1])
+    gradient = gradient.sum(axis=axes, keepdims=True) if axes else gradient
+    if gradient.shape != shape and gradient.size == int(np.prod(shape, dtype=np.int64)):
+        raise UnsupportedError(f"a gradient of shape {gradient.shape} for an input of shape {shape}")
+    return gradient
+
+
+__all__ = ["run_pair", "vjp"]

@@ -1,0 +1,161 @@
+"""Forwards and backwards as one graph.
+
+Where gradients are asked for together with the run they belong to (`Executor.vjp`), nothing has to be remembered in between: f and df,
+one behind the other, are one graph, with an executor of its own. What df reads of f never leaves a plan then, and pointwise operators of
+both are fused.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irtool.autodiff.reverse import Reverse
+from irtool.execute.compilation import ExecutionPlan, outline
+from irtool.execute.plan.compiled import HARMLESS
+from irtool.execute.plan.memory import changes_list
+from irtool.interpret import all_nodes
+from irtool.ir.collector import Paused
+from irtool.ir.effects import facts_of, node_may_write, updates_statistics
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.rewrite import clone_node, inline_graph, replace_node
+from irtool.ir.types import TENSOR, TensorType, Type, spell
+
+if TYPE_CHECKING:
+    from irtool.execute.executor import Executor
+
+
+class Together:
+    """f and df of a plan that is one node with a gradient. `run` gives gradients, or None where the tape has to be asked."""
+
+    __slots__ = ("executor", "operands", "slots", "gradient_of", "count")
+
+    def __init__(self, executor: Executor, operands: list[int], slots: list[int | None], gradient_of: dict[int, int],
+                 count: int) -> None:
+        self.executor = executor
+        self.operands = operands            # per operand of the node: which input of the graph it is
+        self.slots = slots                  # per output of the graph: which gradient that df takes belongs to it
+        self.gradient_of = gradient_of      # input of the graph -> which gradient that df gives is its
+        self.count = count                  # gradients that df takes; behind the gradients it gives are the tensors they belong to
+
+    def run(self, values: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], seed: int) -> list[Any] | None:
+        """Gradients by position in `wrt`, as `Recorded.backward` gives them. seed: of what is drawn at random."""
+        if len(cotangents) != len(self.slots) or all(each is None for each in cotangents):
+            return None
+        seeds: list[Any] = [None] * self.count
+        for cotangent, slot in zip(cotangents, self.slots, strict=True):
+            if cotangent is None or slot is None:
+                continue
+            if type(cotangent) is not np.ndarray or cotangent.dtype.kind != "f":
+                return None
+            seeds[slot] = cotangent
+        if all(seed is None for seed in seeds):
+            return None
+        results = self.executor.execute([*[values[index] for index in self.operands], *seeds], seed)
+        count = len(results) - len(seeds)
+        for seed, tensor in zip(seeds, results[count:], strict=True):
+            if seed is not None and not is_alike(tensor, seed):
+                return None
+        found: list[Any] = []
+        for index in wrt:
+            place = self.gradient_of.get(index)
+            gradient = None if place is None else results[place]
+            given = values[index]
+            if place is not None and gradient is None:
+                gradient = np.zeros(given.shape, given.dtype)
+            if gradient is not None and not is_alike(gradient, given):
+                return None
+            found.append(gradient)
+        return found
+
+
+def is_alike(array: Any, other: Any) -> bool:
+    """Is it an array of the other's shape and dtype?"""
+    return type(array) is np.ndarray and array.shape == other.shape and array.dtype == other.dtype
+
+
+def is_simple(values: Sequence[Any], wrt: Sequence[int]) -> bool:
+    """Are gradients wanted of arrays of real numbers alone?"""
+    return all(0 <= index < len(values) and type(values[index]) is np.ndarray and values[index].dtype.kind == "f" for index in wrt)
+
+
+def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
+    """f and df of a plan as one; None for a plan that is more than a node with a gradient, or that deals in lists.
+
+    Nor of one with side effects: what turns out not to fit runs again, on the tape.
+    """
+    if any(is_impure(node) for node in all_nodes(plan.graph)):
+        return None
+    outputs = outline(plan.graph, plan.differentiables)
+    if not outputs or len(set(map(id, outputs))) != len(outputs):
+        return None
+    ((node, made),) = plan.differentiables.items()
+    places = {value: place for place, value in enumerate(plan.graph.inputs)}
+    if not all(isinstance(value, Value) and value in node.outputs for value in outputs):
+        return None
+    pair = made.pair
+    if not all(isinstance(node.inputs[index].type, TensorType) for index in pair.output_vjps):
+        return None
+    if len({node.inputs[index] for index in pair.output_vjps}) != len(pair.output_vjps):
+        return None
+    if not all(isinstance(value.type, TensorType) for value, index in zip(pair.df.inputs, pair.input_vjps, strict=False)
+               if index < pair.real_outputs):
+        return None
+    from irtool.execute.executor import Executor  # which imports this
+
+    own = [index for index in pair.input_vjps if index < pair.real_outputs]
+    slots = {node.outputs[index]: slot for slot, index in enumerate(own)}
+    with Paused():
+        executor = Executor(joined(pair), owner.options)
+    made.forget()       # what ran the two apart is not needed any more
+    return Together(executor, [places[value] for value in node.inputs],
+                    [slots.get(value) if isinstance(value, Value) else None for value in outputs],
+                    {places[node.inputs[index]]: place for place, index in enumerate(pair.output_vjps)}, len(own))
+
+
+def is_impure(node: Node) -> bool:
+    """Does it write into tensors, call what is not known, or do what can be seen outside?"""
+    return node.kind[:1] == "^" or node_may_write(node) and not (changes_list(node) or updates_statistics(node)) \
+        or facts_of(node.kind).side_effects and node.kind not in HARMLESS
+
+
+def joined(pair: Reverse) -> Graph:
+    """Takes the operands of f, and the gradients of its real outputs; gives gradients, and those real outputs."""
+    f, df = pair.f, pair.df
+    graph = Graph(f.dialect)
+    graph.source = f.source
+    mapping: dict[Value, Value] = {}
+    for value in f.inputs:
+        mapping[value] = graph.block.add_input(graph.fresh_id(), value.type)
+    operands = list(graph.inputs)
+    vjps = df.inputs[:len(pair.input_vjps)]
+    for value, index in zip(vjps, pair.input_vjps, strict=True):
+        if index < pair.real_outputs:
+            mapping[value] = graph.block.add_input(graph.fresh_id(), value.type)
+    for node in f.block:
+        clone_node(node, mapping, graph.block, graph)
+    results = [mapping[value] for value in f.outputs]
+    undefined: dict[Type, Value] = {}       # gradients of what is only kept for df; of lists, too
+    for value in vjps:
+        if value not in mapping:
+            type = spell(TENSOR, f.dialect) if isinstance(value.type, TensorType) else value.type
+            if type not in undefined:
+                node = graph.block.append(Node(f.dialect.undefined_kind, (), {}))
+                undefined[type] = node.add_output(graph.fresh_id(), type)
+            mapping[value] = undefined[type]
+    captures = [*[operands[index] for index in pair.captured_inputs], *[results[index] for index in pair.captured_outputs]]
+    mapping.update(zip(df.inputs[len(vjps):], captures, strict=True))
+    for node in df.block:
+        clone_node(node, mapping, graph.block, graph)
+    own = [results[index] for index in pair.input_vjps if index < pair.real_outputs]
+    graph.block.set_outputs([*[mapping[value] for value in df.outputs], *own])
+    opened(graph)
+    return graph
+
+
+def opened(graph: Graph) -> None:
+    """Fused groups are opened: they are made anew, with what comes from df."""
+    for node in list(graph.walk()):
+        if node.kind == "prim::FusionGroup" and node.subgraph is not None:
+            replace_node(node, inline_graph(node.subgraph, node, node.inputs))

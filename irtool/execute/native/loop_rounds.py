@@ -1,0 +1,503 @@
+"""A round of a loop as stages: steps over the elements of one shape, and products of matrices, on arrays whose places are known.
+
+Elementwise calls join the first stage of their shape behind all they read; what only their own stage reads is never stored. What a
+round hands to the next has two places, which take turns. What is not of this form is told by NotNative.
+"""
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.native.c_source import C_TYPES
+from irtool.execute.native.products import LARGEST
+from irtool.execute.native.stages import Carried, Either, Elementwise, NotNative, Place, Product, Stage, Store, Sum, turned, whole
+from irtool.execute.plan.loop_numbers import derived
+from irtool.execute.plan.program import Branch, Call, Known, Repeat, Variable
+from irtool.execute.plan.python_source import all_reads, reads_of
+from irtool.ops.select import select
+from irtool.ops.symbols.elementwise import NotPointwise, Symbol
+from irtool.ops.symbols.layout import Meta, contiguous_strides, dummy
+
+NUMBERS = {operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "({} * {})", operator.neg: "(-{})",
+           derived: "({1} + {0} * {2})"}
+"""Arithmetic on counters, in C."""
+POWERS = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
+"""What `x ** number` calls."""
+
+
+class Rounds:
+    """The stages of a loop's body; `before`: those run once, in front of it. Raises NotNative."""
+
+    def __init__(self, loop: Repeat, inputs: Sequence[Variable], overwrites: bool) -> None:
+        self.loop = loop
+        self.overwrites = overwrites        # may the graph write into what it keeps in lists?
+        self.lists: list[Variable] = []     # whose items are read
+        self.items: dict[tuple[Variable, str], Store] = {}          # of which, by index
+        self.filled: list[tuple[Variable, Store]] = []      # lists that get an item in each round, and where the items of all rounds lie
+        self.stages: list[Stage] = []
+        self.before: list[Stage] = []
+        self.carried: list[Carried] = []
+        self.given: dict[Variable, Store] = {}          # arrays from outside
+        self.written: dict[Store, Variable] = {}        # of those
+        self.stores: list[Store] = []                   # in the workspace
+        self.lasting: list[Store] = []                  # in it too, made before the loop
+        self.numbers: dict[Variable, str] = {loop.counter: "t"}
+        self.places: dict[Variable, Place] = {}
+        self.values: dict[Variable, tuple[int, Symbol]] = {}        # made in an elementwise stage, perhaps not stored
+        self.products: dict[Variable, int] = {}         # results of products: their stages
+        self.next_of: dict[Variable, Carried] = {}      # what a round makes for the next
+        self.readers: Counter[Variable] = Counter()
+        self.begin()
+        for each in loop.body.instructions:
+            if isinstance(each, Call):
+                self.call(each)
+            elif isinstance(each, Branch):
+                self.branch(each)
+            else:
+                raise NotNative(f"{each.node.kind} in it is run in Python")
+        self.end(inputs)
+
+    def begin(self) -> None:
+        """Places of what is carried, and how often each variable is read."""
+        loop = self.loop
+        made = set()
+        for each in loop.body.instructions:
+            if isinstance(each, Call):
+                made.add(each.out)
+                found: list[Variable] = []
+                for value in (*each.args, *each.named.values()):
+                    read: set[Variable] = set()
+                    reads_of(value, read)
+                    found += read
+                self.readers.update(found)
+            elif isinstance(each, Branch):
+                made.update(each.outs)
+                read = set()
+                all_reads(each, read)
+                self.readers.update([*read] * 2)        # perhaps more than once
+        self.readers.update([each for each in loop.body.results if isinstance(each, Variable)])
+        for number, (variable, start, result) in enumerate(zip(loop.carried, loop.start, loop.body.results[1:], strict=True)):
+            if variable.meta is None or not isinstance(start, Variable) or not isinstance(result, Variable):
+                raise NotNative("what goes around it is not an array of the same kind in each round")
+            carried = Carried(number, self.checked(variable.meta), result is not variable)
+            if not is_plain(variable.meta):
+                raise NotNative("what goes around it does not lie row by row")
+            self.carried.append(carried)
+            self.places[variable] = whole(carried.now)
+            if result in made:
+                self.next_of.setdefault(result, carried)
+
+    def end(self, inputs: Sequence[Variable]) -> None:
+        """What a round hands to the next is stored; what is written is not read."""
+        for carried, result in zip(self.carried, self.loop.body.results[1:], strict=True):
+            if not carried.changes or carried.lies or not isinstance(result, Variable):
+                continue
+            place = self.place(result)
+            if place.store is not carried.next:
+                at = self.stage(carried.meta.shape, place.store.made)
+                self.store(at, self.load(at, result), whole(carried.next))
+        if self.written and self.items:
+            raise NotNative("it writes into what it may read")
+        read = {place.store for stage in (*self.before, *self.stages) for place in stage.places()}
+        starts = [each for each in self.loop.start if isinstance(each, Variable)]
+        for store, variable in self.written.items():
+            others = [*starts, *[each for each in self.given if each is not variable]]
+            if store in read or any(not each.roots.isdisjoint(variable.roots) for each in (*others, *inputs)):
+                raise NotNative("it writes into what it may read")
+
+    # -- places
+    @staticmethod
+    def checked(meta: Meta) -> Meta:
+        """Facts that can be written in C."""
+        if meta.dtype.name not in C_TYPES:
+            raise NotNative(f"{meta.dtype.name} in it")
+        if 0 in meta.shape:
+            raise NotNative("empty arrays")
+        if any(stride % meta.dtype.itemsize for stride in meta.strides):
+            raise NotNative("elements at odd places")
+        return meta
+
+    def place(self, variable: Variable) -> Place:
+        """Where a variable is; it is stored if it is not yet."""
+        found = self.places.get(variable)
+        if found is not None:
+            return found
+        value = self.values.get(variable)
+        if value is not None:
+            found = self.places[variable] = whole(self.new_store(variable, value[0]))
+            self.store(*value, found)
+            return found
+        if variable.meta is None:
+            raise NotNative("what it reads is not always an array of one kind")
+        store = self.given[variable] = Store(f"x{len(self.given)}", self.checked(variable.meta))
+        found = self.places[variable] = whole(store)
+        return found
+
+    def new_store(self, variable: Variable, stage: int) -> Store:
+        """Memory for what a stage makes. What goes around has its own."""
+        carried = self.next_of.get(variable)
+        if carried is not None:
+            carried.next.made = stage + 1
+            return carried.next
+        assert variable.meta is not None
+        self.stores.append(Store(f"w{len(self.stores)}", self.checked(variable.meta), stage, stage + 1))
+        return self.stores[-1]
+
+    def behind(self, variable: Variable, shape: tuple[int, ...]) -> int:
+        """The first stage of a shape that may read a variable."""
+        value = self.values.get(variable)
+        if value is None:
+            return self.place(variable).store.made
+        return value[0] + (self.stage_at(value[0]).shape != shape)
+
+    def load(self, at: int, variable: Variable) -> Symbol:
+        """A variable as an elementwise stage reads it."""
+        value = self.values.get(variable)
+        if value is not None and value[0] == at:
+            return value[1]
+        place = self.place(variable)
+        place.store.last = max(place.store.last, at)
+        return self.stage_at(at).load(place)
+
+    def stage(self, shape: tuple[int, ...], behind: int) -> int:
+        """The first elementwise stage of a shape from one on; a new one where there is none."""
+        for at in range(behind, len(self.stages)):
+            found = self.stages[at]
+            if isinstance(found, Elementwise) and found.shape == shape:
+                return at
+        self.stages.append(Elementwise(shape))
+        return len(self.stages) - 1
+
+    def stage_at(self, at: int) -> Elementwise:
+        """An elementwise stage, by its number."""
+        stage = self.stages[at]
+        assert isinstance(stage, Elementwise)
+        return stage
+
+    def store(self, at: int, symbol: Symbol, place: Place) -> None:
+        """Have a stage store a value."""
+        if symbol.dtype != place.store.meta.dtype:
+            raise NotNative("a conversion on the way")
+        self.stage_at(at).written.append((symbol, place))
+        place.store.made = max(place.store.made, at + 1)
+
+    # -- calls
+    def call(self, call: Call) -> None:
+        """One call of the body."""
+        function = call.function
+        if call.way == "number":
+            if function in NUMBERS:
+                self.numbers[call.out] = NUMBERS[function].format(*[self.number(each) for each in call.args])
+        elif call.way == "keep":
+            self.keep(*call.args)
+        elif call.way == "view":
+            if isinstance(call.args[0], Variable) and call.args[0].meta is None:
+                self.item(call)
+            else:
+                self.view(call)
+        elif function is np.ndarray.sum:
+            self.sum(call)
+        elif function in (np.dot, np.matmul):
+            self.product(call)
+        elif function is np.concatenate:
+            self.join(call)
+        elif not (function is np.add and call.way == "ufunc" and self.sum_of_products(call)):
+            self.elementwise(call)
+
+    def number(self, value: Any) -> str:
+        """A whole number that may depend on the round."""
+        if isinstance(value, Variable) and value in self.numbers:
+            return self.numbers[value]
+        found = value.value if isinstance(value, Known) else value
+        if type(found) is not int:
+            raise NotNative("it computes with numbers")
+        return f"{found}LL"
+
+    def view(self, call: Call) -> None:
+        """Another look at what is there."""
+        x, *args = call.args
+        base, meta = self.place(x), x.meta
+        moving = base.moving
+        if call.function is operator.getitem:
+            index = args[0] if isinstance(args[0], tuple) else (args[0],)
+            axis, still = 0, []
+            for each in index:
+                if isinstance(each, Variable) and each in self.numbers:
+                    moving += f" + {self.inside(each, meta.shape[axis])} * {base.strides[axis]}"
+                if each is Ellipsis:
+                    axis = len(meta.shape) - sum(part is not None for part in index[index.index(Ellipsis) + 1:])
+                else:
+                    axis += each is not None
+                still.append(0 if isinstance(each, Variable) else each)
+            args = [tuple(still)]
+        template = dummy(meta)
+        try:
+            view = call.function(template, *args)
+        except (TypeError, ValueError, IndexError):
+            raise NotNative(f"{call.node.kind} in it") from None
+        steps, itemsize = view.ctypes.data - template.ctypes.data, meta.dtype.itemsize
+        if steps % itemsize or view.dtype != meta.dtype:
+            raise NotNative("elements at odd places")
+        self.places[call.out] = Place(base.store, view.shape, [stride // itemsize for stride in view.strides],
+                                      base.offset + steps // itemsize, moving)
+
+    def item(self, call: Call) -> None:
+        """An array in a list."""
+        held, index = call.args
+        meta = call.out.meta
+        if call.function is not operator.getitem or meta is None or isinstance(index, Variable) and (index.bounds or (-1, 0))[0] < 0:
+            raise NotNative("what it reads is not always an array of one kind")
+        if held not in self.lists:
+            self.lists.append(held)
+        key = held, self.number(index)
+        if key not in self.items:
+            self.items[key] = Store(f"item{len(self.items)}", self.checked(meta))
+        self.places[call.out] = whole(self.items[key])
+
+    def keep(self, held: Variable, item: Any) -> None:
+        """An array for a list: those of all rounds lie in one."""
+        if self.overwrites or not isinstance(item, Variable) or item.meta is None or not item.meta.shape or not is_plain(item.meta):
+            raise NotNative("it keeps what may change")
+        store = Store(f"kept{len(self.filled)}", self.checked(item.meta))
+        self.filled.append((held, store))
+        own = whole(store)
+        at = self.stage(own.shape, self.behind(item, own.shape))
+        size = item.meta.nbytes // item.meta.dtype.itemsize
+        self.store(at, self.load(at, item), Place(store, own.shape, own.strides, 0, f" + t * {size}"))
+
+    def sum(self, call: Call) -> None:
+        """Rows added up."""
+        x, meta, named = call.args[0], call.out.meta, call.named
+        source = self.place(x)
+        axes = named.get("axis")
+        axes = tuple(range(len(x.meta.shape))) if axes is None else (axes,) if type(axes) is int else axes
+        if meta is None or len(call.args) != 1 or not is_plain(x.meta) or named.get("dtype", meta.dtype) != x.meta.dtype != np.bool_ \
+                or sorted(axis % len(x.meta.shape) for axis in axes) != [0] or len(x.meta.shape) < 2 or x.meta.shape[1:] == (1,):
+            raise NotNative(f"{call.node.kind} in it")
+        at = len(self.stages)
+        source.store.last = max(source.store.last, at)
+        store = self.new_store(call.out, at)
+        self.stages.append(Sum(source, store))
+        self.places[call.out] = whole(store)
+
+    def inside(self, number: Variable, extent: int) -> str:
+        """A number as an index that counts from the front."""
+        low, high = number.bounds or (-1, 0)
+        if low < 0 <= high:
+            raise NotNative("an index of either sign")
+        return self.numbers[number] if low >= 0 else f"({self.numbers[number]} + {extent})"
+
+    def elementwise(self, call: Call) -> None:
+        """A function of elements. Into an array from outside, or a new one."""
+        meta = call.out.meta
+        if meta is None or call.named:
+            raise NotNative(f"{call.node.kind} in it")
+        args = [each.value if isinstance(each, Known) else each.constant
+                if isinstance(each, Variable) and each.constant is not None and not each.constant.ndim else each for each in call.args]
+        variables = [each for each in args if isinstance(each, Variable)]
+        at = self.stage(meta.shape, max([self.behind(each, meta.shape) for each in variables], default=0))
+        symbols = [self.load(at, each) if isinstance(each, Variable) else each for each in args]
+        try:
+            found = applied(call.function, symbols)
+        except NotPointwise:
+            found = None
+        if not isinstance(found, Symbol) or found.dtype != meta.dtype:
+            raise NotNative(f"{call.node.kind} in it")
+        self.stage_at(at).calls += 1
+        if call.way != "into":
+            self.values[call.out] = at, found
+        else:
+            self.write(call.out, at, found)
+
+    def write(self, target: Variable, at: int, symbol: Symbol) -> None:
+        """Write into an array from outside; or into one that a round has made, which is then another one."""
+        if target in self.values and target not in self.places:
+            self.values[target] = at, symbol
+            return
+        place = self.place(target)
+        if place.store not in (*self.stores, *self.given.values()):
+            raise NotNative("it writes into what goes around it")
+        root = next((variable for variable, store in self.given.items() if store is place.store), None)
+        if root is not None:
+            if place.store in self.written:
+                raise NotNative("it writes twice into one array")
+            self.written[place.store] = root
+            self.store(at, symbol, place)
+            return
+        if any(each.store is place.store for variable, each in self.places.items() if variable is not target):
+            raise NotNative("it writes into what it may read")
+        del self.places[target]
+        self.products.pop(target, None)
+        self.values[target] = at, symbol
+
+    def branch(self, branch: Branch) -> None:
+        """One step over elements of what is there, if a number is not 0; else an array that is there."""
+        numbers, (first, second) = branch.condition, branch.blocks
+        *others, last = first.instructions or [branch]
+        refusal = NotNative(f"{branch.node.kind} in it is run in Python")
+        if branch.tests_none or len(branch.outs) != 1 or second.instructions or numbers[0] not in self.numbers:
+            raise refusal
+        (out,) = branch.outs
+        meta = out.meta
+        if meta is None:
+            raise refusal
+        if not isinstance(last, Call) or last.way != "ufunc" or first.results != [last.out] or not isinstance(second.results[0], Variable):
+            raise refusal
+        for each in others:
+            if not isinstance(each, Call) or each.way not in ("number", "view"):
+                raise refusal
+            self.call(each)
+            if each.way == "number" and each.out.bounds is not None and each.out.bounds[0] >= 0:      # an item of a list is looked up
+                number = self.numbers[each.out]                                                       # in any case
+                self.numbers[each.out] = f"({number} < 0 ? 0 : {number})"
+        at = len(self.stages)
+        stages = Elementwise(meta.shape), Elementwise(meta.shape)
+        places = [self.place(each) for each in (*last.args, second.results[0]) if isinstance(each, Variable)]
+        if len(places) != len(last.args) + 1:
+            raise refusal
+        for place in places:
+            place.store.last = max(place.store.last, at)
+        try:
+            found = applied(last.function, [stages[0].load(place) for place in places[:-1]]), stages[1].load(places[-1])
+        except NotPointwise:
+            raise refusal from None
+        store = self.new_store(out, at)
+        for stage, symbol in zip(stages, found, strict=True):
+            if not isinstance(symbol, Symbol) or symbol.dtype != meta.dtype:
+                raise refusal
+            stage.written.append((symbol, whole(store)))
+        self.stages.append(Either(self.number(numbers[0]), *stages))
+        self.places[out] = whole(store)
+
+    def join(self, call: Call) -> None:
+        """Arrays side by side: each is stored where it belongs."""
+        parts, axis = call.args[0], call.args[1] if len(call.args) > 1 else call.named.get("axis", 0)
+        if type(axis) is not int or not isinstance(parts, tuple | list) or call.out.meta is None:
+            raise NotNative(f"{call.node.kind} in it")
+        store = self.new_store(call.out, len(self.stages))
+        target, start, store.made = whole(store), 0, 0
+        for part in parts:
+            if not isinstance(part, Variable) or part.meta is None:
+                raise NotNative(f"{call.node.kind} in it")
+            at = self.stage(part.meta.shape, self.behind(part, part.meta.shape))
+            store.first = min(store.first, at)
+            self.store(at, self.load(at, part), Place(store, part.meta.shape, target.strides, start * target.strides[axis]))
+            start += part.meta.shape[axis]
+        self.places[call.out] = target
+
+    # -- products
+    def product(self, call: Call) -> None:
+        """A product of matrices, or of a matrix and a vector."""
+        a, b = call.args
+        if call.named or not (isinstance(a, Variable) and isinstance(b, Variable)) or call.out.meta is None:
+            raise NotNative(f"{call.node.kind} in it")
+        left, right = self.place(a), self.place(b)
+        dtype = left.store.meta.dtype
+        if dtype.kind != "f" or right.store.meta.dtype != dtype or not 1 <= len(left.shape) <= 2 or not 1 <= len(right.shape) <= 2:
+            raise NotNative("a product of other than matrices")
+        if len(left.shape) == 1:
+            left = Place(left.store, (1, *left.shape), (0, *left.strides), left.offset, left.moving)
+        if len(right.shape) == 1:
+            right = Place(right.store, (*right.shape, 1), (*right.strides, 0), right.offset, right.moving)
+        if right.shape[1] == 1:
+            left, right = turned(right), turned(left)
+        if right.shape[0] * right.shape[1] * dtype.itemsize > LARGEST:
+            raise NotNative("a product so large that the library is faster")
+        if right.strides[1] != 1 and right.shape[1] > 1:
+            right = self.laid_out(right)
+        at = len(self.stages)
+        for place in (left, right):
+            place.store.last = max(place.store.last, at)
+        store = self.new_store(call.out, at)
+        self.stages.append(Product(left, right, store))
+        self.products[call.out] = at
+        self.places[call.out] = whole(store)
+
+    def laid_out(self, place: Place) -> Place:
+        """A copy that lies row by row: of what does not change, made before the loop."""
+        meta = Meta(place.store.meta.dtype, place.shape, contiguous_strides(place.shape, place.store.meta.dtype.itemsize))
+        fixed = [*self.given.values(), *[each.now for each in self.carried if not each.changes]]
+        if place.store in fixed and not place.moving:
+            store = Store(f"l{len(self.lasting)}", meta)
+            stage = Elementwise(place.shape)
+            stage.written.append((stage.load(place), whole(store)))
+            self.lasting.append(store)
+            self.before.append(stage)
+            return whole(store)
+        at = self.stage(place.shape, place.store.made)
+        store = Store(f"w{len(self.stores)}", meta, at, at + 1)
+        self.stores.append(store)
+        place.store.last = max(place.store.last, at)
+        self.store(at, self.stage_at(at).load(place), whole(store))
+        return whole(store)
+
+    def sum_of_products(self, call: Call) -> bool:
+        """Add a product to another one, or to what goes around, where that lies; False where it cannot be."""
+        if len(call.args) != 2 or not all(isinstance(each, Variable) and each.meta == call.out.meta for each in call.args):
+            return False
+        for other, variable in (call.args, call.args[::-1]):
+            at = self.products.get(variable)
+            product = None if at is None else self.stages[at]
+            if not isinstance(product, Product) or product.more or self.readers[variable] != 1 or self.readers[other] != 1:
+                continue
+            earlier = self.products.get(other)
+            carried = self.next_of.get(call.out)
+            if earlier is not None and at is not None and earlier < at:
+                self.drop(product.into)
+                target = self.places[other].store
+                if carried is not None:
+                    self.drop(target)
+                    target = carried.next
+                self.replace(self.places[other].store, target)
+                target.made = at + 1
+                target.last = max(target.last, at)
+            elif carried is not None and self.places.get(other) is not None and self.places[other].store is carried.now \
+                    and self.readers[call.out] == 1:
+                self.drop(product.into)
+                target, carried.lies = carried.now, True
+            else:
+                continue
+            product.into, product.more = target, True
+            self.products[call.out] = self.products[variable]
+            self.places[call.out] = whole(target)
+            return True
+        return False
+
+    def replace(self, old: Store, new: Store) -> None:
+        """Products that went to one store go to another."""
+        for stage in self.stages:
+            if isinstance(stage, Product) and stage.into is old:
+                stage.into = new
+
+    def drop(self, store: Store) -> None:
+        """It is not needed."""
+        if store in self.stores:
+            self.stores.remove(store)
+
+
+def is_plain(meta: Meta) -> bool:
+    """Does it lie row by row?"""
+    return meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize)
+
+
+def applied(function: Any, values: list[Any]) -> Any:
+    """What a function of elements gives for symbols. Raises NotPointwise."""
+    if isinstance(function, np.ufunc) or function is np.where:
+        return function(*values)
+    if function is select:
+        return np.where(*values)
+    first = values[0]
+    if function is np.ndarray.astype and len(values) == 2:
+        return first.astype(values[1])
+    if function is np.ndarray.copy:
+        return first
+    if function is operator.pow and values[1] in POWERS:
+        return POWERS[values[1]](first)
+    raise NotPointwise
+
+
+__all__ = ["Carried", "Either", "Elementwise", "NotNative", "Place", "Product", "Rounds", "Stage", "Store", "Sum", "whole"]

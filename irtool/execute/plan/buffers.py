@@ -1,0 +1,168 @@
+"""The memory of plans: arenas, and results that leave, made again of the same memory once nobody holds them.
+
+Memory that was just given back by the system costs more to touch than most operators cost to run, so it is kept between runs; and what
+is kept is no more than the largest number of runs and results at one time asks for.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from irtool.ops.symbols.layout import Meta, allocated
+
+ALIGNMENT = 64
+"""Bytes: a cache line, and the widest vector."""
+RECYCLED = 1 << 12
+"""Bytes from which a result is worth looking for memory to make it of."""
+MOST = 3
+"""Arrays that a recycler keeps for one result. Who holds more gets memory that is its own."""
+
+
+class Placed(Protocol):
+    """What has a place in a piece of memory."""
+
+    meta: Meta
+    offset: int
+
+
+class Arena(Protocol):
+    """Where the results that do not leave a plan lie."""
+
+    arena: int
+    inside: list[Any]
+
+
+def room_of(size: int) -> tuple[Any, int]:
+    """New memory, and where in it the first aligned byte is."""
+    room = np.empty(size + ALIGNMENT, np.uint8)
+    return room, -room.ctypes.data % ALIGNMENT
+
+
+def cut(size: int, placed: Sequence[Placed]) -> list[Any]:
+    """New memory of a size, as the arrays that lie in it."""
+    room, shift = room_of(size)
+    return [np.empty(each.meta.shape, each.meta.dtype) if 0 in each.meta.shape      # whose strides need not fit into the room
+            else np.ndarray(each.meta.shape, each.meta.dtype, room, shift + each.offset, each.meta.strides) for each in placed]
+
+
+class Workspace:
+    """The arenas of a plan: `borrow` gives the buffers for one run, `give_back` takes them. As many as there are runs at one time."""
+
+    __slots__ = ("plan", "free")
+
+    def __init__(self, plan: Arena) -> None:
+        self.plan = plan
+        self.free: list[list[Any]] = []
+
+    def borrow(self) -> list[Any]:
+        """Arrays, one per buffer of the arena, in the order of `plan.inside`."""
+        try:
+            return self.free.pop()      # atomic: no two runs get the same
+        except IndexError:
+            return cut(self.plan.arena, self.plan.inside)
+
+    def give_back(self, buffers: list[Any]) -> None:
+        """The run is over."""
+        self.free.append(buffers)
+
+
+class Recycler:
+    """Memory for one result that leaves the plan: an array nobody holds any more is given out again.
+
+    An array is free when nothing but this list refers to it, and nothing but the array to the memory it lies in: views of an array refer
+    to it where the memory is its own, and past it to the memory where that is another's, as it is where elements do not lie in order.
+    Without a global interpreter lock the count says nothing, and nothing is used twice. most: how many arrays are kept between runs.
+    """
+
+    __slots__ = ("meta", "most", "arrays")
+
+    def __init__(self, meta: Meta, most: int = MOST) -> None:
+        self.meta = meta
+        self.most = most
+        self.arrays: list[Any] = []
+
+    def take(self) -> Any:
+        """An array of the recycler's facts whose elements are anything."""
+        for array in self.arrays:
+            if sys.getrefcount(array) <= COUNT_OF_FREE and (array.base is None or sys.getrefcount(array.base) <= COUNT_OF_BASE):
+                return array
+        array = allocated(self.meta)
+        if len(self.arrays) < self.most and recycles():
+            self.arrays.append(array)
+        return array
+
+
+class Shared:
+    """Memory of one result that leaves the plan, in which others lie that do not, before it is made or beside it.
+
+    result, guests: what has a place in it. `take` gives an array for each, the result's first, in a tuple that the run holds to its end:
+    the memory is free when nobody else refers to the tuple, to the arrays or to the memory.
+    """
+
+    __slots__ = ("size", "result", "guests", "entries")
+
+    def __init__(self, size: int, result: Placed, guests: Sequence[Placed]) -> None:
+        self.size = size
+        self.result = result
+        self.guests = list(guests)
+        self.entries: list[tuple[Any, ...]] = []
+
+    def take(self) -> tuple[Any, ...]:
+        """Arrays whose elements are anything. Where many results are held, a result has memory of its own, and no more than it needs."""
+        free = REFERENCES_OF_FREE + len(self.guests) * MORE_OF_FREE
+        for arrays in self.entries:
+            if references(arrays) <= free:
+                return arrays
+        if len(self.entries) < MOST and recycles():
+            arrays = tuple(cut(self.size, [self.result, *self.guests]))
+            self.entries.append(arrays)
+            return arrays
+        return (allocated(self.result.meta), *cut(self.size, self.guests))
+
+
+def references(arrays: tuple[Any, ...]) -> int:
+    """How many references there are to a tuple of arrays, to each of them, and to the memory they all lie in."""
+    return sys.getrefcount(arrays) + sum(map(sys.getrefcount, arrays)) + sys.getrefcount(arrays[0].base)
+
+
+def recycles() -> bool:
+    """Do reference counts tell who holds an array?"""
+    is_enabled = getattr(sys, "_is_gil_enabled", None)
+    return is_enabled is None or bool(is_enabled())
+
+
+def _count_of_free() -> int:
+    probe = [np.empty(0)]
+    for array in probe:
+        return sys.getrefcount(array)
+    return 0
+
+
+def _count_of_base() -> int:
+    array = np.ndarray((1,), np.uint8, np.empty(1, np.uint8))
+    return sys.getrefcount(array.base)
+
+
+def _references_of_free(count: int) -> int:
+    room = np.empty(1, np.uint8)
+    probe = [tuple([np.ndarray((1,), np.uint8, room) for _ in range(count)])]
+    del room
+    for arrays in probe:
+        return references(arrays)
+    return 0
+
+
+COUNT_OF_FREE = _count_of_free()
+"""References to an array that nobody but the recycler's list holds, seen inside `take`."""
+COUNT_OF_BASE = _count_of_base()
+"""The same for the memory of an array that does not own it."""
+REFERENCES_OF_FREE = _references_of_free(1)
+"""The same for what `Shared` gives, where that is one array."""
+MORE_OF_FREE = _references_of_free(2) - REFERENCES_OF_FREE
+"""And for each array more."""
+
+
+__all__ = ["ALIGNMENT", "RECYCLED", "Recycler", "Shared", "Workspace"]

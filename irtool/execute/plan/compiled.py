@@ -1,0 +1,431 @@
+"""Compiled plans: a graph becomes one Python function over NumPy calls, made for the dtypes, shapes and strides of its inputs.
+
+    plan = compile_plan(graph)
+    outputs = plan([x, y])      # first call of such inputs: the slot interpreter; from the second on: the function
+    print(plan.source, plan.memory)
+
+Results and errors are those of `irtool.interpret.run`, bit for bit. What a plan cannot be made of (blocks nested deeper than Python
+allows, a graph that is none) is run by the interpreter.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Sequence
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from irtool.analysis.memory_classes import memory_class
+from irtool.execute.fallbacks import NotLowered, interpreted, why
+from irtool.execute.fusing import fused_graph, is_worth_fusing
+from irtool.execute.fusion import Fused
+from irtool.execute.plan.batch_slices import join_siblings
+from irtool.execute.plan.buffers import Workspace
+from irtool.execute.plan.constant_results import drop_needless
+from irtool.execute.plan.copies import needless_copies
+from irtool.execute.plan.in_place_loops import keep_in_place, spread_inputs
+from irtool.execute.plan.large_results import into_buffers
+from irtool.execute.plan.list_stacks import stack_lists
+from irtool.execute.plan.loop_numbers import ROOM
+from irtool.execute.plan.lower import Lowering, Observed
+from irtool.execute.plan.memory import MemoryPlan, MemoryReport, written_inputs
+from irtool.execute.plan.parallel import run_beside, told
+from irtool.execute.plan.program import Known, Program
+from irtool.execute.plan.python_source import Changed, Source
+from irtool.execute.plan.round_products import hoist_products
+from irtool.execute.plan.row_functions import use_rows
+from irtool.execute.plan.row_reductions import use_folds
+from irtool.execute.plan.slots import SlotProgram
+from irtool.execute.thread_pool import Failed
+from irtool.interpret import all_nodes, located, run
+from irtool.ir.collector import Paused
+from irtool.ir.effects import facts_of, node_may_write
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.graph import Graph, Node
+from irtool.ir.verify import explanation
+from irtool.ops.arrays import seeded
+from irtool.ops.symbols.layout import Meta, fresh_meta, meta_of
+from irtool.values import accept, copied, delivered
+
+HARMLESS = frozenset(("prim::RaiseException",))
+"""Side effects that may be had twice."""
+MAX_VARIANTS = 64
+"""Kinds of inputs for which one plan keeps functions."""
+PLAIN = ("", "int[]", "float[]", "bool[]", "str[]")
+"""Kinds of outputs in which no number can stand for a tensor."""
+FEW = 4
+"""Different ints given for the inputs from which on they are taken for data, not for sizes or counts of rounds."""
+TOO_MANY = 16
+"""Kinds of inputs from which on lists of numbers are taken for data, not for sizes."""
+_serial = itertools.count()
+
+
+def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | None = None, native: bool | None = None,
+                 threads: int = 1) -> Plan:
+    """A plan of a graph, which is copied by nobody and must not change.
+
+    spec: one entry per input: an array, a Meta or a (dtype, shape) pair of those to come, None for what is no array; with it the
+    function for such inputs is made at once. native: may large groups of pointwise operators run as loops in C (None: where that
+    pays); threads: how many share such a group, and run heavy nodes beside each other. Raises UnsupportedError for a backend that is
+    not there.
+    """
+    if backend != "numpy":
+        raise UnsupportedError(f"plans for the backend '{backend}' are not supported yet")
+    plan = Plan(graph, native=native, threads=threads)
+    if spec is not None:
+        plan.compile(spec)
+    return plan
+
+
+class Runner:
+    """What runs a variant: slots, or a function and the node of each of its lines; with memory made for it."""
+
+    __slots__ = ("workspace", "slots", "function", "nodes", "filename")
+
+    def __init__(self, workspace: Workspace, slots: SlotProgram | None, function: Callable[..., list[Any]] | None = None,
+                 nodes: Sequence[Node | None] = (), filename: str = "") -> None:
+        self.workspace = workspace
+        self.slots = slots
+        self.function = function
+        self.nodes = nodes
+        self.filename = filename
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """One run on accepted values."""
+        work = self.workspace.borrow()
+        try:
+            results = self.call(values, work) if self.slots is None else self.slots.run(values, work)
+        except Exception:
+            self.workspace.give_back(work)
+            raise
+        self.workspace.give_back(work)      # not after an interruption: another thread may be writing into it
+        return results
+
+    def call(self, values: Sequence[Any], work: Any) -> list[Any]:
+        """One run of the function."""
+        assert self.function is not None
+        try:
+            return self.function(*values, work)
+        except Changed:
+            raise
+        except Failed as failure:
+            node = self.nodes[failure.line - 1]
+            raise failure.error if node is None else located(failure.error, node) from failure.error
+        except Exception as error:
+            node = self.node_at(error.__traceback__)
+            if node is None:
+                raise
+            raise located(error, node) from error
+
+    def node_at(self, trace: TracebackType | None) -> Node | None:
+        """The node whose line of the function an error went through."""
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.filename:
+                return self.nodes[trace.tb_lineno - 1]
+            trace = trace.tb_next
+        return None
+
+
+class Variant:
+    """A plan for inputs of one kind: their dtypes, shapes and strides."""
+
+    __slots__ = ("graph", "facts", "fusion", "written", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program",
+                 "source", "memory", "reason", "lowering", "is_grouped", "runner", "lock")
+
+    def __init__(self, graph: Graph, facts: list[Meta | Known | None], as_they_are: bool, fusion: tuple[bool | None, int],
+                 written: Sequence[bool]) -> None:
+        self.graph = graph
+        self.fusion = fusion
+        self.written = written              # which inputs are copied for each run
+        self.facts = facts
+        self.as_they_are = as_they_are      # no input needs converting
+        self.runs = 0
+        self.observed: Observed | None = None
+        self.slots: SlotProgram | None = None
+        self.function: Callable[..., list[Any]] | None = None
+        self.workspace: Workspace | None = None
+        self.program: Program | None = None
+        self.source = ""
+        self.memory: MemoryReport | None = None
+        self.reason: NotLowered | None = None   # why the interpreter runs it
+        self.lowering: Lowering | None = None   # the last one
+        self.is_grouped = False
+        self.runner: Runner | None = None       # one object: another thread may be compiling while this one runs
+        self.lock = Lock()
+
+    @property
+    def is_interpreted(self) -> bool:
+        """Does the interpreter run it?"""
+        return self.reason is not None
+
+    def lower(self, observed: Observed | None, without: Collection[tuple[Node, int]] = ()) -> tuple[Program, Lowering]:
+        """The program as it is at first, and what was known when it was made. Raises NotLowered."""
+        self.lowering = Lowering(self.graph, observed, self.fusion, without)
+        return self.lowering.run(self.facts), self.lowering
+
+    def program_of_groups(self) -> Program:
+        """The program, with groups of pointwise operators where that pays. Raises NotLowered."""
+        program, lowering = self.lower(self.observed)
+        if self.is_grouped or not is_worth_fusing(program, self.fusion[0]):
+            return program
+        self.is_grouped, self.graph = True, fused_graph(self.graph, lowering.env)
+        self.observed = observed_again(self.observed, self.graph)
+        return self.lower(self.observed)[0]
+
+    def lowered(self, thorough: bool) -> tuple[Program, MemoryPlan]:
+        """The program and its memory; when thorough, without needless copies and calls. Raises NotLowered."""
+        try:
+            program = self.program_of_groups()
+            without = needless_copies(program) if thorough else ()
+            if without:
+                program, _ = self.lower(self.observed, without)
+            if thorough:
+                stack_lists(program)
+            hoist_products(program)
+            if thorough:
+                drop_needless(program)
+                join_siblings(program)
+                keep_in_place(program)
+                spread_inputs(program)
+            into_buffers(program)
+            run_beside(program, self.fusion[1])
+            if thorough:
+                use_rows(program, self.fusion[0])
+                use_folds(program, self.fusion[0])
+            return program, MemoryPlan(program, self.written)
+        except NotLowered as reason:
+            reason.node = reason.node or self.at
+            raise
+        except RecursionError as error:
+            raise NotLowered("it is nested deeper than Python goes", self.at) from error
+        except Exception as error:
+            why = explanation(self.graph)       # nobody had verified it: the interpreter says where it is none
+            raise NotLowered(f"{type(error).__name__}: {error}" if why is None else "it is no graph", self.at, why is not None) from error
+
+    @property
+    def at(self) -> Node | None:
+        """The node that was lowered last."""
+        return self.lowering.at if self.lowering is not None else None
+
+    def made(self, thorough: bool) -> tuple[Program, MemoryPlan] | None:
+        """The program and its memory, which are those of the variant from now on; None: the interpreter runs it."""
+        if self.is_interpreted:
+            return None
+        try:
+            program, memory = self.lowered(thorough)
+        except NotLowered as reason:
+            self.reason = reason
+            return None
+        finally:
+            self.lowering = None
+        self.program, self.memory, self.workspace = program, memory.report, Workspace(memory)
+        return program, memory
+
+    def prepare_slots(self, observe: bool) -> None:
+        """Make the slot program. observe: it notes the facts of what visited nodes give."""
+        with self.lock, Paused():
+            found = self.made(thorough=False) if self.runner is None else None
+            if found is not None and self.workspace is not None:
+                self.slots = SlotProgram(*found, observe)
+                self.runner = Runner(self.workspace, self.slots)
+
+    def compile(self) -> None:
+        """Make the function."""
+        with self.lock, Paused():
+            found = self.made(thorough=True) if self.function is None else None
+            if found is None or self.workspace is None:
+                return
+            source = Source(*found)
+            filename = f"<irtool plan {next(_serial)}>"
+            exec(compile(source.text, filename, "exec"), source.names)     # our own text: numbers and names from tables
+            self.source, self.slots = source.text, None
+            self.runner = Runner(self.workspace, None, source.names["plan"], source.nodes, filename)
+            self.function = self.runner.function
+
+
+class Plan:
+    """A graph to be run often. Calls may come from several threads at once."""
+
+    def __init__(self, graph: Graph, compile_after: int = 1, native: bool | None = None, threads: int = 1) -> None:
+        self.graph = graph
+        self.fusion = (native, threads)
+        self.compile_after = compile_after      # runs by the slot interpreter before a function is made; negative: never
+        self.variants: dict[Any, Variant] = {}
+        self.latest: Variant | None = None
+        self.said: str | None = None            # that the interpreter runs it, and why
+        nodes = all_nodes(graph)
+        self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
+        self.written = written_inputs(graph) if self.writes else ()
+        self.delivers = [place for place, value in enumerate(graph.outputs) if memory_class(value.type) not in PLAIN]
+        self.by_number = True                   # functions are made for the very ints that are given
+        self.numbers: set[tuple[int, ...]] = set()
+        self.by_value = not self.writes         # functions are made for the very sizes that lists of ints hold
+        self.repeatable = not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
+
+    @property
+    def source(self) -> str:
+        """The function made last, as source; empty before one is made."""
+        return self.latest.source if self.latest is not None else ""
+
+    @property
+    def memory(self) -> MemoryReport | None:
+        """What the plan used last needs; None before there is one."""
+        return self.latest.memory if self.latest is not None else None
+
+    @property
+    def groups(self) -> list[tuple[Node, Fused]]:
+        """The groups of pointwise operators that the plan used last runs block by block; `chosen` of each says how."""
+        program = self.latest.program if self.latest is not None else None
+        return program.groups if program is not None else []
+
+    @property
+    def beside(self) -> list[str]:
+        """What of the plan used last runs beside what, and why, in words."""
+        program = self.latest.program if self.latest is not None else None
+        return told(program) if program is not None else []
+
+    @property
+    def loops(self) -> list[tuple[Node, str]]:
+        """How each loop of the plan used last is run, and why."""
+        program = self.latest.program if self.latest is not None else None
+        return program.loops if program is not None else []
+
+    def compile(self, spec: Sequence[Any]) -> None:
+        """Make the function for inputs such as these (see `compile_plan`)."""
+        facts = [as_meta(each) or self.known(each) for each in spec]
+        if len(facts) != len(self.graph.inputs):
+            raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(facts)}")
+        key = tuple([tuple(fact) if isinstance(fact, Meta) else self.key_of(each) for fact, each in zip(facts, spec, strict=True)])
+        variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.fusion, self.written)
+        variant.compile()
+        self.latest = variant
+
+    def why_not(self, inputs: Sequence[Any]) -> str | None:
+        """Why the interpreter runs such inputs, as a note; None where it does not."""
+        facts = [as_meta(each) or self.known(each) for each in inputs]
+        variant = Variant(self.graph, facts, False, self.fusion, self.written)
+        variant.prepare_slots(observe=False)
+        return None if variant.reason is None else why(variant.reason, self.graph)
+
+    def forget(self) -> None:
+        """Let go of the functions made so far, and of their memory."""
+        self.latest = None
+        self.variants.clear()
+
+    def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
+        """Run on arrays and Python values; as `irtool.interpret.run`. accepted: they have been converted already."""
+        try:
+            key = tuple([(x.dtype, x.shape, x.strides) if type(x) is np.ndarray else self.key_of(x) for x in inputs])
+            variant = self.variants[key]
+            values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
+        except (KeyError, TypeError):
+            if isinstance(inputs, str) or not isinstance(inputs, Sequence) or len(inputs) != len(self.graph.inputs):
+                return run(self.graph, inputs, seed=seed)       # says what is wrong
+            values = inputs if accepted else self.accepted(inputs)
+            variant = self.variant(key, inputs, values)
+        if variant.function is None and not variant.is_interpreted:
+            self.prepare(variant)
+        self.latest = variant
+        if variant.reason is not None:
+            results = run(self.graph, inputs, seed=seed)
+            if self.said is None:
+                self.said = interpreted(variant.reason, self.graph)
+            return results
+        if self.writes:
+            values = copied(values, self.written)
+        try:
+            results = self.once(variant, values, seed)
+        except Changed:     # once: from now on nothing is taken for granted
+            variant.observed, variant.function = None, None
+            variant.compile()
+            values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
+            results = self.once(variant, copied(values, self.written) if self.writes else values, seed)
+        for place in self.delivers:
+            value = results[place]
+            if type(value) is not np.ndarray:
+                results[place] = delivered(value, self.graph.outputs[place].type)
+        return results
+
+    def once(self, variant: Variant, values: Sequence[Any], seed: int | None) -> list[Any]:
+        """One run, with NumPy's warnings off and random numbers from the seed (None: from the generator in use)."""
+        runner = variant.runner
+        assert runner is not None
+        with np.errstate(all="ignore"):
+            if seed is not None and variant.program is not None and variant.program.is_random:
+                with seeded(seed):
+                    return runner.run(values)
+            return runner.run(values)
+
+    def accepted(self, inputs: Sequence[Any]) -> list[Any]:
+        """Inputs as the interpreter takes them."""
+        return [accept(value, declared) for value, declared in zip(inputs, self.graph.inputs, strict=True)]
+
+    def variant(self, key: Any, inputs: Sequence[Any], values: Sequence[Any]) -> Variant:
+        """A new one, for these inputs."""
+        facts = [meta_of(value) if type(value) is np.ndarray else self.known(value) for value in values]
+        as_they_are = all(a is b or isinstance(fact, Known) for a, b, fact in zip(inputs, values, facts, strict=True))
+        variant = Variant(self.graph, facts, as_they_are, self.fusion, self.written)
+        self.numbers.add(tuple([value for value in inputs if type(value) is int]))
+        if len(self.numbers) > FEW and self.by_number:
+            self.by_number = False
+            self.variants.clear()
+        if len(self.variants) >= TOO_MANY and self.by_value:
+            self.by_value = False
+            self.variants.clear()
+        while len(self.variants) >= MAX_VARIANTS:       # the oldest goes, and its memory
+            self.variants.pop(next(iter(self.variants)), None)
+        return self.variants.setdefault(key, variant)
+
+    def key_of(self, value: Any) -> Any:
+        """Under what a value that is no array is looked up: itself, if the function is made for this very value; else its type."""
+        if value is None or type(value) is bool:
+            return value
+        if type(value) is int and self.by_number:
+            return value, int
+        return tuple(value) if self.by_value and is_sizes(value) else type(value)
+
+    def known(self, value: Any) -> Known | None:
+        """The value, where the function is made for it."""
+        if value is None or type(value) is bool or type(value) is int and self.by_number and abs(value) < ROOM:
+            return Known(value)
+        return Known(value) if self.by_value and is_sizes(value) else None
+
+    def prepare(self, variant: Variant) -> None:
+        """The slot interpreter for the first runs, then the function."""
+        variant.runs += 1
+        if 0 <= self.compile_after < variant.runs:
+            if variant.slots is not None and self.repeatable:
+                variant.observed = variant.slots.observed
+            variant.compile()
+        elif variant.slots is None:
+            variant.prepare_slots(observe=self.compile_after >= 0)
+
+
+def is_sizes(value: Any) -> bool:
+    """Is it a list such as the sizes of a tensor?"""
+    return type(value) is list and len(value) <= 8 and all(type(each) is int for each in value)
+
+
+def observed_again(observed: Observed | None, copy: Graph) -> Observed | None:
+    """What was seen of a graph's nodes, by the nodes of a copy that has them still."""
+    if observed is None:
+        return None
+    nodes = {(node.kind, node.outputs[0].name): node for node in copy.walk() if node.outputs}
+    found = [(nodes.get((node.kind, node.outputs[0].name)) if node.outputs else None, metas) for node, metas in observed.items()]
+    return {node: metas for node, metas in found if node is not None}
+
+
+def as_meta(value: Any) -> Meta | None:
+    """The facts of an entry of a spec."""
+    if value is None or isinstance(value, Meta):
+        return value
+    if isinstance(value, np.ndarray):
+        return meta_of(value)
+    if isinstance(value, tuple) and len(value) == 2:
+        return fresh_meta(*value)
+    return None
+
+
+__all__ = ["MemoryReport", "Plan", "compile_plan"]

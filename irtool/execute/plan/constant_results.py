@@ -1,0 +1,86 @@
+"""What a plan need not compute: arrays that are the same in every run, and what nobody reads.
+
+The seed of a gradient is `ones_like(loss)`: its elements do not depend on the loss, so it is made once, with the views of it; the loss
+itself may then have no reader left. In graphs that write, nothing is taken for a constant.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.plan.memory import Lives, every, overwrites
+from irtool.execute.plan.program import Call, Program, Variable
+from irtool.execute.plan.python_source import all_reads, reads_of
+from irtool.ops.symbols.layout import dummy
+
+LARGE = 1 << 16
+"""Bytes of an array beyond which it is made anew in each run."""
+LIKE = frozenset((np.full_like, np.zeros_like, np.ones_like))
+"""Functions that ask their first operand for its facts alone."""
+HARMLESS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarray.min, np.ndarray.astype, np.ndarray.copy,
+                      np.ndarray.reshape, *LIKE))
+"""Functions besides views, products and most elementwise ones that cannot fail."""
+
+
+def drop_needless(program: Program) -> None:
+    """Take constant and unread calls out of the program."""
+    if not overwrites(program):
+        make_constants(program)
+    later: set[Variable] = set()
+    for item in program.body.results:
+        reads_of(item, later)
+    instructions = program.body.instructions
+    for place in reversed(range(len(instructions))):
+        each = instructions[place]
+        if isinstance(each, Call) and each.out not in later and is_harmless(each):
+            del instructions[place]
+        else:
+            all_reads(each, later)
+
+
+def make_constants(program: Program) -> None:
+    """Calls whose results are the same in every run become constants; not what leaves the plan, nor what its kernel writes into."""
+    like = [each for each in program.body.instructions if isinstance(each, Call) and each.function in LIKE]
+    if not like:
+        return
+    taken = Lives(program).kept.union(*[each.out.roots for each in every(program.body) if isinstance(each, Call) and each.way == "into"])
+    rest = []
+    for each in program.body.instructions:
+        value = constant_result(each) if isinstance(each, Call) and each.out.roots.isdisjoint(taken) else None
+        if value is None:
+            rest.append(each)
+        else:
+            each.out.constant = value       # type: ignore[union-attr]
+    program.body.instructions[:] = rest
+
+
+def constant_result(call: Call) -> Any:
+    """What a call gives in every run; None where it is not the same, or large."""
+    meta = call.out.meta
+    if meta is None or meta.nbytes > LARGE or call.way == "into":
+        return None
+    args = [each.constant if isinstance(each, Variable) else each for each in call.args]
+    if call.function in LIKE and isinstance(call.args[0], Variable) and call.args[0].meta is not None:
+        args[0] = dummy(call.args[0].meta)
+    elif call.way not in ("ufunc", "view") or not any(isinstance(each, Variable) for each in call.args):
+        return None
+    if not all(isinstance(each, np.ndarray | int | float | tuple) and is_plain(each) for each in args):
+        return None
+    with np.errstate(all="ignore"):
+        return np.asarray(call.function(*args, **call.named))
+
+
+def is_plain(value: Any) -> bool:
+    """Is nothing in it a value of the run?"""
+    if isinstance(value, tuple):
+        return all(map(is_plain, value))
+    return isinstance(value, np.ndarray | int | float | slice | type(Ellipsis) | None)
+
+
+def is_harmless(call: Call) -> bool:
+    """Is nothing missed when a call is left out whose result nobody reads?"""
+    return call.way in ("view", "out") or call.way == "ufunc" and call.function is not np.power or call.function in HARMLESS
+
+
+__all__ = ["drop_needless"]

@@ -1,0 +1,152 @@
+"""Lists that a loop fills, an item in each round, and that are only read afterwards: results of all rounds, or what is kept for df.
+
+Their items are known like any other value of the plan: one that is the same in all rounds is read from nowhere, and an array has
+the facts of the array that was appended.
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from irtool.execute.plan.batch_slices import EXACT
+from irtool.execute.plan.loop_numbers import bounds_of
+from irtool.execute.plan.program import Call, Instruction, Item, Known, Repeat, Variable
+from irtool.ir.constants import constant
+from irtool.ir.effects import LOOP_KINDS, node_may_write
+from irtool.ir.graph import Block, Node, Value
+from irtool.ir.types import TensorType
+
+APPEND, GET = "aten::append", "aten::__getitem__"
+
+
+class RoundList:
+    """A list and the loop that fills it. item: what a round appends, as the loop was lowered last; count: how many; is_looked_up: does
+    nobody want more of it than an item?
+
+    Where there is another way to an item, nothing is appended. view: the call that looks at it, from the number of the round; made:
+    the call of the round before that makes it of what other lists hold, and what the first round is given instead.
+    """
+
+    __slots__ = ("loop", "is_looked_up", "item", "count", "view", "counter", "made")
+
+    def __init__(self, loop: Node, is_looked_up: bool) -> None:
+        self.loop = loop
+        self.is_looked_up = is_looked_up
+        self.item: Item | None = None
+        self.count = 0
+        self.view: Call | None = None
+        self.counter: Item | None = None
+        self.made: tuple[Call, Variable] | None = None
+
+    def appended(self, item: Item, limit: Item) -> bool:
+        """A round appends this; limit: the number of rounds. Says whether enough is known to tell later what is in the list."""
+        self.count = limit.value if isinstance(limit, Known) and type(limit.value) is int else 0
+        known = self.count > 0 and is_same(item) or isinstance(item, Variable) and item.meta is not None
+        self.item = item if known else None
+        return known
+
+    def looks_again(self, counter: Item, calls: Sequence[Instruction]) -> bool:
+        """Need nothing be appended, since an item is a view, by the number of the round, of what was there before the loop?
+
+        counter: that number; calls: those of the round so far.
+        """
+        self.view, self.counter = None, counter
+        if not self.is_looked_up or not isinstance(counter, Variable) or counter.bounds is None:
+            return False
+        call = next((each for each in reversed(calls) if isinstance(each, Call) and each.out is self.item), None)
+        if call is None or call.way != "view" or call.function is not operator.getitem or call.args[0].number > counter.number:
+            return False
+        index = call.args[1] if type(call.args[1]) is tuple else (call.args[1],)
+        if sum(each is counter for each in index) == 1 and sum(isinstance(each, Variable) for each in index) == 1:
+            self.view = call
+        return self.view is not None
+
+    def is_made_again(self, loop: Repeat, kept: Collection[Item | None]) -> bool:
+        """Need nothing be appended, since an item is what goes around, and made by one call of what the round before keeps?
+
+        The output of an LSTM is: `o * tanh(c)`.
+        """
+        self.made = None
+        if not self.is_looked_up or self.view is not None or self.item not in loop.carried:
+            return False
+        place = loop.carried.index(self.item)
+        start, result = loop.start[place], loop.body.results[1 + place]
+        call = next((each for each in loop.body.instructions if isinstance(each, Call) and each.out is result), None)
+        if call is not None and call.way == "ufunc" and call.function in EXACT and not call.named and call.out.meta == self.item.meta \
+                and isinstance(start, Variable) and all(isinstance(each, Variable) and each in kept and each not in loop.carried
+                                                        for each in call.args):
+            self.made = call, start
+        return self.made is not None
+
+    def index_again(self, number: Any) -> Any:
+        """The index of the view, for a round's number."""
+        assert self.view is not None
+        index = self.view.args[1]
+        return tuple([number if each is self.counter else each for each in index]) if type(index) is tuple else number
+
+    def holds(self, index: Item) -> bool:
+        """Is there certainly an item for an index?"""
+        bounds = index.bounds if isinstance(index, Variable) else bounds_of(index.value) if isinstance(index, Known) else None
+        return bounds is not None and (0 <= bounds[0] and bounds[1] < self.count or -self.count <= bounds[0] and bounds[1] < 0)
+
+
+def round_list(node: Node) -> RoundList | None:
+    """What is known of the list that a node makes; None where it is not of this kind."""
+    value, block = node.output, node.owner_block
+    appends = [user for user, slot in value.uses if user.kind == APPEND and not slot]
+    readers = [user for user, slot in value.uses if user.kind != APPEND or slot]
+    if node.inputs or len(appends) != 1 or appends[0].output.has_uses or not all(only_reads(each, block) for each in readers):
+        return None
+    loop = appends[0].owner_block.owning_node
+    if loop is None or loop.kind not in LOOP_KINDS or loop.owner is not block or not is_counted(loop):
+        return None
+    outer = [ancestor(each, block) for each in readers]
+    if not all(each is not None and loop.before_in_block(each) for each in outer):
+        return None
+    return RoundList(loop, all(each.kind == GET and not is_handed_on(each) for each in readers))
+
+
+def only_reads(user: Node, block: Block) -> bool:
+    """Does a node take items out of a list, or make tensors of them, or return them from the graph, and nothing else with it?"""
+    if user is block.return_node:
+        return block.owning_node is None
+    return user.kind == GET or not (user.blocks or node_may_write(user)) and all(isinstance(each.type, TensorType) for each in user.outputs)
+
+
+def is_handed_on(node: Node) -> bool:
+    """Does the result of a node leave its block? Who gets it would hold the rows of all rounds with it."""
+    return any(user.owner_block.return_node is user for user, _ in node.output.uses)
+
+
+def ancestor(node: Node, block: Block) -> Node | None:
+    """The node of a block in which a node stands."""
+    at: Node | None = node
+    while at is not None and at.owner is not block:
+        at = at.owner_block.owning_node
+    return at
+
+
+def is_counted(loop: Node) -> bool:
+    """Does only the count end a loop?"""
+    return is_true(loop.inputs[1]) and is_true(loop.blocks[0].outputs[0])
+
+
+def begins_undefined(loop: Node, start: Sequence[Item]) -> bool:
+    """Does a counted loop begin with tensors that are not there, as sums of gradients do? Not where it fills lists or holds loops."""
+    return (any(isinstance(item, Known) and item.value is None and isinstance(value.type, TensorType)
+                for item, value in zip(start, loop.outputs, strict=True))
+            and is_counted(loop) and not any(each.kind == APPEND or each.kind in LOOP_KINDS for each in loop.blocks[0].walk()))
+
+
+def is_true(value: Value) -> bool:
+    """Is it the constant True?"""
+    return constant(value) is True
+
+
+def is_same(item: Item) -> bool:
+    """Is it the same in each round of each run?"""
+    return isinstance(item, Known) or not isinstance(item, Variable) and all(map(is_same, item.items))
+
+
+__all__ = ["APPEND", "GET", "RoundList", "begins_undefined", "is_counted", "is_same", "round_list"]

@@ -1,0 +1,226 @@
+"""What goes around a loop stays where it is, and what a row of an array is made of is made there.
+
+The next value of what is carried is written over the old one, if nobody reads that any more: `total = total + x` needs no memory in a
+round. Where the loop begins with what is not its own, it begins with a copy. An input that each round would broadcast to the same
+extents (a bias) is made as large as that once.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.plan.batch_slices import EXACT, SMALL, Uses
+from irtool.execute.plan.large_results import spread
+from irtool.execute.plan.memory import every, overwrites
+from irtool.execute.plan.parallel import written_by
+from irtool.execute.plan.program import (
+    Branch,
+    Call,
+    Group,
+    Instruction,
+    Item,
+    Known,
+    Lowered,
+    Program,
+    Repeat,
+    Variable,
+    Visit,
+    Wait,
+    leaves,
+    roots_of,
+)
+from irtool.execute.plan.python_source import all_reads, outs_of, reads_of
+from irtool.execute.plan.round_products import look_into, made_in, new
+from irtool.ops.symbols.layout import fresh_meta
+
+
+def keep_in_place(program: Program) -> None:
+    """Rewrite the loops of a program that writes into nothing of others."""
+    if overwrites(program) or not any(isinstance(each, Repeat) for each in program.body.instructions):
+        return
+    uses = Uses(program)
+    for block in uses.blocks:
+        make_in_place(program, block, uses)
+    for block in uses.blocks:
+        for loop in [each for each in block.instructions if isinstance(each, Repeat)]:
+            for number in range(len(loop.carried)):
+                carry_in_place(program, block, loop, number)
+
+
+# -- copies into rows
+def make_in_place(program: Program, block: Lowered, uses: Uses) -> None:
+    """Copies into places that nothing else is written to: what is copied is made there."""
+    instructions = block.instructions
+    makers = {each.out: each for each in instructions if isinstance(each, Call) and is_maker(each)}
+    views = {each.out: each for each in instructions if isinstance(each, Call) and each.way == "view"}
+    for call in [each for each in instructions if isinstance(each, Call) and each.way == "into" and each.function is np.positive]:
+        (source,) = call.args
+        maker, row = makers.get(source), views.get(call.out)
+        if maker is None or row is None or source.roots != {source} or call.out in uses.calls or call.out in uses.others:
+            continue
+        later: set[Variable] = set()
+        for each in instructions[instructions.index(maker):]:
+            later.update(outs_of(each))
+        if row.out.meta != source.meta or row.args[0] in made_in(block) or not later.isdisjoint(reads([row], ())):
+            continue
+        del instructions[instructions.index(call)], instructions[instructions.index(row)]
+        instructions.insert(instructions.index(maker), Call(row.function, row.args, row.named, source, "view", row.node))
+        maker.way = "into"
+        source.roots = row.out.roots
+        look_into(program.body, {source}, row.out.roots)
+
+
+def is_maker(call: Call) -> bool:
+    """Does a call write its result wherever it is told to?"""
+    return not call.named and (call.way == "ufunc" and isinstance(call.function, np.ufunc) or call.way == "out" and call.function is np.dot)
+
+
+# -- what goes around
+def carry_in_place(program: Program, block: Lowered, loop: Repeat, number: int) -> None:
+    """The next value of a carried array is written over the old one, if that can be."""
+    carried, start = loop.carried[number], loop.start[number]
+    if not isinstance(start, Variable) or start is carried or start.meta is None or carried.meta != start.meta:
+        return
+    inner, number_there = innermost(loop, number)
+    result, instructions = inner.body.results[1 + number_there], inner.body.instructions
+    maker = next((each for each in instructions if isinstance(each, Call) and each.out is result and is_maker(each)), None)
+    if maker is None or not isinstance(result, Variable) or result.meta != carried.meta or result.roots != {result}:
+        return
+    at = instructions.index(maker)
+    if sum(result in each.roots for each in leaves(inner.body.results)) != 1 or not may_be_over(maker, carried) \
+            or is_read(carried, instructions[at + 1:], inner.body.results) or is_held({carried, result}, inner.body):
+        return
+    if not is_own(start, block, loop, number):
+        if start.meta != fresh_meta(start.meta.dtype, start.meta.shape):
+            return
+        if loop.rounds is not None and loop.rounds < 2:
+            return
+        own = new(program, start.meta)
+        block.instructions.insert(block.instructions.index(loop), Call(np.ndarray.copy, (start,), {}, own, "fresh", loop.node))
+        loop.start[number] = start = own
+    maker.way, maker.out = "into", carried
+    instead = {result: carried}
+    for each in instructions[at + 1:]:
+        replace(each, instead)
+    inner.body.results = [replaced(each, instead) for each in inner.body.results]
+    if maker.function is not np.power:      # as soon as it can be: what is added is not needed any longer
+        place = 1 + max([k for k, each in enumerate(instructions[:at]) if is_needed(each, maker, carried)], default=-1)
+        instructions.insert(place, instructions.pop(at))
+    carried.roots = start.roots
+    look_into(program.body, {carried, result}, start.roots)
+
+
+def innermost(loop: Repeat, number: int) -> tuple[Repeat, int]:
+    """The loop in which a carried array gets its values: one inside, where that goes on with what the outer one carries."""
+    carried = loop.carried[number]
+    for each in loop.body.instructions if loop.body.results[1 + number] is carried else ():
+        if isinstance(each, Repeat) and carried in each.carried:
+            place = each.carried.index(carried)
+            if each.start[place] is carried:
+                return innermost(each, place)
+    return loop, number
+
+
+def is_read(carried: Variable, later: Iterable[Instruction], results: Iterable[Item]) -> bool:
+    """Does anything read a carried array, or look into it?"""
+    return any(carried in each.roots for each in reads((*later,), results))
+
+
+def reads(instructions: Iterable[Instruction], results: Iterable[Item]) -> set[Variable]:
+    """All that is read."""
+    found: set[Variable] = set()
+    for each in instructions:
+        all_reads(each, found)
+    reads_of(tuple(results), found)
+    return found
+
+
+def may_be_over(maker: Call, carried: Variable) -> bool:
+    """May a call write over what it reads?"""
+    views = [each for each in maker.args if isinstance(each, Variable) and carried in each.roots]
+    return not views or maker.way == "ufunc" and all(each is carried for each in views)
+
+
+def is_needed(before: Instruction, maker: Call, carried: Variable) -> bool:
+    """Does an instruction read a carried array, or make or write what goes into its next value?"""
+    operands = [each for each in maker.args if isinstance(each, Variable)]
+    roots = frozenset().union(*[each.roots for each in operands])
+    return (is_read(carried, [before], ()) or not set(outs_of(before)).isdisjoint(operands) or not written_by(before).isdisjoint(roots))
+
+
+def is_held(either: set[Variable], body: Lowered) -> bool:
+    """May a list hold one of them?"""
+    return any(isinstance(each, Call) and each.way == "keep" and not roots_of(each.args[1]).isdisjoint(either) for each in every(body))
+
+
+def is_own(start: Variable, block: Lowered, loop: Repeat, number: int) -> bool:
+    """Was an array made in front of the loop, and for it alone? What looks into it by way of what is carried does not count."""
+    maker = next((each for each in block.instructions if isinstance(each, Call) and each.out is start), None)
+    if maker is None or maker.way not in ("ufunc", "out") or start.roots != {start} or start.constant is not None:
+        return False
+    loop.start[number] = Known(None)        # while others are looked for
+    found = reads(block.instructions[block.instructions.index(loop):], block.results)
+    loop.start[number] = start
+    carried = loop.carried[number]
+    return not any(start in each.roots and carried not in each.roots for each in found)
+
+
+# -- what every round would broadcast
+def spread_inputs(program: Program) -> None:
+    """Inputs of the plan that are broadcast in loops are made as large as the result in front of them."""
+    if overwrites(program):
+        return
+    inputs = set(program.inputs)
+    for loop in [each for each in program.body.instructions if isinstance(each, Repeat)]:
+        made: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
+        for call in [each for each in every(loop.body) if isinstance(each, Call) and each.function in EXACT and len(each.args) == 2]:
+            meta = call.out.meta
+            for each in [each for each in call.args if isinstance(each, Variable) and each in inputs]:
+                if each.meta is None or meta is None or not each.meta.shape or each.meta.shape == meta.shape or meta.nbytes > SMALL:
+                    continue
+                if (each, meta.shape) not in made:
+                    large = made[each, meta.shape] = new(program, fresh_meta(each.meta.dtype, meta.shape))
+                    instructions = program.body.instructions
+                    instructions.insert(instructions.index(loop), Call(spread, (each,), {}, large, "out", call.node))
+                replace(call, {each: made[each, meta.shape]})
+
+
+# -- one variable for another
+def replace(instruction: Instruction, instead: dict[Variable, Variable]) -> None:
+    """In an instruction, and the blocks in it."""
+    if isinstance(instruction, Call):
+        instruction.args = replaced(instruction.args, instead)
+        instruction.named = {name: replaced(value, instead) for name, value in instruction.named.items()}
+        if instruction.way == "into":       # written, not made
+            instruction.out = instead.get(instruction.out, instruction.out)
+        return
+    if isinstance(instruction, Visit):
+        instruction.args = [replaced(each, instead) for each in instruction.args]
+        return
+    if isinstance(instruction, Wait):
+        return
+    if isinstance(instruction, Branch):
+        instruction.condition = [replaced(each, instead) for each in instruction.condition]
+        blocks = instruction.blocks
+    else:
+        instruction.limit, instruction.condition, *instruction.start = [
+            replaced(each, instead) for each in (instruction.limit, instruction.condition, *instruction.start)]
+        blocks = [instruction.body]
+    for block in blocks:
+        for each in block.instructions:
+            replace(each, instead)
+        block.results = [replaced(each, instead) for each in block.results]
+
+
+def replaced(value: Any, instead: dict[Variable, Variable]) -> Any:
+    """In an item, an argument, or a tuple of them."""
+    if isinstance(value, Variable):
+        return instead.get(value, value)
+    if isinstance(value, Group):
+        return Group([replaced(each, instead) for each in value.items], value.make)
+    return tuple([replaced(each, instead) for each in value]) if type(value) is tuple else value
+
+
+__all__ = ["keep_in_place", "spread_inputs"]

@@ -1,0 +1,42 @@
+"""Lists that a block makes, adds to and reads, and that nobody else sees: what is in them is known from node to node.
+
+    %l : Tensor[] = prim::ListConstruct(%a)
+    %0 : Tensor[] = aten::append(%l, %b)        # from here on [%a, %b]
+    %c : Tensor = aten::__getitem__(%l, %1)     # %b
+
+Such a list is a group of items at any time, and adding to it is no instruction: what is in it may be let go of, written over and fused.
+"""
+from __future__ import annotations
+
+from irtool.execute.plan.filled_lists import APPEND, GET
+from irtool.ir.effects import node_may_write
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.types import ListType, TensorType
+
+NUMBERS = ("int", "float", "bool")
+
+
+def names_of(node: Node, graph: Graph) -> list[Value]:
+    """The values that are the list which a node makes, where only nodes of its block add to it and nobody keeps it; none for any other."""
+    names = [node.output]
+    for name in names:
+        for user, slot in name.uses:
+            if user.kind == APPEND and not slot and user.owner is node.owner:
+                names += user.outputs
+            elif not only_reads(user, graph):
+                return []
+    return names
+
+
+def only_reads(user: Node, graph: Graph) -> bool:
+    """Does a node read a list without keeping it? The return node of the graph does, which comes last."""
+    if user is graph.block.return_node:
+        return True
+    if user.kind == GET:
+        return not isinstance(user.output.type, ListType)
+    if user.blocks or user.subgraph is not None or user.kind[:1] == "^" or node_may_write(user):
+        return False
+    return all(isinstance(each.type, TensorType) or each.type.text in NUMBERS for each in user.outputs)
+
+
+__all__ = ["names_of"]

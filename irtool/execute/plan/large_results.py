@@ -1,0 +1,57 @@
+"""Large results that NumPy would make new arrays for are written where the plan wants them.
+
+Sums and copies take part in the planning of memory then, as elementwise functions do: what is theirs is used again, and large
+arrays are not asked of the system in each run.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.plan.buffers import RECYCLED
+from irtool.execute.plan.memory import every
+from irtool.execute.plan.program import Call, Program, Variable
+from irtool.ops.symbols.layout import Meta, allocated
+from irtool.ops.symbols.recorded_writes import spread
+
+REDUCTIONS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarray.min))
+JOINS = frozenset((np.concatenate, np.stack))
+COPIES = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape))
+
+
+def copy(x: Any, out: Any) -> None:
+    """Write the elements of x, in their order and as the dtype of `out`, which lies row by row where its shape is another one."""
+    np.copyto(out if out.shape == x.shape else out.reshape(x.shape), x, "unsafe")
+
+
+def zeros(out: Any) -> None:
+    """Write zeros."""
+    out.fill(0)
+
+
+def room(meta: Meta, out: Any = None) -> Any:
+    """Memory for an array whose elements are written later."""
+    return allocated(meta) if out is None else out
+
+
+def into_buffers(program: Program) -> None:
+    """Rewrite the calls of a program that make large results."""
+    for call in every(program.body):
+        if not isinstance(call, Call) or call.way != "fresh" or call.out.meta is None or call.out.meta.nbytes < RECYCLED:
+            continue
+        if call.function in JOINS and not call.named:
+            call.way = "out"
+            continue
+        x = call.args[0] if call.args else None
+        if not isinstance(x, Variable) or x.meta is None:
+            continue
+        if call.function in REDUCTIONS and len(call.args) == 1 and x.meta.is_contiguous and x.meta.dtype.char != "e":
+            call.way = "out"
+        elif call.function in COPIES and not call.named:
+            call.function, call.args, call.way = copy, (x,), "out"
+        elif call.function is np.zeros_like:
+            call.function, call.args, call.named, call.way = zeros, (), {}, "out"
+
+
+__all__ = ["copy", "into_buffers", "room", "spread", "zeros"]

@@ -1,0 +1,66 @@
+"""Whole numbers that differ from round to round of a loop: counters, and what is computed of them, as plain Python arithmetic.
+
+Of such a number the plan knows the smallest and the largest value. So `x[t]` in a loop whose count is known is an index that cannot
+fail, and arithmetic that cannot leave 64 bits needs no wrapping.
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+from irtool.ops.symbols.layout import Meta, dummy, meta_of
+
+Bounds = tuple[int, int]
+ROOM = 1 << 62
+"""Numbers beyond this are left to the operators, which wrap them."""
+
+
+def derived(index: int, start: int, step: int) -> int:
+    """The index-th number of a range."""
+    return start + index * step
+
+
+ARITHMETIC: dict[str, tuple[Callable[..., int], int]] = {
+    "aten::add": (operator.add, 2), "aten::sub": (operator.sub, 2), "aten::mul": (operator.mul, 2), "aten::neg": (operator.neg, 1),
+    "aten::__derive_index": (derived, 3),
+}
+"""Kind -> what it does to whole numbers, and how many it takes. Each is linear in every operand: extremes are at extremes."""
+COMPARISONS: dict[str, Callable[..., bool]] = {
+    "aten::lt": operator.lt, "aten::le": operator.le, "aten::gt": operator.gt, "aten::ge": operator.ge, "aten::eq": operator.eq,
+    "aten::ne": operator.ne,
+}
+SYMBOLS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.lt: "<", operator.le: "<=", operator.gt: ">",
+           operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
+"""How they are written in a plan."""
+
+
+def bounds_of(value: Any) -> Bounds | None:
+    """Of a number of the graph; None for anything else."""
+    if type(value) is int and -ROOM < value < ROOM:
+        return value, value
+    return None
+
+
+def computed(kind: str, operands: list[Bounds]) -> tuple[Callable[..., Any], Bounds | None] | None:
+    """What runs a node on whole numbers within bounds, and the bounds of its result (None: a bool). None where it must be wrapped."""
+    arithmetic = ARITHMETIC.get(kind)
+    if arithmetic is not None and arithmetic[1] == len(operands):
+        found = [arithmetic[0](*corner) for corner in product(*operands)]
+        low, high = min(found), max(found)
+        return (arithmetic[0], (low, high)) if -ROOM < low and high < ROOM else None
+    comparison = COMPARISONS.get(kind)
+    return (comparison, None) if comparison is not None and len(operands) == 2 else None
+
+
+def selected(meta: Meta, dim: Any, bounds: Bounds) -> tuple[int, Meta] | None:
+    """The dimension, counted from the front, and the facts of `x.select(dim, index)` for an index within bounds that is never wrong."""
+    rank = len(meta.shape)
+    if type(dim) is not int or not rank or not -rank <= dim < rank:
+        return None
+    dim %= rank
+    extent = meta.shape[dim]
+    if not (-extent <= bounds[0] and bounds[1] < extent):
+        return None
+    return dim, meta_of(dummy(meta)[(slice(None),) * dim + (0, ...)])

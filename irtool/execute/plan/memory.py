@@ -1,0 +1,392 @@
+"""Which result of a plan lies where: lifetimes, and results written over operands that die.
+
+A buffer is the place of a chain of results: each is written over the one before, which nobody reads again. Where buffers lie is worked out
+in `irtool.execute.plan.placement`: in an arena, which a run borrows, or, if someone may hold them after the run (outputs, items of a list
+that grows, what goes around a loop), in memory of their own, where others may lie as well.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from irtool.analysis.alias import Aliases
+from irtool.execute.fusion import Bound, BoundToMany
+from irtool.execute.plan.buffers import RECYCLED
+from irtool.execute.plan.placement import LOOSE, OWN, Buffer, Piece, View, largest_sum, place
+from irtool.execute.plan.program import (
+    Branch,
+    Call,
+    Group,
+    Instruction,
+    Lowered,
+    Program,
+    Repeat,
+    Variable,
+    Visit,
+    Wait,
+    leaves,
+    roots_of,
+)
+from irtool.ir.effects import MUTATORS
+from irtool.ir.graph import Graph, Node
+from irtool.ir.types import TensorType
+from irtool.ops.symbols.layout import Meta, contiguous_strides, dummy, fresh_meta
+
+WRITES_OUT = frozenset(("ufunc", "out"))
+LARGE = 1 << 16
+"""Bytes of memory that is worth letting go of."""
+
+
+class MemoryReport:
+    """What a plan needs, in bytes, besides inputs and constants.
+
+    arena: place of what does not leave the plan; live: the largest sum of what is alive at one time; peak: what the plan takes then;
+    unplanned: results made by operators for themselves whose sizes are known (part of live and peak); unknown: how many results there
+    are of which nothing is known before the run (no part of either); results: how many are planned, buffers: in how many pieces.
+    """
+
+    __slots__ = ("arena", "live", "peak", "unplanned", "unknown", "results", "buffers", "in_place")
+
+    def __init__(self, arena: int, live: int, peak: int, unplanned: int, unknown: int, results: int, buffers: int, in_place: int) -> None:
+        self.arena = arena
+        self.live = live
+        self.peak = peak
+        self.unplanned = unplanned
+        self.unknown = unknown
+        self.results = results
+        self.buffers = buffers
+        self.in_place = in_place
+
+    def as_dict(self) -> dict[str, int]:
+        """For JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        unknown = f", and {self.unknown} of sizes that only a run knows" if self.unknown else ""
+        return (f"peak {self.peak} bytes, of which arena {self.arena}; largest live set {self.live}; "
+                f"{self.results} results in {self.buffers} buffers, {self.in_place} written over an operand{unknown}")
+
+
+class Lives:
+    """When each root is made and last read, by position in the program."""
+
+    def __init__(self, program: Program) -> None:
+        self.made: dict[Variable, int] = {}
+        self.last: dict[Variable, int] = {}
+        self.kept: set[Variable] = set()        # may be held by someone the plan does not know
+        self.looked_at: set[Variable] = set()   # what goes around a loop and is read in it
+        self.at: dict[int, int] = {}            # id of an instruction -> position
+        self.now = 0
+        for variable in program.inputs:
+            self.made[variable] = -1
+        self.block(program.body)
+        for item in program.body.results:
+            self.read(item)
+            self.kept |= roots_of(item)
+
+    def read(self, item: Any) -> None:
+        """An item, or an argument of a call, is read now."""
+        if isinstance(item, Variable | Group):
+            for root in roots_of(item):
+                self.last[root] = self.now
+        elif isinstance(item, tuple):
+            for each in item:
+                self.read(each)
+
+    def define(self, variable: Variable) -> None:
+        """A variable gets its value now."""
+        self.made.setdefault(variable, self.now)
+        self.last.setdefault(variable, self.now)
+
+    def block(self, lowered: Lowered) -> None:
+        """Instructions in order."""
+        for instruction in lowered.instructions:
+            self.now += 1
+            self.at[id(instruction)] = self.now
+            if isinstance(instruction, Call):
+                for each in (*instruction.args, *instruction.named.values()):
+                    self.read(each)
+                self.define(instruction.out)
+                if instruction.way == "keep":
+                    self.kept |= roots_of(instruction.args[1])
+                if instruction.way == "into":
+                    self.read(instruction.out)
+                    self.kept |= {root for root in instruction.out.roots if root.constant is not None}
+            elif isinstance(instruction, Visit):
+                for each in instruction.args:
+                    self.read(each)
+                    if instruction.keeps:
+                        self.kept |= roots_of(each)
+                for out in instruction.outs:
+                    self.define(out)
+            elif isinstance(instruction, Branch):
+                self.branch(instruction)
+            elif isinstance(instruction, Wait):
+                self.wait(instruction.started)
+            else:
+                self.repeat(instruction)
+
+    def wait(self, started: Call | Visit) -> None:
+        """What another thread reads and writes has its memory to itself until now."""
+        for each in (*started.args, *(started.named.values() if isinstance(started, Call) else ())):
+            self.read(each)
+        for out in [started.out] if isinstance(started, Call) else started.outs:
+            self.read(out)
+
+    def branch(self, instruction: Branch) -> None:
+        """Both blocks, one after the other."""
+        for each in instruction.condition:
+            self.read(each)
+        for lowered in instruction.blocks:
+            self.block(lowered)
+            self.now += 1
+            for item in lowered.results:
+                self.read(item)
+        self.now += 1
+        for out in instruction.outs:
+            self.define(out)
+
+    def repeat(self, instruction: Repeat) -> None:
+        """What is made before a loop and read in it lives until its end; what is made in it and goes around is kept."""
+        start = self.now
+        for each in (instruction.limit, instruction.condition, *instruction.start):
+            self.read(each)
+        for variable in (instruction.counter, *instruction.carried):
+            self.define(variable)
+        self.block(instruction.body)
+        self.looked_at |= {variable for variable in instruction.carried if self.last[variable] > start}
+        self.now += 1
+        for item in instruction.body.results:
+            self.read(item)
+            self.kept |= {root for root in roots_of(item) if self.made.get(root, self.now) > start}     # others are there all the time
+        for root, last in self.last.items():
+            if last >= start and self.made.get(root, self.now) <= start:
+                self.last[root] = self.now
+        for variable in instruction.carried:
+            self.read(variable)
+
+
+class MemoryPlan:
+    """The buffers of a program. `place` gives the buffer a call's result is written to, if one is set apart.
+
+    written: which inputs are copied for each run.
+    """
+
+    def __init__(self, program: Program, written: Sequence[bool] = ()) -> None:
+        self.lives = Lives(program)
+        self.place: dict[Variable, Buffer] = {}
+        self.over: dict[Variable, Variable] = {}        # a result -> the dying operand it is written over
+        self.whole: dict[Variable, Buffer] = {}         # views that see all of a buffer, in another shape
+        self.views: dict[Variable, View] = {}           # views of what lies in the arena: they are made with it
+        self.buffers: list[Buffer] = []
+        self.scratch: dict[Call | Visit, Buffer] = {}       # what a fused group works in
+        self.tasks = program.tasks
+        self.owned: list[Buffer] = []           # results whose memory operators make
+        self.unplanned: list[tuple[int, int, int]] = []     # what is copied for each run: start, end, bytes
+        for variable, is_written in zip(program.inputs, written, strict=False):
+            if is_written and variable.meta is not None:
+                self.unplanned.append((-1, self.lives.now, variable.meta.nbytes))       # the caller of the function holds it
+        self.results = 0
+        self.unknown = 0
+        self.in_place = 0
+        self.always = set(map(id, program.body.instructions))       # what runs once in each run
+        for instruction in every(program.body):
+            self.assign(instruction)
+        self.before = self.of_rounds_before(program)
+        self.inside: list[Buffer | View] = []   # the buffers of the arena, and the views of them
+        self.pieces: list[Piece] = []           # memory of results that leave, in which others lie
+        self.arena = 0
+        self.report = self.arrange()
+
+    def assign(self, instruction: Instruction) -> None:
+        """Find the place of what an instruction gives."""
+        lives = self.lives
+        if isinstance(instruction, Visit):
+            self.unknown += unknown_results(instruction)
+            for out, meta in zip(instruction.outs, instruction.facts, strict=True):
+                if meta is not None and instruction.fills:
+                    self.results += 1
+                    operand = instruction.over.get(out)
+                    if operand is not None and self.dies(operand, out, leaves(instruction.args), lives.at[id(instruction)], True):
+                        self.write_over(operand, out)
+                    else:
+                        self.new(out, meta, instruction)
+                elif meta is not None and out.roots == {out}:        # else it may be what is there already
+                    self.own(out, meta, instruction.fresh)
+            self.work_in(instruction, True)
+            return
+        if not isinstance(instruction, Call) or instruction.way in ("into", "number", "keep"):
+            return
+        out = instruction.out
+        if instruction.way == "view":
+            self.see(instruction)
+            return
+        assert out.meta is not None
+        self.results += 1
+        if instruction.way not in WRITES_OUT:
+            self.own(out, out.meta, True)
+            return
+        operand = self.dying_operand(instruction, lives.at[id(instruction)]) if instruction.way == "ufunc" else None
+        if operand is not None:
+            self.write_over(operand, out)
+        else:
+            self.new(out, out.meta, instruction)
+        self.work_in(instruction, operand is None)
+
+    def new(self, out: Variable, meta: Meta, instruction: Call | Visit) -> None:
+        """A buffer for a result."""
+        lives = self.lives
+        self.place[out] = Buffer(len(self.buffers), meta, lives.at[id(instruction)], lives.last[out], out in lives.kept,
+                                 id(instruction) in self.always)
+        self.buffers.append(self.place[out])
+
+    def work_in(self, instruction: Call | Visit, apart: bool) -> None:
+        """Where a group works; a task finds a place of its own. apart: its results' memory is none of the operands'."""
+        function = instruction.function
+        size = function.group.scratch(apart) if isinstance(function, Bound | BoundToMany) else 0
+        if size >= RECYCLED and instruction not in self.tasks:
+            at = self.lives.at[id(instruction)]
+            buffer = self.scratch[instruction] = Buffer(len(self.buffers), fresh_meta("uint8", (size,)), at, at, False)
+            self.buffers.append(buffer)
+
+    def own(self, out: Variable, meta: Meta, is_new: bool) -> None:
+        """A result whose memory the operator makes; others may be written over it where nobody else can have that memory."""
+        buffer = Buffer(OWN, meta, self.lives.made[out], self.lives.last[out], True)
+        self.owned.append(buffer)
+        if is_new and meta.nbytes >= RECYCLED:
+            self.place[out] = buffer
+
+    def see(self, view: Call) -> None:
+        """A view of a buffer. A whole one may be written over in its other shape, too."""
+        buffer, meta = self.buffer_of(view.args[0]), view.out.meta
+        seen = self.views.get(view.args[0]) or buffer and View(view.args[0], view.args[0].meta, buffer, 0)
+        if meta is not None and seen and not holds_items((*view.args[1:], *view.named.values())):
+            source = dummy(seen.meta)
+            shift = address_of(view.function(source, *view.args[1:], **view.named)) - address_of(source)
+            self.views[view.out] = View(view.out, meta, seen.buffer, seen.shift + shift)
+        if buffer is not None and meta is not None and meta.nbytes == buffer.meta.nbytes \
+                and all(each.strides == contiguous_strides(each.shape, each.dtype.itemsize) for each in (meta, buffer.meta)):
+            self.whole[view.out] = buffer
+
+    def buffer_of(self, variable: Any) -> Any:
+        """The buffer all of which a variable is; None for anything else."""
+        return self.place.get(variable) or self.whole.get(variable) if isinstance(variable, Variable) else None
+
+    def dying_operand(self, call: Call, at: int) -> Variable | None:
+        """An operand that is all of a buffer, that nobody reads after this call, and that the result fits exactly."""
+        variables = [each for each in call.args if isinstance(each, Variable)]
+        return next((each for each in variables if self.dies(each, call.out, variables, at)), None)
+
+    def dies(self, operand: Variable, out: Variable, operands: list[Variable], at: int, once: bool = False) -> bool:
+        """Is an operand all of a buffer that nobody reads after now, of the facts of a result? once: does no other operand, not even the
+        same one again, look into it?"""
+        buffer = self.buffer_of(operand)
+        if buffer is None or operand.meta != out.meta or len(operand.roots) != 1:
+            return False
+        (root,) = operand.roots
+        if root in self.lives.kept or self.lives.last[root] != at or buffer.end != at:
+            return False
+        others = [each for each in operands if root in each.roots]
+        return len(others) == 1 if once else all(each is operand for each in others)
+
+    def write_over(self, operand: Variable, out: Variable) -> None:
+        """A result takes the place of an operand that dies."""
+        dying = self.place[out] = self.buffer_of(operand)
+        dying.end, dying.leaves = max(dying.end, self.lives.last[out]), dying.leaves or out in self.lives.kept
+        dying.results += 1
+        self.in_place += 1
+        self.over[out] = operand
+
+    def of_rounds_before(self, program: Program) -> list[tuple[int, int, int]]:
+        """What goes around a loop and is read in it is there still when the next is made: start, end, bytes."""
+        found: dict[Buffer, tuple[int, int, int]] = {}
+        for loop in [each for each in every(program.body) if isinstance(each, Repeat)]:
+            for variable, item in zip(loop.carried, loop.body.results[1:], strict=True):
+                buffer = self.buffer_of(item)
+                if variable in self.lives.looked_at and buffer is not None and buffer.number != OWN and not is_placed(buffer):
+                    found[buffer] = self.lives.at[id(loop)], buffer.start, buffer.meta.nbytes
+        return list(found.values())
+
+    def arrange(self) -> MemoryReport:
+        """Give the buffers their places, and add up. Where operators make large results of their own, memory that is kept for others
+        would lie beside those: then it is not kept."""
+        report = self.arranged()
+        if self.owned and report.peak > LOOSE * report.live:
+            for buffer in self.buffers:
+                if buffer.is_once and not buffer.leaves and buffer.meta.nbytes >= LARGE:
+                    buffer.is_loose = buffer.leaves = True
+                    buffer.piece = None
+            report = self.arranged()
+        self.views = {out: view for out, view in self.views.items() if not view.buffer.leaves and view.buffer.piece is None}
+        self.inside = [*[each for each in self.buffers if is_placed(each) and not each.leaves and each.piece is None], *self.views.values()]
+        return report
+
+    def arranged(self) -> MemoryReport:
+        """One way to place them."""
+        unplanned = [*self.unplanned, *[buffer.life for buffer in self.owned]]
+        outside = [*unplanned, *self.before, *[b.life for b in self.buffers if b.leaves and not is_placed(b)]]
+        placed = [buffer for buffer in self.buffers if is_placed(buffer)]
+        work = set(self.scratch.values())
+        live = largest_sum([*outside, *[buffer.life for buffer in placed if buffer not in work]])
+        found = place(placed, live)
+        self.arena = found.arena
+        self.pieces = [piece for piece in found.pieces if len(piece.buffers) > 1]
+        return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(unplanned), self.unknown, self.results,
+                            len(self.buffers), self.in_place)
+
+
+def holds_items(value: Any) -> bool:
+    """Is something in it only known in a run?"""
+    if isinstance(value, slice):
+        return holds_items((value.start, value.stop, value.step))
+    return any(map(holds_items, value)) if isinstance(value, tuple) else isinstance(value, Variable | Group)
+
+
+def address_of(array: Any) -> int:
+    """Where its first element is."""
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
+def unknown_results(visit: Visit) -> int:
+    """How many tensors it gives of which nothing is known, though somebody reads them."""
+    if len(visit.facts) != len(visit.node.outputs):     # of a loop in C: what it gives is not what the node gives
+        return 0
+    return sum([meta is None and isinstance(value.type, TensorType) and value.has_uses
+                for meta, value in zip(visit.facts, visit.node.outputs, strict=True)])
+
+
+def is_placed(buffer: Buffer) -> bool:
+    """Is its place known before the run? Not that of small results that leave, nor of those made in a loop: one for each round."""
+    return not buffer.is_loose and (not buffer.leaves or buffer.is_once and buffer.meta.nbytes >= RECYCLED)
+
+
+def written_inputs(graph: Graph) -> list[bool]:
+    """Which inputs of a graph may be written into, or be part of a result: the caller's arrays are neither in a graph that writes."""
+    if any(node.kind[:1] == "^" for node in graph.walk()):
+        return [True] * len(graph.inputs)
+    return Aliases(graph).touched_inputs()
+
+
+def changes_list(node: Node) -> bool:
+    """Does a node write into a list, and into no tensor?"""
+    return node.kind in MUTATORS and not isinstance(node.inputs[0].type, TensorType)
+
+
+def overwrites(program: Program) -> bool:
+    """May anything of a program write into what others see?"""
+    return program.writes or any(isinstance(each, Visit) and each.keeps for each in every(program.body))
+
+
+def every(lowered: Lowered) -> Iterable[Instruction]:
+    """All instructions, in the order of their positions."""
+    for instruction in lowered.instructions:
+        yield instruction
+        if isinstance(instruction, Branch):
+            for block in instruction.blocks:
+                yield from every(block)
+        elif isinstance(instruction, Repeat):
+            yield from every(instruction.body)
+
+
+__all__ = ["Lives", "MemoryPlan", "MemoryReport", "changes_list", "every", "overwrites", "written_inputs"]

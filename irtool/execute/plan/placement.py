@@ -1,0 +1,240 @@
+"""Where buffers lie, so that none meets another while both live, in as little memory as can be had.
+
+Memory is kept between runs (`irtool.execute.plan.buffers`), so what counts is the sum of all pieces, not what is alive at one time. A
+result that leaves the plan is alone with its piece when the run is over; before it is made, and beside it, others may lie there.
+"""
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from irtool.execute.plan.buffers import ALIGNMENT, Shared
+from irtool.execute.plan.program import Variable
+from irtool.ops.symbols.layout import Meta
+
+MAX_PLACED = 1500
+"""Buffers that are placed one against all others; beyond that, those of equal size share places."""
+TRIED = 100
+"""Buffers up to which several orders are tried."""
+GOOD = 1.03
+"""Times the bytes alive at one time: a placement that is as good is not improved."""
+FOREVER = 1 << 60
+OWN = -1
+"""Number of a buffer that is no piece of ours: the memory of a result that an operator made."""
+LOOSE = 1.05
+"""Times the bytes alive at one time from which large buffers are not kept between runs, where operators make results of their own."""
+WASTE = 2
+"""How many times as large as a result the piece may be that it keeps alive while it is held."""
+
+
+class Buffer:
+    """A piece of memory for one result, or for several one after the other."""
+
+    __slots__ = ("number", "meta", "size", "start", "end", "leaves", "is_once", "offset", "results", "piece", "is_loose")
+
+    def __init__(self, number: int, meta: Meta, start: int, end: int, leaves: bool, is_once: bool = False) -> None:
+        self.number = number
+        self.meta = meta
+        self.size = -(-meta.nbytes // ALIGNMENT) * ALIGNMENT        # bytes taken
+        self.start = start
+        self.end = end
+        self.leaves = leaves        # someone may hold it after the run, or after the round of a loop
+        self.is_once = is_once      # made once in each run: others may lie in its memory
+        self.offset = 0             # in the arena, or in its piece
+        self.results = 1
+        self.is_loose = False       # its memory is made when it is needed, and let go of
+        self.piece: Piece | None = None     # of a buffer that leaves: the memory it has in common with others
+
+    @property
+    def until(self) -> int:
+        """The last position at which its memory is needed: what leaves is held when the run is over."""
+        return FOREVER if self.leaves else self.end
+
+    @property
+    def life(self) -> tuple[int, int, int]:
+        """Start, end, bytes."""
+        return self.start, self.end, self.meta.nbytes
+
+
+class View:
+    """A view of what lies in a buffer: that many bytes behind its start."""
+
+    __slots__ = ("variable", "meta", "buffer", "shift")
+
+    def __init__(self, variable: Variable, meta: Meta, buffer: Buffer, shift: int) -> None:
+        self.variable = variable
+        self.meta = meta
+        self.buffer = buffer
+        self.shift = shift
+
+    @property
+    def offset(self) -> int:
+        """In the arena."""
+        return self.buffer.offset + self.shift
+
+
+class Piece:
+    """Memory in which buffers lie, at most one of which leaves the plan."""
+
+    __slots__ = ("size", "buffers", "result")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.buffers: list[tuple[int, int, int, int, Buffer]] = []      # from, to, number, until when, and who; by where they lie
+        self.result: Buffer | None = None
+
+    def gap_for(self, buffer: Buffer) -> int | None:
+        """The lowest offset that is free while the buffer lives; None where there is none."""
+        if buffer.leaves and (self.result is not None or self.size > WASTE * buffer.size):
+            return None
+        start, end = buffer.start, FOREVER if buffer.leaves else buffer.end
+        size, offset, most = buffer.size, 0, self.size - buffer.size
+        if most < 0:
+            return None
+        for low, high, _, until, other in self.buffers:
+            if until < start or high <= offset or other.start > end:
+                continue
+            if low >= offset + size:
+                break
+            offset = high
+            if offset > most:
+                return None
+        return offset
+
+    def put(self, buffer: Buffer, offset: int) -> None:
+        """The buffer lies there."""
+        insort(self.buffers, (offset, offset + buffer.size, buffer.number, buffer.until, buffer))
+        buffer.offset = offset
+        if buffer.leaves:
+            self.result = buffer
+
+    def shared(self) -> Shared:
+        """The memory itself."""
+        result, *guests = self.all
+        return Shared(self.size, result, guests)
+
+    @property
+    def all(self) -> list[Buffer]:
+        """What lies there, the result first."""
+        return sorted([buffer for *_, buffer in self.buffers], key=lambda buffer: buffer is not self.result)
+
+
+class Placement:
+    """Where everything lies: in one arena, or in the pieces of results that leave."""
+
+    __slots__ = ("pieces", "arena", "places")
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self.pieces = [piece for piece in pieces if piece.result is not None]
+        self.places: list[tuple[Buffer, Piece | None, int]] = []
+        rest: list[Buffer] = []
+        self.arena = 0
+        for piece in pieces:
+            if piece.result is not None:
+                own = piece if len(piece.buffers) > 1 else None
+                self.places += [(buffer, own, offset) for offset, *_, buffer in piece.buffers]
+                continue
+            self.places += [(buffer, None, self.arena + offset) for offset, *_, buffer in piece.buffers]
+            rest += piece.all
+            self.arena += piece.size
+        if self.arena and len(rest) > 1:        # one arena knows no borders
+            offsets, total = in_one(rest)
+            if total < self.arena:
+                self.arena = total
+                self.places = [(buffer, piece, offsets.get(buffer, offset)) for buffer, piece, offset in self.places]
+
+    @property
+    def total(self) -> int:
+        """Bytes."""
+        return self.arena + sum([piece.size for piece in self.pieces])
+
+    def take_effect(self) -> None:
+        """Tell the buffers."""
+        for buffer, piece, offset in self.places:
+            buffer.piece, buffer.offset = piece, offset
+
+
+Order = Callable[[Buffer], Any]
+ORDERS: tuple[Order, ...] = (
+    lambda buffer: (-buffer.size, buffer.start),
+    lambda buffer: (-buffer.size, -buffer.end),
+    lambda buffer: (-buffer.size * (buffer.end - buffer.start + 1), buffer.start),
+)
+"""What is placed first; the largest, as a rule."""
+
+
+def place(buffers: Sequence[Buffer], live: int) -> Placement:
+    """Give each buffer its place. live: the largest number of bytes alive at one time, less than which cannot be had."""
+    if len(buffers) > MAX_PLACED:
+        found = Placement(by_size(buffers))
+    else:
+        found = Placement(one_by_one(buffers, ORDERS[0]))
+        for order in ORDERS[1:] if len(buffers) <= TRIED else ():
+            if found.total > GOOD * live:
+                found = min(found, Placement(one_by_one(buffers, order)), key=lambda each: each.total)
+    found.take_effect()
+    return found
+
+
+def one_by_one(buffers: Iterable[Buffer], order: Order) -> list[Piece]:
+    """Each into the first piece that has room for it; a new one of its size where none has."""
+    pieces: list[Piece] = []
+    for buffer in sorted(buffers, key=order):
+        for piece in pieces:
+            offset = piece.gap_for(buffer)
+            if offset is not None:
+                break
+        else:
+            piece, offset = Piece(buffer.size), 0
+            pieces.append(piece)
+        piece.put(buffer, offset)
+    return pieces
+
+
+def in_one(buffers: Iterable[Buffer]) -> tuple[dict[Buffer, int], int]:
+    """All in one piece as large as needed, largest first, each at the lowest place that is free while it lives: offsets, and the size."""
+    piece = Piece(sum([buffer.size for buffer in buffers]))
+    offsets: dict[Buffer, int] = {}
+    total = 0
+    for buffer in sorted(buffers, key=ORDERS[0]):
+        offset = piece.gap_for(buffer)
+        assert offset is not None
+        insort(piece.buffers, (offset, offset + buffer.size, buffer.number, buffer.until, buffer))
+        offsets[buffer] = offset
+        total = max(total, offset + buffer.size)
+    return offsets, total
+
+
+def by_size(buffers: Iterable[Buffer]) -> list[Piece]:
+    """Buffers of one size share pieces, first free first taken. For many: each is looked at once."""
+    taken: dict[int, list[tuple[int, int, Piece]]] = {}      # by size, heaps: until when, who has it, and the piece
+    pieces: list[Piece] = []
+    for buffer in sorted(buffers, key=lambda each: each.start):
+        same = taken.setdefault(buffer.size, [])
+        if same and same[0][0] < buffer.start:
+            piece = heappop(same)[2]
+        else:
+            piece = Piece(buffer.size)
+            pieces.append(piece)
+        piece.put(buffer, 0)
+        heappush(same, (buffer.until, buffer.number, piece))
+    return pieces
+
+
+def largest_sum(lives: Iterable[tuple[int, int, int]]) -> int:
+    """The largest number of bytes alive at one position, from (start, end, bytes); an operand and the result of one instruction are alive
+    together."""
+    events: dict[int, int] = {}
+    for start, end, size in lives:
+        events[start] = events.get(start, 0) + size
+        events[end + 1] = events.get(end + 1, 0) - size
+    now = most = 0
+    for position in sorted(events):
+        now += events[position]
+        most = max(most, now)
+    return most
+
+
+__all__ = ["Buffer", "Piece", "largest_sum", "place"]

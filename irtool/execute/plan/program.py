@@ -1,0 +1,225 @@
+"""What a plan is made of: instructions on values that are known, that are variables of the run, or groups of those."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.execute.fusion import Fused
+from irtool.execute.plan.loop_numbers import Bounds
+from irtool.ir.graph import Graph, Node
+from irtool.ops.symbols.layout import Meta
+
+
+class Known:
+    """A value that is the same in every run of the plan. Never an array."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Variable:
+    """A value of a run. `roots`: the variables that made the memory it may look into."""
+
+    __slots__ = ("number", "meta", "roots", "constant", "bounds")
+
+    def __init__(self, number: int, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> None:
+        self.number = number
+        self.meta = meta
+        self.roots = frozenset((self,)) if roots is None else roots
+        self.constant = constant        # the array, of a constant
+        self.bounds: Bounds | None = None       # of a whole number: the smallest and the largest it can be
+
+    def __repr__(self) -> str:
+        return f"v{self.number}"
+
+
+class Group:
+    """A list or tuple whose items are known one by one."""
+
+    __slots__ = ("items", "make")
+
+    def __init__(self, items: Sequence[Item], make: type) -> None:
+        self.items = list(items)
+        self.make = make        # list or tuple
+
+
+Item = Known | Variable | Group
+
+
+class Call:
+    """`out = function(*args, **named)`. Arguments: items, tuples of them, plain values.
+
+    `way` as in `irtool.ops.symbols.recorder.Step`, or else "number": its result is a whole number; "keep": the first argument, a
+    list, holds the second from then on, and there is no result.
+    """
+
+    __slots__ = ("function", "args", "named", "out", "way", "node", "step")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], out: Variable, way: str,
+                 node: Node, step: int = 0) -> None:
+        self.function = function
+        self.args = args
+        self.named = named
+        self.out = out
+        self.way = way
+        self.node = node
+        self.step = step        # which of the node's calls it is
+
+
+class Visit:
+    """A node called as the interpreter calls it: `outs = function(list of args)`; without a sole result a sequence of them.
+
+    With `fills`, its results are written to arrays that it is given: `function(list of args, list of outs)`; those in `over` may be
+    the operand that is named there, if nothing else reads that.
+    """
+
+    __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills", "over", "fresh")
+
+    def __init__(self, function: Callable[..., Any], args: list[Item], outs: list[Variable], node: Node, sole: bool,
+                 keeps: bool) -> None:
+        self.function = function
+        self.args = args
+        self.outs = outs
+        self.node = node
+        self.sole = sole
+        self.keeps = keeps      # what it is given may be held or written after it is done
+        self.facts: list[Meta | None] = []      # of its results, to be checked in each run
+        self.fills = False
+        self.over: dict[Variable, Variable] = {}
+        self.fresh = False      # are its results memory that nobody else has?
+
+
+class Branch:
+    """`if condition`: the results of one of two blocks."""
+
+    __slots__ = ("condition", "blocks", "outs", "node", "tests_none")
+
+    def __init__(self, condition: list[Item], blocks: list[Lowered], outs: list[Variable], node: Node, tests_none: bool) -> None:
+        self.condition = condition      # one item; or, with `tests_none`: is any of them not None?
+        self.blocks = blocks
+        self.outs = outs
+        self.node = node
+        self.tests_none = tests_none
+
+
+class Repeat:
+    """A loop: `carried` begins as `start`, and is what `body` gives behind its condition."""
+
+    __slots__ = ("limit", "condition", "start", "counter", "carried", "body", "node")
+
+    def __init__(self, limit: Item, condition: Item, start: list[Item], counter: Variable, carried: list[Variable], body: Lowered,
+                 node: Node) -> None:
+        self.limit = limit
+        self.condition = condition
+        self.start = start
+        self.counter = counter
+        self.carried = carried      # inside the body, and the loop's results
+        self.body = body
+        self.node = node
+
+    @property
+    def is_counted(self) -> bool:
+        """Does only the count end it?"""
+        return all(isinstance(each, Known) and each.value is True for each in (self.condition, self.body.results[0]))
+
+    @property
+    def rounds(self) -> int | None:
+        """How many rounds it makes, where only the count ends it and that is known."""
+        return self.limit.value if self.is_counted and isinstance(self.limit, Known) and type(self.limit.value) is int else None
+
+
+class Wait:
+    """Until another thread is through with a Call or a Visit, which it was given where that stands (`irtool.execute.plan.parallel`)."""
+
+    __slots__ = ("started", "cost", "beside")
+
+    def __init__(self, started: Call | Visit, cost: float) -> None:
+        self.started = started
+        self.cost = cost                            # nanoseconds, about
+        self.beside: list[Instruction] = []         # what runs at the same time and is worth mentioning
+
+    @property
+    def node(self) -> Node:
+        """Whose call it is."""
+        return self.started.node
+
+
+Instruction = Call | Visit | Branch | Repeat | Wait
+
+
+class Lowered:
+    """Instructions in order, and what they give."""
+
+    __slots__ = ("instructions", "results")
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.results: list[Item] = []
+
+
+class Program:
+    """A whole graph, lowered."""
+
+    __slots__ = ("body", "inputs", "variables", "graph", "is_random", "writes", "groups", "loops", "threads", "tasks")
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.body = Lowered()
+        self.inputs: list[Variable] = []
+        self.variables = 0
+        self.is_random = False
+        self.writes = False         # do calls write into what others may see?
+        self.groups: list[tuple[Node, Fused]] = []      # what runs block by block
+        self.loops: list[tuple[Node, str]] = []         # how each loop runs, and why
+        self.threads = 1
+        self.tasks: dict[Call | Visit, Wait] = {}       # what is given to other threads
+
+    def variable(self, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> Variable:
+        """A new variable."""
+        self.variables += 1
+        return Variable(self.variables - 1, meta, roots, constant)
+
+
+# -- items
+def operand_of(item: Item) -> tuple[Any] | None:
+    """What stands for an item while a kernel is traced, in a tuple of one; None when nothing does."""
+    if isinstance(item, Known):
+        return (item.value,)
+    if isinstance(item, Variable):
+        return None if item.meta is None else (item.meta,)
+    found = [operand_of(each) for each in item.items]
+    return None if None in found else (item.make([each[0] for each in found if each is not None]),)
+
+
+def leaves(items: Sequence[Item]) -> list[Variable]:
+    """The variables in items, in order."""
+    found: list[Variable] = []
+    for item in items:
+        if isinstance(item, Variable):
+            found.append(item)
+        elif isinstance(item, Group):
+            found += leaves(item.items)
+    return found
+
+
+def roots_of(item: Item) -> frozenset[Variable]:
+    """Whose memory an item may look into."""
+    if isinstance(item, Variable):
+        return item.roots
+    if isinstance(item, Group):
+        return frozenset().union(*[roots_of(each) for each in item.items])
+    return frozenset()
+
+
+def meta_of_item(item: Item) -> Meta | None:
+    """The facts of an item that is an array."""
+    return item.meta if isinstance(item, Variable) else None
+
+
+def is_there(item: Item) -> bool:
+    """Is it certainly not None?"""
+    if isinstance(item, Known):
+        return item.value is not None
+    return isinstance(item, Group) or item.meta is not None

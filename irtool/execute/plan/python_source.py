@@ -1,0 +1,555 @@
+"""A lowered graph as the source of one flat Python function, and which node each of its lines runs.
+
+    def plan(v0, v1, work):
+        b0, b1 = work
+        add(v0, v1, b0)                 # 3
+        b2 = take2()
+        maximum(b0, v1, out=b2)         # 4
+        return [b2]
+
+The number behind `#` is the line of the IR. `b` are buffers, `h` what holds several of them, `c` constants, `v` all other values. Names
+and literals come from tables and numbers only: no text of the graph ever gets into the source.
+
+With several threads (`irtool.execute.plan.parallel`), tasks `t` are started and waited for:
+
+    with Crew(2) as start:
+        t0 = start(dot, v0, v1, b0)     # 3
+        dot(v0, v2, b1)                 # 4
+        t0()                            # 3
+        add(b0, b1, b0)                 # 5
+        return [b0.copy()]
+"""
+from __future__ import annotations
+
+import builtins
+import keyword
+import math
+import operator
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.plan.buffers import RECYCLED, Recycler
+from irtool.execute.plan.large_results import room
+from irtool.execute.plan.loop_numbers import SYMBOLS
+from irtool.execute.plan.memory import WRITES_OUT, MemoryPlan
+from irtool.execute.plan.opaque_calls import itself
+from irtool.execute.plan.placement import OWN, Buffer, Piece, View
+from irtool.execute.plan.program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
+from irtool.execute.thread_pool import Crew
+from irtool.ir.graph import Node
+from irtool.ops.symbols.layout import Meta
+
+SMALL = 1 << 12
+"""Bytes below which a dead value may as well stay until the function returns."""
+KEYWORD_OUT = frozenset((np.maximum, np.minimum, np.concatenate, np.stack))
+"""Functions whose out= must be named."""
+METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape transpose swapaxes squeeze sum mean max min".split()}
+METHODS[np.dot] = "dot"         # which asks its operands whether they know better; the method does not
+GIVE_ARRAYS = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape, np.where))
+"""Functions that give an array, and no NumPy number, without dimensions too."""
+OFTEN = 8
+"""Uses of a global from which it is worth an argument with a default."""
+LITERALS = (int, bool, type(None))
+
+
+class Changed(Exception):
+    """An operator gave a result of other facts than it gave before."""
+
+
+def seen(value: Any, meta: Meta) -> Any:
+    """The value, if it is the array the plan was made for. Raises Changed."""
+    if type(value) is np.ndarray and value.shape == meta.shape and value.dtype == meta.dtype and value.strides == meta.strides:
+        return value
+    raise Changed
+
+
+class Source:
+    """Writes the function. `text`, `names` (its globals) and `nodes` (line -> node) are what comes out."""
+
+    def __init__(self, program: Program, memory: MemoryPlan) -> None:
+        self.program = program
+        self.memory = memory
+        self.lines: list[str] = []
+        self.nodes: list[Node | None] = []
+        self.names: dict[str, Any] = {"asarray": np.asarray, "array": np.array, "seen": seen, "__builtins__": {"range": range, "int": int,
+                                                                                                              "slice": slice}}
+        self.known: dict[int, str] = {}         # id of a constant or function -> its name
+        self.held: list[Any] = []               # what those ids belong to
+        self.local: dict[Variable, str] = {}
+        self.begun: set[int] = {OWN}           # buffers that have been made
+        self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
+        self.first: list[tuple[str, Node]] = []
+        self.given = frozenset(program.inputs)
+        self.weight = 1                         # of a use of a global: more in a loop
+        self.uses: Counter[str] = Counter()
+        self.started: dict[Call | Visit, tuple[str, str]] = {}      # a task, and what takes its result, empty where it writes it itself
+        self.depth = 2 if program.tasks else 1      # of the function's own statements
+        inputs = [self.name(variable) for variable in program.inputs]
+        self.write(0, "", None)
+        inside = [self.name(each.variable) if isinstance(each, View) else f"b{each.number}" for each in memory.inside]
+        if inside:
+            self.write(1, f"{', '.join(inside)}{',' if len(inside) == 1 else ''} = work", None)
+        for piece in memory.pieces:
+            self.piece(piece)
+        self.own_constants()
+        begin = len(self.lines)
+        self.block(program.body, self.depth, program.inputs, program.body.results)
+        self.write(self.depth, f"return [{', '.join([self.item(item) for item in program.body.results])}]", None)
+        rest = self.lines[begin:], self.nodes[begin:]
+        del self.lines[begin:], self.nodes[begin:]
+        for text, node in self.first:
+            self.write(1, text, node)
+        if program.tasks:
+            self.write(1, f"with {self.function(Crew)}({program.threads}) as start:", None)
+        self.lines += rest[0]
+        self.nodes += rest[1]
+        often = [f"{name}={name}" for name, count in self.uses.items() if count >= OFTEN]       # a local is found sooner than a global
+        self.lines[0] = f"def plan({', '.join([*inputs, 'work', *['*'] * bool(often), *often])}):"
+        self.text = "\n".join(self.lines) + "\n"
+
+    def write(self, depth: int, text: str, node: Node | None) -> None:
+        """One line."""
+        self.lines.append("    " * depth + text + (f"  # {node.line}" if node is not None and node.line else ""))
+        self.nodes.append(node)
+
+    # -- names
+    def name(self, variable: Variable) -> str:
+        """What a variable is called."""
+        found = self.local.get(variable)
+        if found is None:
+            found = f"v{variable.number}"
+            if variable.constant is not None:
+                found = self.constant(variable.constant)
+            self.local[variable] = found
+        return found
+
+    def own_constants(self) -> None:
+        """Constants that someone may write into or keep are copied for each run."""
+        for variable in sorted(self.memory.lives.kept, key=lambda each: each.number):
+            if variable.constant is not None:
+                self.write(1, f"v{variable.number} = array({self.constant(variable.constant)})", None)
+                self.local[variable] = f"v{variable.number}"
+
+    def constant(self, value: Any, stem: str = "c") -> str:
+        """The global under which a value is found."""
+        found = self.known.get(id(value))
+        if found is None:
+            found = f"{stem}{len(self.known)}"
+            self.names[found] = value
+            self.known[id(value)] = found
+            self.held.append(value)
+        self.uses[found] += self.weight
+        return found
+
+    def function(self, function: Any) -> str:
+        """The global under which a function is found: its own name, if that can be had."""
+        found = self.known.get(id(function))
+        if found is None:
+            found = getattr(function, "__name__", "")
+            if not is_free(found) or found in self.names:
+                found = f"f{len(self.known)}"
+            self.names[found] = function
+            self.known[id(function)] = found
+            self.held.append(function)
+        self.uses[found] += self.weight
+        return found
+
+    # -- values
+    def item(self, item: Item) -> str:
+        """An item of the program."""
+        if isinstance(item, Variable):
+            return self.name(item)
+        if isinstance(item, Known):
+            return self.value(item.value)
+        inner = ", ".join([self.item(each) for each in item.items])
+        if item.make is list:
+            return f"[{inner}]"
+        return f"({inner},)" if item.items else "()"
+
+    def value(self, value: Any) -> str:
+        """An item, a tuple of them, or a plain value."""
+        if isinstance(value, Variable | Known | Group):
+            return self.item(value)
+        if type(value) in LITERALS:
+            return repr(value)
+        if type(value) is float and math.isfinite(value):
+            return repr(value)
+        if type(value) is tuple:
+            inner = ", ".join([self.value(each) for each in value])
+            return f"({inner},)" if value else "()"
+        if type(value) is list:
+            return f"[{', '.join([self.value(each) for each in value])}]"
+        if type(value) is slice:
+            return f"slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
+        if isinstance(value, np.dtype) and value.name.isidentifier():
+            self.names.setdefault(value.name, value)
+            return value.name
+        return self.constant(value)
+
+    # -- blocks
+    def block(self, lowered: Lowered, depth: int, owned: Iterable[Variable], results: Iterable[Item]) -> None:
+        """Instructions, and what may be let go of after each."""
+        dying = last_reads(lowered, owned, results)
+        begun = {*owned, *[out for instruction in lowered.instructions for out in outs_of(instruction)]}
+        for instruction in lowered.instructions:
+            if isinstance(instruction, Call | Visit) and instruction in self.program.tasks:
+                self.start(instruction, depth)
+            elif isinstance(instruction, Wait):
+                self.wait(instruction.started, depth)
+            elif isinstance(instruction, Call):
+                self.call(instruction, depth)
+            elif isinstance(instruction, Visit):
+                self.visit(instruction, depth, self.visited(instruction, depth))
+            elif isinstance(instruction, Branch):
+                self.branch(instruction, depth)
+            else:
+                self.repeat(instruction, depth)
+            dead = [each for each in dying.get(id(instruction), ()) if self.first_in_place(each) in begun]
+            self.release(instruction, dead, depth)      # the rest is in the place of what the block around lets go of
+
+    def first_in_place(self, variable: Variable) -> Variable:
+        """What a result was written over, and that, and so on: the variable that has the name."""
+        while variable in self.memory.over:
+            variable = self.memory.over[variable]
+        return variable
+
+    def release(self, instruction: Instruction, variables: Iterable[Variable], depth: int) -> None:
+        """Let go of what is worth it and has a name of its own."""
+        taken = {self.name(out) for out in outs_of(instruction) if out not in variables}
+        names: dict[str, None] = {}
+        for variable in variables:
+            held = [each.meta for each in (variable, *variable.roots)]      # a view of a few elements holds all of what it looks into
+            small = all(meta is not None and meta.nbytes < SMALL for meta in held)
+            if not small and variable.constant is None and variable not in self.lasting and self.holds(variable) \
+                    and self.name(variable) not in taken:
+                names[self.name(variable)] = None
+        if names:
+            self.write(depth, f"del {', '.join(names)}", None)
+
+    def holds(self, variable: Variable) -> bool:
+        """May letting go of it free memory? Not what the caller holds, nor the arena."""
+        places = [self.memory.place.get(root) for root in variable.roots]
+        return any(place is None or place.leaves and place.piece is None for place in places) and not variable.roots <= self.given
+
+    def call(self, call: Call, depth: int) -> None:
+        """One call of NumPy."""
+        out, meta = call.out, call.out.meta
+        if call.way == "view" and out in self.memory.views:
+            return
+        args = [self.value(each) for each in call.args]
+        if call.way == "keep":
+            self.write(depth, f"{args[0]}.append({args[1]})", call.node)
+            return
+        if call.way == "number":
+            symbol = SYMBOLS.get(call.function)
+            text = f"{args[0]} {symbol} {args[1]}" if symbol else f"{self.function(call.function)}({', '.join(args)})"
+            self.write(depth, f"{self.name(out)} = {text}", call.node)
+            return
+        assert meta is not None
+        if call.way == "into":
+            copies = call.function is np.positive       # a ufunc keeps apart what shares memory, an assignment does not
+            text = f"{self.function(np.copyto)}({self.name(out)}, {args[0]})" if copies else \
+                self.expression(call, args, self.out(call, self.name(out)))
+            self.write(depth, text, call.node)
+            return
+        if call.way == "view" or call.way not in WRITES_OUT:
+            text = self.expression(call, args)
+            is_array = call.way == "view" or meta.shape or call.function in GIVE_ARRAYS
+            text = f"{self.name(out)} = {text if is_array else f'asarray({text})'}"
+            if depth > self.depth and call.way == "view" and self.is_lasting(call):
+                self.first.append((text, call.node))
+            else:
+                self.write(depth, text, call.node)
+            return
+        buffer, over = self.memory.place[out], self.memory.over.get(out)
+        place = self.local[out] = f"b{buffer.number}" if over is None else self.name(over)
+        if over is None and buffer.leaves and buffer.number not in self.begun:
+            if meta.nbytes < RECYCLED:
+                self.begun.add(buffer.number)
+                text = self.expression(call, args)
+                self.write(depth, f"{place} = {text if meta.shape else f'asarray({text})'}", call.node)
+                return
+            self.begin(buffer, depth, call.node)
+        if call.function is not room:
+            self.write(depth, self.expression(call, args, self.out(call, place), *self.work_of(call)), call.node)
+
+    def begin(self, buffer: Buffer, depth: int, node: Node) -> None:
+        """Memory for a buffer that leaves, if it has none."""
+        if buffer.leaves and buffer.number not in self.begun:
+            self.begun.add(buffer.number)
+            self.write(depth, f"b{buffer.number} = {self.taker(buffer)}()", node)
+
+    def work_of(self, instruction: Call | Visit) -> list[str]:
+        """The argument that says where a group works."""
+        buffer = self.memory.scratch.get(instruction)
+        return [] if buffer is None else [f"scratch=b{buffer.number}"]
+
+    def is_lasting(self, call: Call) -> bool:
+        """Is it a view of a place in the arena, and so the same in every round of a loop?"""
+        x = call.args[0]
+        buffer = self.memory.place.get(x)
+        if x not in self.lasting and (buffer is None or buffer.leaves and buffer.piece is None):
+            return False
+        read: set[Variable] = set()
+        reads_of((*call.args, *call.named.values()), read)
+        if read != {x}:
+            return False
+        self.lasting.add(call.out)
+        return True
+
+    def out(self, call: Call, place: str) -> str:
+        """The argument that says where the result goes."""
+        by_place = call.function is np.dot or isinstance(call.function, np.ufunc) and call.function not in KEYWORD_OUT
+        return place if by_place else f"out={place}"
+
+    def piece(self, piece: Piece) -> None:
+        """Memory of a result, and what else lies in it. The tuple is held to the end of the run."""
+        number = piece.all[0].number
+        self.names[f"take{number}"] = piece.shared().take
+        self.begun.add(number)
+        self.write(1, f"{', '.join([f'b{buffer.number}' for buffer in piece.all])} = h{number} = take{number}()", None)
+
+    def taker(self, buffer: Buffer) -> str:
+        """The function that gives memory for a buffer that leaves."""
+        name = f"take{buffer.number}"
+        self.names[name] = (Recycler(buffer.meta, 0) if buffer.is_loose else Recycler(buffer.meta)).take
+        return name
+
+    def expression(self, call: Call, args: list[str], *more: str) -> str:
+        """A method, an index, or a function."""
+        named = [*[f"{name}={self.value(value)}" for name, value in call.named.items()], *more]
+        if call.function is operator.getitem:
+            return f"{args[0]}[{self.index(call.args[1])}]"
+        if call.function is operator.pow:
+            return f"{args[0]} ** {args[1]}"
+        if call.function in METHODS:
+            return f"{args[0]}.{METHODS[call.function]}({', '.join([*args[1:], *named])})"
+        return f"{self.function(call.function)}({', '.join([*args, *named])})"
+
+    def index(self, value: Any) -> str:
+        """What stands between brackets."""
+        if type(value) is tuple and value:
+            return ", ".join([self.index(each) for each in value]) + ("," if len(value) == 1 else "")
+        if type(value) is slice and value.step in (None, 1):
+            return f"{'' if value.start is None else self.value(value.start)}:{'' if value.stop is None else self.value(value.stop)}"
+        return "..." if value is Ellipsis else self.value(value)
+
+    # -- other threads
+    def start(self, started: Call | Visit, depth: int) -> None:
+        """A call that another thread makes, from here on."""
+        task, taker = f"t{len(self.started)}", ""
+        if isinstance(started, Visit):
+            args = [self.constant(started.function, "node"), *self.given_to(started, depth)]
+        else:
+            args = [self.function(started.function), *[self.value(each) for each in started.args]]
+            args += [f"{name}={self.value(value)}" for name, value in started.named.items()]
+            out = started.out
+            if started.way in WRITES_OUT:       # over no operand: those are read until it is waited for
+                buffer = self.memory.place[out]
+                self.local[out] = f"b{buffer.number}"
+                if not buffer.leaves or buffer.number in self.begun or buffer.meta.nbytes >= RECYCLED:
+                    self.begin(buffer, depth, started.node)
+                    args.append(self.out(started, self.name(out)))
+                else:
+                    taker = self.name(out)
+                    self.begun.add(buffer.number)
+            else:
+                taker = self.name(out)
+        self.started[started] = task, taker
+        self.write(depth, f"{task} = start({', '.join(args)})", started.node)
+
+    def wait(self, started: Call | Visit, depth: int) -> None:
+        """The task is finished before what follows."""
+        task, taker = self.started[started]
+        if isinstance(started, Visit):
+            self.visit(started, depth, f"{task}()")
+        else:
+            meta = started.out.meta
+            text = f"{task}()" if meta is None or meta.shape else f"asarray({task}())"
+            self.write(depth, f"{taker} = {text}" if taker else f"{task}()", started.node)
+
+    def visited(self, visit: Visit, depth: int) -> str:
+        """The call of a node as the interpreter makes it."""
+        args = self.given_to(visit, depth)
+        if visit.function is itself:
+            return args[0]
+        return f"{self.constant(visit.function, 'node')}({', '.join([*args, *self.work_of(visit)])})"
+
+    def given_to(self, visit: Visit, depth: int) -> list[str]:
+        """The arguments: operands, and where the results go if that is known."""
+        args = [f"[{', '.join([self.item(item) for item in visit.args])}]"]
+        if visit.fills:
+            for out in visit.outs:
+                buffer, over = self.memory.place[out], self.memory.over.get(out)
+                self.local[out] = f"b{buffer.number}" if over is None else self.name(over)
+                self.begin(buffer, depth, visit.node)
+            args.append(f"[{', '.join([self.name(out) for out in visit.outs])}]")
+        return args
+
+    def visit(self, visit: Visit, depth: int, text: str) -> None:
+        """The results of a node called as the interpreter calls it."""
+        outs = [self.name(out) for out in visit.outs]
+        if visit.fills:
+            self.write(depth, text, visit.node)
+            return
+        if not visit.sole:
+            text = f"{', '.join(outs)}{',' if len(outs) == 1 else ''} = {text}" if outs else text
+            self.write(depth, text, visit.node)
+        elif visit.facts[0] is not None:
+            self.write(depth, f"{outs[0]} = seen({text}, {self.constant(visit.facts[0], 'm')})", visit.node)
+        else:
+            self.write(depth, f"{outs[0]} = {text}", visit.node)
+        if not visit.sole:
+            for out, meta in zip(outs, visit.facts, strict=True):
+                if meta is not None:
+                    self.write(depth, f"seen({out}, {self.constant(meta, 'm')})", visit.node)
+
+    def branch(self, branch: Branch, depth: int) -> None:
+        """if and else."""
+        if branch.tests_none:
+            test = " or ".join([f"{self.item(item)} is not None" for item in branch.condition])
+        else:
+            test = self.item(branch.condition[0])
+        for head, lowered in zip((f"if {test}:", "else:"), branch.blocks, strict=True):
+            self.write(depth, head, branch.node)
+            before = len(self.lines)
+            self.block(lowered, depth + 1, (), lowered.results)
+            self.assign(branch.outs, lowered.results, depth + 1, branch.node)
+            if len(self.lines) == before:
+                self.write(depth + 1, "pass", None)
+
+    def assign(self, variables: list[Variable], items: list[Item], depth: int, node: Node) -> None:
+        """All at once, since one may be in the other."""
+        pairs = [(self.name(variable), self.item(item)) for variable, item in zip(variables, items, strict=True)]
+        pairs = [(left, right) for left, right in pairs if left != right]
+        if pairs:
+            self.write(depth, f"{', '.join([left for left, _ in pairs])} = {', '.join([right for _, right in pairs])}", node)
+
+    def repeat(self, loop: Repeat, depth: int) -> None:
+        """A loop: `for` where only the count ends it, else `while`."""
+        self.assign(loop.carried, loop.start, depth, loop.node)
+        counter = self.name(loop.counter)
+        limit, condition, again = loop.limit, loop.condition, loop.body.results[0]
+        endless = isinstance(limit, Known) and limit.value is None
+        if is_true(condition) and is_true(again) and not endless:
+            self.write(depth, f"for {counter} in range(int({self.item(limit)})):", loop.node)
+            self.body(loop, depth + 1)
+            return
+        number = loop.counter.number
+        self.write(depth, f"done{number} = 0", loop.node)
+        self.write(depth, f"go{number} = {self.item(condition)}", loop.node)
+        test = f"go{number}"
+        if not endless:
+            self.write(depth, f"most{number} = {self.item(limit)}", loop.node)
+            self.write(depth, f"most{number} = most{number} if most{number} is None else int(most{number})", loop.node)
+            test = f"(most{number} is None or done{number} < most{number}) and go{number}"
+        self.write(depth, f"while {test}:", loop.node)
+        self.write(depth + 1, f"{counter} = done{number}", loop.node)
+        self.write(depth + 1, f"done{number} += 1", loop.node)
+        self.body(loop, depth + 1, f"go{number}")
+
+    def body(self, loop: Repeat, depth: int, go: str = "") -> None:
+        """One round, and what is handed to the next."""
+        self.weight *= OFTEN
+        before = len(self.lines)
+        pairs = list(zip(loop.carried, loop.body.results[1:], strict=True))
+        made = {out for each in loop.body.instructions for out in outs_of(each)}
+        anew = [pair for pair in pairs if pair[1] in made and self.is_made_anew(*pair)]
+        for carried, _ in anew:
+            self.write(depth, f"{self.name(carried)} = None", loop.node)      # its memory is used again in this round
+        self.block(loop.body, depth, (), loop.body.results)
+        left, right = [self.name(each) for each, _ in pairs], [self.item(each) for _, each in pairs]
+        self.weight //= OFTEN
+        if go:
+            left, right = [*left, go], [*right, self.item(loop.body.results[0])]
+        if left != right:
+            self.write(depth, f"{', '.join(left)} = {', '.join(right)}", loop.node)
+            if anew:
+                self.write(depth, f"del {', '.join(dict.fromkeys([self.item(each) for _, each in anew]))}", loop.node)
+        elif len(self.lines) == before:
+            self.write(depth, "pass", None)
+
+
+    def is_made_anew(self, carried: Variable, item: Item) -> bool:
+        """Does a round make what goes around without a look at it, in large memory that is given out again?"""
+        buffer = self.memory.place.get(item) if isinstance(item, Variable) else None
+        return (buffer is not None and buffer.leaves and buffer.number != OWN and buffer.meta.nbytes >= RECYCLED
+                and carried not in self.memory.lives.looked_at and item not in self.memory.over)
+
+
+def is_free(name: str) -> bool:
+    """May a function be called by its own name?"""
+    return (name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and not hasattr(builtins, name) and name != "work"
+            and not name[-1].isdecimal())
+
+
+def is_true(item: Item) -> bool:
+    """Is it the constant True (or a number that counts as such)?"""
+    return isinstance(item, Known) and isinstance(item.value, bool | int) and bool(item.value)
+
+
+def last_reads(lowered: Lowered, owned: Iterable[Variable], results: Iterable[Item]) -> dict[int, list[Variable]]:
+    """By id of an instruction: the variables made in this block that nothing behind the instruction reads."""
+    later: set[Variable] = set()
+    for item in results:
+        reads_of(item, later)
+    mine = set(owned)
+    for instruction in lowered.instructions:
+        mine.update(outs_of(instruction))
+    dying: dict[int, list[Variable]] = {}
+    for instruction in reversed(lowered.instructions):
+        read: set[Variable] = set()
+        all_reads(instruction, read)
+        read.update(outs_of(instruction))
+        found = [variable for variable in read if variable in mine and variable not in later]
+        if found:
+            dying[id(instruction)] = sorted(found, key=lambda each: each.number)
+        later |= read
+    return dying
+
+
+def outs_of(instruction: Instruction) -> list[Variable]:
+    """The variables an instruction fills for those behind it."""
+    if isinstance(instruction, Wait):
+        instruction = instruction.started
+    if isinstance(instruction, Call):
+        return [instruction.out] if instruction.way not in ("into", "keep") else []       # which is there before, or nothing
+    return instruction.carried if isinstance(instruction, Repeat) else instruction.outs
+
+
+def reads_of(value: Any, found: set[Variable]) -> None:
+    """The variables in an item, argument or tuple."""
+    if isinstance(value, Variable):
+        found.add(value)
+    elif isinstance(value, Group):
+        for each in value.items:
+            reads_of(each, found)
+    elif isinstance(value, tuple | list):
+        for each in value:
+            reads_of(each, found)
+
+
+def all_reads(instruction: Instruction, found: set[Variable]) -> None:
+    """What an instruction reads, in its blocks too."""
+    if isinstance(instruction, Wait):       # operands are read until then
+        all_reads(instruction.started, found)
+        return
+    if isinstance(instruction, Call):
+        reads_of((*instruction.args, *instruction.named.values(), *[instruction.out] * (instruction.way == "into")), found)
+        return
+    if isinstance(instruction, Visit):
+        reads_of(tuple(instruction.args), found)
+        return
+    if isinstance(instruction, Branch):
+        reads_of(tuple(instruction.condition), found)
+        blocks = instruction.blocks
+    else:
+        reads_of((instruction.limit, instruction.condition, *instruction.start), found)
+        blocks = [instruction.body]
+    for block in blocks:
+        reads_of(tuple(block.results), found)
+        for inner in block.instructions:
+            all_reads(inner, found)

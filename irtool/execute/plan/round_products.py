@@ -1,0 +1,150 @@
+"""Products in a loop that depend on the round only by which row block they read are made for several rounds at once.
+
+`x[t] @ w` for some `t` in a row is a piece of `x @ w`, of which each of those rounds reads its part: a few larger products instead of many
+small ones, and hardly more memory. Sums are those of the small products up to rounding.
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from irtool.execute.plan.batch_slices import Uses
+from irtool.execute.plan.program import Branch, Call, Item, Known, Lowered, Program, Repeat, Variable, Visit, leaves
+from irtool.execute.plan.python_source import all_reads
+from irtool.ops.symbols.layout import Meta, contiguous_strides, fresh_meta
+
+ROWS = 8
+"""Rows of a product from which a second one costs as much again."""
+MORE_ROWS = 16
+"""The same where the right factor is larger than `NEAR`, since that is read again for each product."""
+NEAR = 1 << 17
+"""Bytes that stay near the processor."""
+
+
+def hoist_products(program: Program) -> None:
+    """Rewrite the loops of a program whose number of rounds is known."""
+    if not any(isinstance(each, Repeat) for each in program.body.instructions):
+        return
+    uses = Uses(program)
+    for block in list(uses.blocks):
+        for loop in [each for each in block.instructions if isinstance(each, Repeat)]:
+            rounds = loop.rounds
+            if rounds is not None:
+                found = {call: rounds_at_once(call, part, rounds) for call, part in products_of(loop, rounds, uses)}
+                at_once = min([each for each in found.values() if each > 1], default=1)
+                if at_once > 1:
+                    calls = [call for call, each in found.items() if each > 1]
+                    block.instructions[block.instructions.index(loop)] = in_chunks(program, loop, calls, at_once, uses)
+
+
+def products_of(loop: Repeat, rounds: int, uses: Uses) -> list[tuple[Call, Meta]]:
+    """The products of a loop that are rows of one product, each with the facts of its left factor."""
+    inside = made_in(loop.body) | {loop.counter, *loop.carried}
+    body = loop.body.instructions
+    views = {each.out: each for each in body if isinstance(each, Call) and each.function is operator.getitem and each.way == "view"}
+    found: list[tuple[Call, Meta]] = []
+    for call in body:
+        if not isinstance(call, Call) or call.function not in (np.dot, np.matmul) or call.way != "out" or len(call.args) != 2 or call.named:
+            continue
+        part, weight = call.args
+        view = views.get(part) if isinstance(part, Variable) else None
+        if view is None or not isinstance(weight, Variable) or weight in inside or weight.meta is None or len(weight.meta.shape) != 2 \
+                or call.out.meta is None or part.meta is None:
+            continue
+        x, index = view.args[0], view.args[1] if isinstance(view.args[1], tuple) else (view.args[1],)
+        if not isinstance(x, Variable) or x in inside or x.meta is None or index[:1] != (loop.counter,):
+            continue
+        shape = x.meta.shape
+        if len(shape) != 3 or any(each is not Ellipsis for each in index[1:]) or shape[0] != rounds or part.meta.shape != shape[1:] \
+                or x.meta.strides != contiguous_strides(shape, x.meta.dtype.itemsize):
+            continue
+        if uses.written.isdisjoint(x.roots | weight.roots) and not is_looked_into(call.out, loop):
+            found.append((call, weight.meta))
+    return found
+
+
+def rounds_at_once(call: Call, weight: Meta, rounds: int) -> int:
+    """For how many rounds a product is made at once: a divisor of their number."""
+    assert call.out.meta is not None
+    most = (ROWS if weight.nbytes <= NEAR else MORE_ROWS) // max(call.out.meta.shape[0], 1)
+    return max([each for each in range(1, most + 1) if rounds % each == 0], default=1)
+
+
+def in_chunks(program: Program, loop: Repeat, calls: list[Call], at_once: int, uses: Uses) -> Repeat:
+    """A loop of loops: products are made in the outer one, and looked into in the inner one."""
+    assert isinstance(loop.limit, Known)
+    chunks = loop.limit.value // at_once
+    outer, chunk, place = Lowered(), new(program), new(program)
+    body = loop.body.instructions
+    dead: list[Call] = []
+    for call in calls:
+        view = next(each for each in body if isinstance(each, Call) and each.out is call.args[0])
+        x, weight = view.args[0], call.args[1]
+        assert x.meta is not None and call.out.meta is not None
+        rows, columns = call.out.meta.shape
+        all_rows = new(program, fresh_meta(x.meta.dtype, (chunks, at_once * rows, x.meta.shape[2])), x)
+        some = new(program, fresh_meta(x.meta.dtype, (at_once * rows, x.meta.shape[2])), x)
+        product = new(program, fresh_meta(x.meta.dtype, (at_once * rows, columns)))
+        parts = new(program, fresh_meta(x.meta.dtype, (at_once, rows, columns)), product)
+        assert all_rows.meta is not None and parts.meta is not None
+        outer.instructions += [Call(np.ndarray.reshape, (x, all_rows.meta.shape), {}, all_rows, "view", call.node),
+                               Call(operator.getitem, (all_rows, chunk), {}, some, "view", call.node),
+                               Call(np.dot, (some, weight), {}, product, "out", call.node),
+                               Call(np.ndarray.reshape, (product, parts.meta.shape), {}, parts, "view", call.node)]
+        call.out.roots = product.roots
+        if uses.calls.get(view.out) == [call] and view.out not in uses.others:
+            dead.append(view)
+        body[body.index(call)] = Call(operator.getitem, (parts, place), {}, call.out, "view", call.node)
+    inner = Lowered()
+    inner.instructions = [each for each in body if each not in dead]
+    inner.results = loop.body.results
+    read: set[Variable] = set(leaves(inner.results))
+    for each in inner.instructions:
+        all_reads(each, read)
+    if loop.counter in read:
+        before = new(program)
+        outer.instructions.append(Call(operator.mul, (chunk, Known(at_once)), {}, before, "number", loop.node))
+        inner.instructions.insert(0, Call(operator.add, (before, place), {}, loop.counter, "number", loop.node))
+    around: list[Item] = list(loop.carried)
+    outer.instructions.append(Repeat(Known(at_once), Known(True), around, place, loop.carried, inner, loop.node))
+    outer.results = [Known(True), *around]
+    return Repeat(Known(chunks), Known(True), loop.start, chunk, loop.carried, outer, loop.node)
+
+
+def new(program: Program, meta: Meta | None = None, looks_into: Variable | None = None) -> Variable:
+    """A variable more."""
+    return program.variable(meta, None if looks_into is None else looks_into.roots)
+
+
+def made_in(lowered: Lowered) -> set[Variable]:
+    """All that a block makes."""
+    found: set[Variable] = set()
+    for each in lowered.instructions:
+        if isinstance(each, Call):
+            if each.way != "into":
+                found.add(each.out)
+        elif isinstance(each, Branch):
+            found.update(each.outs, *[made_in(block) for block in each.blocks])
+        elif isinstance(each, Repeat):
+            found.update(each.carried, made_in(each.body))
+        elif isinstance(each, Visit):
+            found.update(each.outs)
+    return found
+
+
+def look_into(lowered: Lowered, old: set[Variable], roots: frozenset[Variable]) -> None:
+    """What looked into the memory of some variables looks into that of others."""
+    for variable in made_in(lowered):
+        if not variable.roots.isdisjoint(old):
+            variable.roots = variable.roots - old | roots
+
+
+def is_looked_into(variable: Variable, loop: Repeat) -> bool:
+    """Does anything else see the memory of a product: a view, or what goes around the loop?"""
+    if any(variable in each.roots for each in made_in(loop.body) | set(loop.carried) if each is not variable):
+        return True
+    return any(isinstance(each, Call) and each.way == "into" and variable in each.out.roots for each in loop.body.instructions)
+
+
+__all__ = ["hoist_products"]

@@ -1,0 +1,79 @@
+"""Elementwise functions along short rows: by a loop in C.
+
+Where operands are broadcast (`x[:, :, None] * y[:, None]`), NumPy runs a loop per row, and takes longer between short rows than in them.
+The loop in C (`irtool.execute.native.building`) fits every shape, and is on disk from then on. Both give the same bits: only functions
+that are rounded the same everywhere are done this way.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irtool.execute.fusion import Way, coalesced
+from irtool.execute.native import building
+from irtool.execute.plan.memory import every
+from irtool.execute.plan.program import Call, Program, Variable
+from irtool.ops.symbols import elementwise
+from irtool.ops.symbols.layout import Meta, dummy, meta_of
+
+EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide))
+"""Functions whose results IEEE 754 prescribes."""
+LARGE = 1 << 15
+"""Bytes of a result from which it pays."""
+LONG = 1024
+"""Elements of a row that NumPy is good at."""
+
+
+class Rows:
+    """One such function for operands that always lie the same way."""
+
+    __slots__ = ("function", "quick", "is_tried")
+    __name__ = "rows"       # in the source of plans
+
+    def __init__(self, function: np.ufunc) -> None:
+        self.function = function
+        self.quick: Any = None
+        self.is_tried = False
+
+    def __call__(self, *operands: Any, out: Any) -> Any:
+        """The result, in `out`, which may be an operand of its shape and strides."""
+        if self.quick is not None:
+            self.quick.call(*operands, out)
+            return out
+        if not self.is_tried:
+            self.is_tried = True
+            steps = elementwise.Program([each.dtype for each in operands], [elementwise.Step(self.function, (0, 1), out.dtype)], [2])
+            way = Way(steps, list(operands), True, 1)
+            way(list(operands), [out])
+            self.quick = way.quick(operands, [out])
+            return out
+        return self.function(*operands, out)
+
+
+def use_rows(program: Program, wanted: bool | None) -> None:
+    """Find such calls. wanted: as `native` of `irtool.compile`."""
+    calls = [each for each in every(program.body) if isinstance(each, Call) and each.function in EXACT and has_short_rows(each)]
+    if calls and wanted is not False and building.compiler() is not None and building.reads_objects():
+        for call in calls:
+            call.function = Rows(call.function)      # type: ignore[arg-type]
+
+
+def has_short_rows(call: Call) -> bool:
+    """Is the result large, row by row, of operands of its dtype that are broadcast along rows that are short?"""
+    meta = call.out.meta
+    if call.way != "ufunc" or meta is None or meta.nbytes < LARGE or meta.dtype.kind != "f" or not meta.is_contiguous:
+        return False
+    metas = [each.meta if isinstance(each, Variable) else meta_of(each) for each in call.args if isinstance(each, Variable | np.ndarray)]
+    if len(metas) != 2 or any(each is None or each.dtype != meta.dtype for each in metas):
+        return False
+    extents, strides = coalesced(meta.shape, [meta.strides, *[broadcast_strides(each, meta) for each in metas if each is not None]])
+    return len(extents) > 1 and extents[-1] < LONG and all(each[-1] in (0, meta.dtype.itemsize) for each in strides)
+
+
+def broadcast_strides(operand: Meta, result: Meta) -> tuple[int, ...]:
+    """The strides of an operand made as large as the result."""
+    return np.broadcast_to(dummy(operand), result.shape).strides
+
+
+__all__ = ["Rows", "use_rows"]

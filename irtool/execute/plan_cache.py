@@ -1,0 +1,337 @@
+"""Compiled functions kept on disk, so that the next process need not make them again.
+
+What is kept is the code object of a plan's own function, its constants, and where its buffers lie: as plain data (`marshal`), in the
+user's own cache (`irtool.execute.disk_cache`, which checks a checksum, and whose folder nobody else may write to). The key holds the
+graph's text, dtypes, shapes and strides of the inputs, the options, and versions: of irtool's files, of NumPy and of Python. Nothing is
+kept of a function that holds what cannot be written down as data, nor of graphs that write or draw random numbers.
+"""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import marshal
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from irtool.execute import disk_cache
+from irtool.execute.fusion import Bound, Fused
+from irtool.execute.plan.buffers import Recycler, Shared, Workspace
+from irtool.execute.plan.large_results import copy, room, spread, zeros
+from irtool.execute.plan.memory import every
+from irtool.execute.plan.opaque_calls import visitor
+from irtool.execute.plan.placement import Buffer
+from irtool.execute.plan.program import Visit
+from irtool.execute.plan.python_source import seen
+from irtool.execute.plan.row_functions import Rows
+from irtool.execute.plan.row_reductions import Folds
+from irtool.execute.recording import alone
+from irtool.execute.thread_pool import Crew
+from irtool.ops.select import select
+from irtool.ops.symbols.layout import Meta, allocated, meta_of
+
+if TYPE_CHECKING:
+    from irtool.execute.plan.compiled import Variant
+    from irtool.ir.graph import Graph, Node
+
+WORTH_KEEPING = 100
+"""Nodes from which making a plan takes longer than reading one."""
+MAX_BYTES = 4 * 2**20
+FORM = 4
+HEAD = f"irtool plan, form {FORM}\n".encode()
+"""What an entry begins with."""
+
+
+OWN = (Crew, copy, room, seen, select, spread, zeros)
+"""What functions call of ours."""
+
+
+class NotData(Exception):
+    """The function holds what cannot be written down."""
+
+
+class Kept:
+    """A function with its memory. Raises whatever it raises: then the graph is to be run as if nothing had been kept."""
+
+    __slots__ = ("function", "workspace", "graph")
+
+    def __init__(self, function: Callable[..., list[Any]], workspace: Workspace, graph: Graph | None = None) -> None:
+        self.function = function
+        self.workspace = workspace
+        self.graph = None if graph is None else ref(graph)      # what is run, where that is known
+
+    def __call__(self, values: Sequence[Any]) -> list[Any]:
+        """One run."""
+        work = self.workspace.borrow()
+        try:
+            with np.errstate(all="ignore"):
+                results = self.function(*values, work)
+        except Exception:
+            self.workspace.give_back(work)
+            raise
+        self.workspace.give_back(work)      # not after an interruption: another thread may be writing into it
+        return results
+
+
+class Shelf:
+    """What one executor has on disk, by what its inputs are. A function is kept when a graph runs often, or ran in a process before."""
+
+    __slots__ = ("graph", "options", "entries")
+    MAX_ENTRIES = 16
+
+    def __init__(self, graph: Graph, options: Sequence[Any]) -> None:
+        self.graph = graph
+        self.options = options
+        self.entries: dict[Any, Kept | str] = {}        # a string: the key, of what is not there yet; empty: never will be
+
+    def find(self, values: Sequence[Any]) -> Kept | None:
+        """The function for inputs such as these; None where there is none."""
+        facts = facts_of(values)
+        if facts is None:
+            return None
+        found = self.entries.get(facts)
+        if found is None:
+            if len(self.entries) >= self.MAX_ENTRIES:
+                return None
+            key = key_of(self.graph, facts, self.options)
+            found = self.entries[facts] = (read(key) or key) if key else ""
+        return None if isinstance(found, str) else found
+
+    def forget(self, values: Sequence[Any]) -> None:
+        """It is of no use."""
+        self.entries[facts_of(values)] = ""
+
+    def is_known(self, values: Sequence[Any]) -> bool:
+        """Did this graph run on such inputs in another process? From now on it did."""
+        key = self.entries.get(facts_of(values))
+        if not isinstance(key, str) or not key:
+            return False
+        if disk_cache.read(key, "seen") is not None:
+            return True
+        disk_cache.store(key, "seen", b"")
+        return False
+
+    def offer(self, values: Sequence[Any], variant: Variant | None) -> None:
+        """Keep the function that ran, if there is one by now."""
+        facts = facts_of(values)
+        key = self.entries.get(facts)
+        if isinstance(key, str) and key and variant is not None and (variant.function is not None or variant.is_interpreted):
+            self.entries[facts] = ""
+            keep(key, variant)
+
+
+class Layout:
+    """Where buffers lie, as `Workspace` asks."""
+
+    __slots__ = ("arena", "inside")
+
+    def __init__(self, arena: int, inside: list[Buffer]) -> None:
+        self.arena = arena
+        self.inside = inside
+
+
+def arrays_key(values: Sequence[Any]) -> Any:
+    """What a function is made for, to look it up in this process; None where one of the values is neither array nor bool nor None."""
+    found: list[Any] = []
+    for each in values:
+        if type(each) is np.ndarray:
+            found.append((each.dtype, each.shape, each.strides))
+        elif each is None or type(each) is bool:
+            found.append(each)
+        else:
+            return None
+    return tuple(found)
+
+
+def facts_of(values: Sequence[Any]) -> tuple[Any, ...] | None:
+    """What a function is made for; None where one of the values is neither array nor bool nor None."""
+    if all(type(each) is np.ndarray or each is None or type(each) is bool for each in values):
+        return tuple([(each.dtype.str, each.shape, each.strides) if type(each) is np.ndarray else each for each in values])
+    return None
+
+
+def key_of(graph: Graph, facts: tuple[Any, ...], options: Sequence[Any]) -> str:
+    """The key of a function; empty for a graph whose text does not say all."""
+    text = str(graph)
+    if "<Tensor" in text or disk_cache.folder() is None:
+        return ""
+    return disk_cache.key_of("plan", str(FORM), versions(), text, repr(facts), repr(options))
+
+
+@cache
+def versions() -> str:
+    """Of all that a plan depends on. irtool's own files by size and time, so that a changed one counts."""
+    root = Path(__file__).resolve().parent.parent
+    files = []
+    folders = [str(root / name) for name in ("execute", "ir", "ops", "passes", "text", "script")]
+    for folder in folders:      # which grows
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    found = entry.stat()
+                    files.append((entry.name, found.st_size, found.st_mtime_ns))
+                elif entry.is_dir() and entry.name != "__pycache__":
+                    folders.append(entry.path)
+    return f"{sorted(files)} {np.__version__} {importlib.util.MAGIC_NUMBER.hex()}"
+
+
+# -- keeping
+def keep(key: str, variant: Variant) -> bool:
+    """Write a function down, if it can be. Says whether it was."""
+    function, workspace, program = variant.function, variant.workspace, variant.program
+    if not isinstance(function, FunctionType) or workspace is None or program is None or program.writes or program.is_random:
+        return False
+    code = function.__code__
+    if function.__closure__ or function.__defaults__:
+        return False
+    visits = {id(each.function): each.node for each in every(program.body) if isinstance(each, Visit)}
+    try:
+        names = [(name, written(function.__globals__[name], visits)) for name in code.co_names if name in function.__globals__]
+        defaults = [(name, written(each, visits)) for name, each in (function.__kwdefaults__ or {}).items()]
+    except NotData:
+        return False
+    inside = [(each.offset, *facts_of_meta(each.meta)) for each in workspace.plan.inside]
+    data = HEAD + marshal.dumps((code, names, defaults, workspace.plan.arena, inside))
+    return len(data) <= MAX_BYTES and disk_cache.store(key, "plan", data) is not None
+
+
+def facts_of_meta(meta: Meta) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """A Meta as plain data."""
+    return meta.dtype.str, tuple(meta.shape), tuple(meta.strides)
+
+
+def text_of(node: Node) -> str:
+    """A graph of this node alone. Raises NotData where its text does not say all."""
+    graph = node.graph
+    if graph is None or graph.dialect.attribute_arguments or node.blocks or node.subgraph is not None or node.kind[:1] == "^":
+        raise NotData(node.kind)
+    text = str(alone(node, graph.dialect)[0])
+    if "<Tensor" in text:
+        raise NotData(node.kind)
+    return text
+
+
+def written(value: Any, visits: Mapping[int, Node]) -> tuple[Any, ...]:
+    """A value as plain data; visits: by their ids, functions that call a node as the interpreter does. Raises NotData."""
+    if id(value) in visits:
+        return "visit", text_of(visits[id(value)])
+    name = getattr(value, "__name__", "")
+    if isinstance(name, str) and name and getattr(np, name, None) is value:
+        return "numpy", name
+    if isinstance(value, np.ufunc) and getattr(sys.modules.get("scipy.special"), name, None) is value:
+        return "scipy", name
+    if type(value) is np.ndarray and value.dtype.kind in "biufc":
+        return "array", value.tobytes(), *facts_of_meta(meta_of(value))
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return "number", value.tobytes(), value.dtype.str
+    if isinstance(value, np.dtype) and value.kind in "biufc":
+        return "dtype", value.str
+    if type(value) is Meta:
+        return "meta", *facts_of_meta(value)
+    if isinstance(getattr(value, "__self__", None), Recycler):
+        return "take" if value.__self__.most else "make", *facts_of_meta(value.__self__.meta)
+    if isinstance(getattr(value, "__self__", None), Shared):
+        shared = value.__self__
+        return "shared", shared.size, *[(each.offset, *facts_of_meta(each.meta)) for each in (shared.result, *shared.guests)]
+    if type(value) in (int, float, bool, str, type(None)):
+        return "value", value
+    if any(value is each for each in OWN):
+        return "own", OWN.index(value)
+    if type(value) is Rows:
+        return "rows", value.function.__name__
+    if type(value) is Folds:
+        return "folds", value.name, value.shape, value.keeps
+    if type(value) is Bound:
+        group = value.group
+        return "group", str(group.graph), group.native, group.threads, *facts_of_meta(value.meta)
+    raise NotData(type(value).__name__)
+
+
+# -- reading
+def read(key: str) -> Kept | None:
+    """The function under a key; None when there is none, or one that another form of this module wrote."""
+    data = disk_cache.read(key, "plan")
+    if data is None or not data.startswith(HEAD):       # what marshal did not write may make it wait, and take memory, for long
+        return None
+    try:
+        code, names, defaults, arena, inside = marshal.loads(memoryview(data)[len(HEAD):])
+        if not isinstance(code, CodeType):
+            return None
+        space = {name: again(each) for name, each in names}
+        space["__builtins__"] = {"range": range, "int": int, "slice": slice}
+        function = FunctionType(code, space, "plan")
+        function.__kwdefaults__ = {name: again(each) for name, each in defaults}
+        buffers = [buffer_again(*each) for each in inside]
+    except (ValueError, TypeError, EOFError, LookupError, AttributeError, RecursionError, MemoryError, OverflowError):
+        return None
+    layout: Any = Layout(arena, buffers)
+    return Kept(function, Workspace(layout))
+
+
+def meta_again(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Meta:
+    """A Meta from plain data."""
+    return Meta(np.dtype(dtype), shape, strides)
+
+
+def buffer_again(offset: int, *facts: Any) -> Buffer:
+    """A buffer in its place."""
+    buffer = Buffer(0, meta_again(*facts), 0, 0, False)
+    buffer.offset = offset
+    return buffer
+
+
+@lru_cache(maxsize=1024)
+def visitor_of(text: str) -> Any:
+    """What calls the node of a graph of one node."""
+    from irtool.text.parser import parse
+
+    return visitor(parse(text).graph().block.return_node.prev)[0]
+
+
+def again(data: tuple[Any, ...]) -> Any:
+    """What was written down."""
+    kind, *rest = data
+    if kind == "numpy":
+        return getattr(np, rest[0])
+    if kind == "scipy":
+        return getattr(importlib.import_module("scipy.special"), rest[0])
+    if kind == "array":
+        array = allocated(meta_again(*rest[1:]))
+        array[...] = np.frombuffer(rest[0], array.dtype).reshape(array.shape)
+        return array
+    if kind == "number":
+        return np.frombuffer(rest[0], rest[1])[0]
+    if kind == "dtype":
+        return np.dtype(rest[0])
+    if kind == "meta":
+        return meta_again(*rest)
+    if kind == "visit":
+        return visitor_of(rest[0])
+    if kind == "take":
+        return Recycler(meta_again(*rest)).take
+    if kind == "make":
+        return Recycler(meta_again(*rest), 0).take
+    if kind == "shared":
+        size, result, *guests = rest
+        return Shared(size, buffer_again(*result), [buffer_again(*each) for each in guests]).take
+    if kind == "own":
+        return OWN[rest[0]]
+    if kind == "rows":
+        return Rows(getattr(np, rest[0]))
+    if kind == "folds":
+        return Folds(*rest)
+    if kind == "group":
+        from irtool.text.parser import parse
+
+        return Bound(Fused(parse(rest[0]).graph(), rest[1], rest[2]), meta_again(*rest[3:]))
+    return rest[0]
+
+
+__all__ = ["WORTH_KEEPING", "Kept", "Shelf", "arrays_key", "facts_of", "keep", "key_of", "read"]

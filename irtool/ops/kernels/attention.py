@@ -1,0 +1,196 @@
+"""Scaled dot product attention, and torch's fused transformer layers taken apart into it."""
+from __future__ import annotations
+
+import math
+
+from irtool.ir.errors import RunError
+from irtool.ops.checks import row_major, widen
+from irtool.ops.kernels.matmul import matmul_any, same_dtype
+from irtool.ops.kernels.normalization import layer_normalized
+from irtool.ops.kernels.random import kept_by_dropout
+from irtool.ops.op import OpTable
+
+table = OpTable("attention")
+
+SCORES = 1 << 17
+"""Scores that are computed at once, where more are not needed."""
+SRC_MASK, KEY_PADDING_MASK, MERGED_MASK = 0, 1, 2
+
+
+def _affine(xp, x, weight, bias):
+    return matmul_any(xp, x, weight.T) + bias
+
+
+def attention(xp, query, key, value, mask, dropout, is_causal, scale, grouped, dropout_mask=None):
+    """(result, weights) of softmax(query @ key.T * scale + mask) @ value over the last two dimensions; rows all masked give 0."""
+    same_dtype("Expected query, key, and value to have the same dtype", query, key, value)
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RunError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim(): "
+                       f"{query.ndim}, key.dim(): {key.ndim} and value.dim(): {value.ndim} instead.")
+    if is_causal and mask is not None:
+        raise RunError("Explicit attn_mask should not be set when is_causal=True")
+    if grouped and query.ndim >= 3:
+        key, value = (xp.repeat(part, query.shape[-3] // part.shape[-3], -3) for part in (key, value))
+    wide_query, wide_key, wide_value = (widen(xp, part) for part in (query, key, value))
+    kind = wide_query.dtype.type
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None and query.shape[-1] else (scale or 1.0)
+    scores = xp.matmul(wide_query * kind(factor), wide_key.swapaxes(-1, -2))
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        scores = xp.where(xp.arange(columns) <= xp.arange(rows)[:, None], scores, kind(-math.inf))
+    if mask is not None:
+        scores = xp.where(mask, scores, kind(-math.inf)) if mask.dtype.kind == "b" else scores + mask.astype(scores.dtype, copy=False)
+    weights = _softmax_or_zero(xp, scores)
+    if dropout_mask is not None:
+        weights = xp.where(dropout_mask, weights, kind(0)) * kind(1 / (1 - dropout))
+    elif dropout > 0:
+        weights = weights * kept_by_dropout(xp, weights.shape, dropout) * kind(1 / (1 - dropout))
+    return xp.matmul(weights, wide_value).astype(query.dtype, copy=False), weights.astype(query.dtype, copy=False)
+
+
+def _softmax_or_zero(xp, scores):
+    """Over the scores themselves."""
+    if not scores.size:
+        return scores
+    top = scores.max(-1, keepdims=True)
+    scores -= xp.where(top == -math.inf, scores.dtype.type(0), top)
+    xp.exp(scores, out=scores)
+    total = scores.sum(-1, keepdims=True)
+    scores /= xp.where(total == 0, scores.dtype.type(1), total)
+    return scores
+
+
+@table.op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
+          "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
+def scaled_dot_product_attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
+    """softmax(query @ key.T * scale + mask) @ value; a bool mask says where to look."""
+    if query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2] and not dropout_p:
+        heads, scores = query.shape[1], query.shape[2] * key.shape[2]
+        if query.shape[0] * heads * scores > SCORES:
+            return _by_heads(xp, query, key, value, attn_mask, is_causal, scale, max(SCORES // scores, 1))
+    return attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
+
+
+def _by_heads(xp, query, key, value, mask, is_causal, scale, few):
+    """attention for a few heads at a time: scores of all of them would take more memory than everything else."""
+    count, heads = query.shape[:2]
+    result = xp.empty((*query.shape[:3], value.shape[3]), query.dtype)
+    if mask is not None:
+        mask = xp.broadcast_to(mask, (count, heads, query.shape[2], key.shape[2]))
+    samples = max(few // heads, 1)
+    for first in range(0, count, samples):
+        for head in range(0, heads, few):
+            some = slice(first, first + samples), slice(head, head + few)
+            result[some] = attention(xp, query[some], key[some], value[some], None if mask is None else mask[some], 0.0, is_causal, scale,
+                                     False)[0]
+    return result
+
+
+@table.op("aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., "
+          "bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)")
+def scaled_dot_product_attention_math(xp, query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa):
+    """scaled_dot_product_attention and the weights."""
+    if attn_mask is not None and attn_mask.dtype.kind == "b":
+        attn_mask = attn_mask.astype(query.dtype)       # here torch adds a bool mask as numbers
+    return attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, dropout_mask)
+
+
+@table.op("aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., "
+          "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
+def flash_attention(xp, query, key, value, dropout_p, is_causal, attn_mask, scale):
+    """scaled_dot_product_attention and the logarithm of each row's sum."""
+    result, _ = attention(xp, query, key, value, attn_mask, dropout_p, is_causal, scale, False)
+    factor = query.dtype.type(1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    scores = xp.matmul(widen(xp, query) * factor, widen(xp, key).swapaxes(-1, -2))
+    if attn_mask is not None:
+        scores = xp.where(attn_mask, scores, -math.inf) if attn_mask.dtype.kind == "b" else scores + attn_mask
+    if is_causal:
+        scores = xp.where(xp.tri(*scores.shape[-2:], dtype=bool), scores, scores.dtype.type(-math.inf))
+    top = scores.max(-1)
+    return result, (xp.log(xp.exp(scores - top[..., None]).sum(-1)) + top).astype(scores.dtype, copy=False)
+
+
+# ---- whole layers
+
+def _heads(x, heads):
+    """(batch, length, heads * size) as (batch, heads, length, size)."""
+    return x.reshape(x.shape[0], x.shape[1], heads, -1).swapaxes(1, 2)
+
+
+def _mask_for(xp, mask, mask_type, scores_shape):
+    """True where to look, from torch's masks, which are True where not to."""
+    if mask is None:
+        return None
+    if mask_type == SRC_MASK and mask.ndim == 2:
+        mask = mask[None, None]
+    elif mask_type == KEY_PADDING_MASK:
+        mask = mask[:, None, None, :]
+    if mask.dtype.kind != "b":
+        return mask
+    return ~mask
+
+
+def multi_head(xp, query, key, value, embed_dim, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type):
+    """(projected result, weights per head) of self or cross attention in one packed projection."""
+    if query.ndim != 3:
+        raise RunError(f"expected 3-D `query`, got {query.ndim}-D tensor")
+    if embed_dim % heads:
+        raise RunError("`embed_dim` must divide evenly by `num_heads`")
+    parts = []
+    for place, x in enumerate((query, key, value)):
+        own = slice(place * embed_dim, (place + 1) * embed_dim)
+        parts.append(_heads(_affine(xp, x, qkv_weight[own], qkv_bias[own]), heads))
+    result, weights = attention(xp, *parts, _mask_for(xp, mask, mask_type, None), 0.0, False, None, False)
+    joined = result.swapaxes(1, 2).reshape(query.shape[0], query.shape[1], embed_dim)
+    return _affine(xp, joined, proj_weight, proj_bias), weights
+
+
+@table.op("aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, "
+          "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, "
+          "bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)")
+def native_multi_head_attention(xp, query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask,
+                                need_weights, average_attn_weights, mask_type):
+    """Multi-head attention with packed projections, and its weights, averaged over heads, if wanted."""
+    result, weights = multi_head(xp, query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type)
+    if not need_weights:
+        return result, None
+    return result, weights.mean(1, dtype=weights.dtype) if average_attn_weights else weights
+
+
+@table.op("aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, "
+          "Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, "
+          "Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, "
+          "Tensor? mask=None, int? mask_type=None) -> Tensor")
+def transformer_encoder_layer(xp, src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps,
+                              norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2,
+                              mask, mask_type):
+    """Self attention and a feed-forward net, each with a skip connection and layer normalization (first, or afterwards)."""
+    from irtool.ops.kernels.activation import gelu
+
+    def first_norm(x):
+        return layer_normalized(xp, x, (embed_dim,), norm_weight_1, norm_bias_1, eps)[0]
+
+    def second_norm(x):
+        return layer_normalized(xp, x, (embed_dim,), norm_weight_2, norm_bias_2, eps)[0]
+
+    def attend(x):
+        return multi_head(xp, x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, mask_type)[0]
+
+    def feed(x):
+        hidden = _affine(xp, x, ffn_weight_1, ffn_bias_1)
+        hidden = gelu.kernel(xp, hidden, "none") if use_gelu else xp.maximum(hidden, hidden.dtype.type(0))
+        return _affine(xp, hidden, ffn_weight_2, ffn_bias_2)
+
+    if norm_first:
+        x = src + attend(first_norm(src))
+        return x + feed(second_norm(x))
+    x = first_norm(src + attend(src))
+    return second_norm(x + feed(x))
+
+
+@table.op("aten::_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
+def transform_bias_rescale_qkv(xp, qkv, qkv_bias, num_heads):
+    """Packed projections (batch, length, 3 * embed) plus bias as query (scaled), key and value per head."""
+    size = qkv.shape[-1] // 3
+    q, k, v = (_heads(part, num_heads) for part in xp.split(qkv + qkv_bias, 3, -1))
+    return (row_major(xp, q / q.dtype.type(math.sqrt(size // num_heads))), row_major(xp, k), row_major(xp, v))

@@ -1,0 +1,518 @@
+"""Linear systems, inverses, determinants and powers of stacks of matrices. Norms are in matrix_norm, factorizations in decomposition."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.arrays import astype, real_of, title, wrap_dim
+from irtool.ops.checks import row_major
+from irtool.ops.kernels.factorization import (
+    adjoint,
+    cholesky_lower,
+    epsilon,
+    exponential,
+    float_or_complex,
+    lower_upper,
+    lu_packed,
+    matrices,
+    permutation,
+    square,
+    substitute,
+)
+from irtool.ops.op import OpTable
+from irtool.ops.promotion import result_type
+
+table = OpTable("linalg")
+
+
+# ---- systems
+
+def _is_vector(A, B):
+    """Is B one vector per matrix rather than a matrix of columns?"""
+    return B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
+
+
+def batch_text(xp, info, rank):
+    """`(Batch element 2): ` for the first failure of a stack, nothing for one matrix."""
+    return f"(Batch element {int((info.reshape(-1) != 0).argmax())}): " if rank > 2 else ""
+
+
+def _solve(xp, A, B, left, name):
+    float_or_complex(name, A)
+    square(name, A)
+    if A.dtype != B.dtype:
+        raise RunError(f"{name}: Expected A and B to have the same dtype, but found A of type {title(A.dtype)} and B of type "
+                       f"{title(B.dtype)} instead")
+    vector = left and _is_vector(A, B)
+    C = B[..., None] if vector else B
+    side = -2 if left else -1
+    if C.ndim < 2 or A.shape[-1] != C.shape[side]:
+        raise RunError(f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+                       f"({A.shape[-2]}x{A.shape[-1]} and {C.shape[-2]}x{C.shape[-1]})")
+    if left:
+        lead = xp.broadcast_shapes(A.shape[:-2], C.shape[:-2])
+    else:
+        A, C = A.swapaxes(-1, -2), C.swapaxes(-1, -2)
+        lead = xp.broadcast_shapes(A.shape[:-2], C.shape[:-2])
+    info = xp.zeros(A.shape[:-2], xp.int32)
+    try:
+        X = xp.linalg.solve(xp.broadcast_to(A, lead + A.shape[-2:]), xp.broadcast_to(C, lead + C.shape[-2:]))
+    except xp.linalg.LinAlgError:
+        _, _, info = lu_packed(xp, A)
+        X = None
+    if X is not None and not left:
+        X = row_major(xp, X.swapaxes(-1, -2))
+    return (X[..., 0] if vector and X is not None else X), info
+
+
+def _singular(name, xp, info, rank):
+    first = int(info.reshape(-1)[int((info.reshape(-1) != 0).argmax())])
+    if name == "linalg.inv":
+        return RunError(f"linalg.inv: {batch_text(xp, info, rank)}The diagonal element {first} is zero, the inversion could not be "
+                        f"completed "
+                        "because the input matrix is singular.")
+    return RunError(f"torch.linalg.solve: {batch_text(xp, info, rank)}The solver failed because the input matrix is singular.")
+
+
+@table.op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
+def linalg_solve(xp, A, B, left):
+    """X with A @ X = B (X @ A = B with left=False)."""
+    X, info = _solve(xp, A, B, left, "linalg.solve")
+    if X is None:
+        raise _singular("linalg.solve", xp, info, A.ndim)
+    return X
+
+
+@table.op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
+def linalg_solve_ex(xp, A, B, left, check_errors):
+    """The same with a report instead of an error; a singular matrix is refused."""
+    X, info = _solve(xp, A, B, left, "linalg.solve")
+    if X is None:
+        if check_errors:
+            raise _singular("linalg.solve", xp, info, A.ndim)
+        raise UnsupportedError("aten::linalg_solve_ex of a singular matrix is not supported")
+    return X, info
+
+
+@table.op("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, "
+          "Tensor pivots, Tensor info)")
+def linalg_solve_with_lu(xp, A, B, left, check_errors):
+    """The same with the factorization it rests on."""
+    X, info = linalg_solve_ex.kernel(xp, A, B, left, check_errors)
+    LU, pivots, _ = lu_packed(xp, A if left else A.swapaxes(-1, -2))
+    return X, LU, pivots, info
+
+
+@table.op("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor")
+def linalg_solve_triangular(xp, self, B, upper, left, unitriangular):
+    """X with A @ X = B (X @ A = B) for a triangular A."""
+    square("linalg.solve_triangular", self)
+    if left:
+        return substitute(xp, self, B, upper, unitriangular)
+    return row_major(xp, substitute(xp, self.swapaxes(-1, -2), B.swapaxes(-1, -2), not upper, unitriangular).swapaxes(-1, -2))
+
+
+@table.op("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
+          "(Tensor solution, Tensor cloned_coefficient)")
+def triangular_solve(xp, self, A, upper, transpose, unitriangular):
+    """X with A @ X = self for a triangular A (or its transpose), and a copy of A."""
+    lead = xp.broadcast_shapes(A.shape[:-2], self.shape[:-2])
+    own = A.swapaxes(-1, -2) if transpose else A
+    return substitute(xp, own, self, upper != transpose, unitriangular), xp.broadcast_to(A, lead + A.shape[-2:]).copy()
+
+
+@table.op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor")
+def cholesky_solve(xp, self, input2, upper):
+    """X with A @ X = self, A given by its Cholesky factor."""
+    if upper:
+        return substitute(xp, input2, substitute(xp, adjoint(xp, input2), self, False), True)
+    return substitute(xp, adjoint(xp, input2), substitute(xp, input2, self, False), True)
+
+
+@table.op("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
+def cholesky_inverse(xp, self, upper):
+    """The inverse of A, given by its Cholesky factor."""
+    square("cholesky_inverse", self)
+    unit = xp.broadcast_to(xp.eye(self.shape[-1], dtype=self.dtype), self.shape)
+    return cholesky_solve.kernel(xp, unit, self, upper)
+
+
+def lu_solved(xp, LU, pivots, B, left, conjugated):
+    """X with A @ X = B (X @ A = B), A (or its adjoint) given by packed LU and pivots."""
+    if not left:
+        return row_major(xp, adjoint(xp, lu_solved(xp, LU, pivots, adjoint(xp, B), True, not conjugated)))
+    lower, upper = lower_upper(xp, LU)
+    order = permutation(xp, pivots, LU.shape[-2])
+    lead = xp.broadcast_shapes(LU.shape[:-2], B.shape[:-2])
+    order = xp.broadcast_to(order, (*lead, order.shape[-1]))[..., None]
+    B = xp.broadcast_to(B, lead + B.shape[-2:])
+    if not conjugated:
+        return substitute(xp, upper, substitute(xp, lower, xp.take_along_axis(B, order, -2), False, True), True)
+    Y = substitute(xp, adjoint(xp, lower), substitute(xp, adjoint(xp, upper), B, False), True, True)
+    return xp.take_along_axis(Y, xp.argsort(order, -2), -2)
+
+
+@table.op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
+def linalg_lu_solve(xp, LU, pivots, B, left, adjoint):
+    """X with A @ X = B from the LU factorization of A."""
+    return lu_solved(xp, LU, pivots, B, left, adjoint)
+
+
+@table.op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor")
+def lu_solve(xp, self, LU_data, LU_pivots):
+    """The same in the old order of arguments."""
+    return lu_solved(xp, LU_data, LU_pivots, self, True, False)
+
+
+# ---- inverses and determinants
+
+def inverse(xp, A, name="linalg.inv"):
+    """(inverse or None, info)."""
+    float_or_complex(name, A)
+    square(name, A)
+    try:
+        return xp.linalg.inv(A), xp.zeros(A.shape[:-2], xp.int32)
+    except xp.linalg.LinAlgError:
+        return None, lu_packed(xp, A)[2]
+
+
+def _inv(xp, A):
+    result, info = inverse(xp, A)
+    if result is None:
+        raise _singular("linalg.inv", xp, info, A.ndim)
+    return result
+
+
+table.define(("aten::linalg_inv(Tensor A) -> Tensor", "aten::inverse(Tensor self) -> Tensor"), _inv, doc="Inverse.")
+
+
+@table.op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
+def linalg_inv_ex(xp, A, check_errors):
+    """Inverse with a report instead of an error; a singular matrix is refused."""
+    result, info = inverse(xp, A)
+    if result is None:
+        if check_errors:
+            raise _singular("linalg.inv", xp, info, A.ndim)
+        raise UnsupportedError("aten::linalg_inv_ex of a singular matrix is not supported")
+    return result, info
+
+
+def _det(xp, A):
+    float_or_complex("linalg.det", A)
+    square("linalg.det", A)
+    return xp.asarray(xp.linalg.det(A)).astype(A.dtype, copy=False)
+
+
+table.define(("aten::linalg_det(Tensor A) -> Tensor", "aten::det(Tensor self) -> Tensor"), _det, doc="Determinant.")
+
+
+def _as_lapack_has_it(A):
+    """torch factorizes the transpose of a contiguous real matrix, whose determinant is the same, to save a copy."""
+    return A.swapaxes(-1, -2) if A.dtype.kind == "f" and A.flags.c_contiguous else A
+
+
+@table.op("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
+def det_with_lu(xp, A):
+    """Determinant and the factorization it rests on."""
+    LU, pivots, _ = lu_packed(xp, _as_lapack_has_it(A))
+    return _det(xp, A), LU, pivots
+
+
+def _slogdet(xp, A):
+    float_or_complex("linalg.slogdet", A)
+    square("linalg.slogdet", A)
+    sign, logarithm = xp.linalg.slogdet(A)
+    return xp.asarray(sign).astype(A.dtype, copy=False), xp.asarray(logarithm).astype(real_of(A.dtype), copy=False)
+
+
+table.define(("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", "aten::slogdet(Tensor self) -> (Tensor sign, Tensor "
+              "logabsdet)"), _slogdet, doc="Sign of the determinant and logarithm of its magnitude.")
+
+
+@table.op("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
+def slogdet_with_lu(xp, A):
+    """slogdet and the factorization it rests on."""
+    LU, pivots, _ = lu_packed(xp, _as_lapack_has_it(A))
+    return (*_slogdet(xp, A), LU, pivots)
+
+
+@table.op("aten::logdet(Tensor self) -> Tensor")
+def logdet(xp, self):
+    """Logarithm of the determinant; nan when that is negative."""
+    sign, logarithm = _slogdet(xp, self)
+    return xp.log(sign) + logarithm
+
+
+def pseudo_inverse(xp, A, atol, rtol, hermitian):
+    """Inverse on what singular values above max(atol, rtol * largest) span."""
+    float_or_complex("linalg.pinv", A)
+    matrices("linalg.pinv", A)
+    if not A.size:
+        return xp.empty((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype)
+    if hermitian:
+        values, vectors = xp.linalg.eigh(A)
+        sizes = xp.abs(values)
+        largest = sizes.max(-1, keepdims=True)
+    else:
+        U, sizes, Vh = xp.linalg.svd(A, full_matrices=False)
+        values, largest = sizes, sizes[..., :1]
+    cutoff = _cutoff(xp, A, atol, rtol, largest)
+    inverted = xp.where(sizes > cutoff, 1 / xp.where(values == 0, values.dtype.type(1), values), values.dtype.type(0))
+    if hermitian:
+        return (vectors * inverted[..., None, :]) @ adjoint(xp, vectors)
+    return row_major(xp, (adjoint(xp, Vh) * inverted[..., None, :]) @ adjoint(xp, U))
+
+
+def _cutoff(xp, A, atol, rtol, largest):
+    """max(atol, rtol * largest); rtol is epsilon times the larger extent unless an atol is given."""
+    def column(value):
+        return value[..., None] if hasattr(value, "ndim") else value
+    if rtol is None:
+        default = epsilon(xp, A.dtype) * max(A.shape[-2:])
+        if atol is None:
+            rtol = default
+        elif hasattr(atol, "ndim"):
+            rtol = xp.where(atol > 0, 0.0, default)
+        else:
+            rtol = 0.0 if atol > 0 else default
+    return xp.maximum(column(0.0 if atol is None else atol), column(rtol) * largest)
+
+
+def _pinv_tolerances(xp, self, atol, rtol, hermitian):
+    return pseudo_inverse(xp, self, atol, rtol, hermitian)
+
+
+def _pinv_rcond(xp, self, rcond, hermitian=False):
+    return pseudo_inverse(xp, self, 0.0, rcond, hermitian)
+
+
+_PINV: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False)", _pinv_tolerances),
+    ("linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False)", _pinv_tolerances),
+    ("linalg_pinv(Tensor self, float rcond, bool hermitian=False)", _pinv_rcond),
+    ("linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False)", _pinv_rcond),
+    ("pinverse(Tensor self, float rcond=1.0000000000000001e-15)", _pinv_rcond),
+)
+for _schema, _kernel in _PINV:
+    table.define(f"aten::{_schema} -> Tensor", _kernel, doc="Pseudo-inverse.")
+
+
+def matrix_rank(xp, A, atol, rtol, hermitian):
+    """Number of singular values above max(atol, rtol * largest)."""
+    matrices("linalg.matrix_rank", A)
+    if not A.size:
+        return xp.zeros(A.shape[:-2], xp.int64)
+    sizes = xp.abs(xp.linalg.eigvalsh(A)) if hermitian else xp.linalg.svd(A, compute_uv=False)
+    cutoff = _cutoff(xp, A, atol, rtol, sizes.max(-1, keepdims=True))
+    return xp.asarray((sizes > cutoff).sum(-1, dtype=xp.int64))
+
+
+def _rank_tolerances(xp, self, atol, rtol, hermitian):
+    return matrix_rank(xp, self, atol, rtol, hermitian)
+
+
+def _rank_tol(xp, self, tol, hermitian):
+    return matrix_rank(xp, self, tol, 0.0, hermitian)
+
+
+_RANK: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False)", _rank_tolerances),
+    ("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False)", _rank_tolerances),
+    ("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False)", _rank_tol),
+    ("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False)", _rank_tol),
+)
+for _schema, _kernel in _RANK:
+    table.define(f"aten::{_schema} -> Tensor", _kernel, doc="Rank.")
+
+
+# ---- least squares
+
+@table.op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, "
+          "Tensor rank, Tensor singular_values)")
+def linalg_lstsq(xp, self, b, rcond, driver):
+    """X that makes |A @ X - b| smallest; residuals, rank and singular values where the driver gives them."""
+    float_or_complex("torch.linalg.lstsq", self)
+    driver = driver or "gelsy"
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RunError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    vector = _is_vector(self, b)
+    B = b[..., None] if vector else b
+    rows, columns = self.shape[-2:]
+    lead = xp.broadcast_shapes(self.shape[:-2], B.shape[:-2])
+    A, B = xp.broadcast_to(self, lead + self.shape[-2:]), xp.broadcast_to(B, lead + B.shape[-2:])
+    tolerance = epsilon(xp, self.dtype) * max(rows, columns) if rcond is None else rcond
+    solution = pseudo_inverse(xp, A, 0.0, 0.0 if driver == "gels" else tolerance, False) @ B
+    real = real_of(self.dtype)
+    ranks = matrix_rank(xp, A, 0.0, tolerance, False) if driver != "gels" else xp.empty(0, xp.int64)
+    sizes = xp.linalg.svd(A, compute_uv=False) if driver in ("gelsd", "gelss") else xp.empty(0, real)
+    residuals = xp.empty(0, real)
+    if rows > columns and driver != "gelsy" and (driver == "gels" or bool((ranks == columns).all())):
+        residuals = xp.square(xp.abs(A @ solution - B)).sum(-2, dtype=real)
+        residuals = residuals[..., 0] if vector and not lead else residuals
+    return (solution[..., 0] if vector else solution), residuals, ranks, sizes
+
+
+# ---- powers and functions of matrices
+
+def _matrix_power(xp, self, n):
+    square("linalg.matrix_power", self)
+    if n < 0:
+        self, n = _inv(xp, self), -n
+    result = None
+    base = self
+    while n:
+        if n & 1:
+            result = base if result is None else result @ base
+        n >>= 1
+        if n:
+            base = base @ base
+    if result is None:
+        return xp.broadcast_to(xp.eye(self.shape[-1], dtype=self.dtype), self.shape).copy()
+    return result.copy() if result is self else result
+
+
+table.define(("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", "aten::matrix_power(Tensor self, int n) -> Tensor"), _matrix_power,
+             doc="Product of n factors; of the inverse for negative n.")
+
+
+def _matrix_exp(xp, self):
+    float_or_complex("linalg.matrix_exp", self)
+    square("linalg.matrix_exp", self)
+    return exponential(xp, self) if self.size else self.copy()
+
+
+table.define(("aten::linalg_matrix_exp(Tensor self) -> Tensor", "aten::matrix_exp(Tensor self) -> Tensor"), _matrix_exp,
+             doc="Exponential of matrices.")
+
+
+@table.op("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
+def linalg_vander(xp, x, N):
+    """Powers 0 to N - 1 of each element as rows."""
+    if x.dtype.kind in "biu":
+        x = x.astype(xp.int64)
+    x = x if x.ndim else x.reshape(1)
+    count = x.shape[-1] if N is None else N
+    if count <= 1 and N is not None and N < 1:
+        raise RunError(f"N must be greater than 1, got {N}")
+    columns = [xp.ones(x.shape, x.dtype)]
+    for _ in range(count - 1):
+        columns.append(columns[-1] * x)
+    return xp.stack(columns[:max(count, 0)], -1)
+
+
+@table.op("aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
+def vander(xp, x, N, increasing):
+    """The same, the highest power first unless `increasing`."""
+    result = linalg_vander.kernel(xp, x, x.shape[-1] if N is None else N)
+    return result if increasing else row_major(xp, result[..., ::-1])
+
+
+@table.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
+def linalg_vecdot(xp, x, y, dim):
+    """Sum of conj(x) * y along a dimension."""
+    if x.dtype.kind not in "fc":
+        raise RunError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {title(x.dtype)}")
+    if x.dtype != y.dtype:
+        raise RunError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {title(x.dtype)} and y of type "
+                       f"{title(y.dtype)} instead")
+    product = xp.conj(x) * y
+    return xp.asarray(product.sum(wrap_dim(dim, product.ndim) if product.ndim else None, dtype=product.dtype))
+
+
+@table.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
+def linalg_tensorinv(xp, self, ind):
+    """Inverse of a tensor seen as a matrix of its first `ind` dimensions by the others."""
+    if ind <= 0:
+        raise RunError("Expected a strictly positive integer for 'ind'.")
+    rows, columns = math.prod(self.shape[:ind]), math.prod(self.shape[ind:])
+    if rows != columns:
+        raise RunError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns} != "
+                       f"{rows}.")
+    return _inv(xp, self.reshape(rows, columns)).reshape(self.shape[ind:] + self.shape[:ind])
+
+
+@table.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
+def linalg_tensorsolve(xp, self, other, dims):
+    """X with tensordot(self, X, X.ndim) = other."""
+    if dims is not None:
+        moved = [wrap_dim(d, self.ndim) for d in dims]
+        self = self.transpose([p for p in range(self.ndim) if p not in moved] + moved)
+    shape = self.shape[other.ndim:]
+    matrix = self.reshape(other.size, math.prod(shape))
+    if matrix.shape[0] != matrix.shape[1]:
+        raise RunError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
+                       f"{math.prod(shape)} != {other.size}")
+    return linalg_solve.kernel(xp, matrix, other.reshape(-1), True).reshape(shape)
+
+
+# ---- products of three-vectors
+
+def _cross(xp, self, other, dim, name="linalg.cross"):
+    if self.ndim != other.ndim:
+        raise RunError(f"{name}: inputs must have the same number of dimensions.")
+    dtype = result_type([self, other])
+    if self.shape[wrap_dim(dim, self.ndim)] != 3 or other.shape[wrap_dim(dim, other.ndim)] != 3:
+        raise RunError(f"{name}: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}")
+    axis = wrap_dim(dim, self.ndim)
+    shape = xp.broadcast_shapes(self.shape, other.shape)
+    a, b = (xp.moveaxis(xp.broadcast_to(astype(x, dtype), shape), axis, 0) for x in (self, other))
+    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    return xp.stack(parts, axis)
+
+
+@table.op("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor")
+def linalg_cross(xp, self, other, dim):
+    """Vector product along a dimension of size 3."""
+    return _cross(xp, self, other, dim)
+
+
+@table.op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
+def cross(xp, self, other, dim):
+    """The same, along the first dimension of size 3 unless told."""
+    if dim is None:
+        if 3 not in self.shape:
+            raise RunError("no dimension of size 3 in input")
+        dim = self.shape.index(3)
+    return _cross(xp, self, other, dim)
+
+
+def cholesky(xp, A, upper, name):
+    """(factor, info); the factor is upper or lower, zeros in the other triangle."""
+    float_or_complex(name, A)
+    square(name, A)
+    source = adjoint(xp, A) if upper else A
+    lower, info = cholesky_lower(xp, source)
+    return (row_major(xp, adjoint(xp, lower)) if upper else lower), info
+
+
+def _cholesky(name):
+    def kernel(xp, self, upper):
+        factor, info = cholesky(xp, self, upper, name)
+        if info.any():
+            first = int(info.reshape(-1)[int((info.reshape(-1) != 0).argmax())])
+            raise RunError(f"{name}: {batch_text(xp, info, self.ndim)}The factorization could not be completed because the input is not "
+                           f"positive-definite (the leading minor of order {first} is not positive-definite).")
+        return factor
+    return kernel
+
+
+table.define("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", _cholesky("linalg.cholesky"), doc="Cholesky factor.")
+table.define("aten::cholesky(Tensor self, bool upper=False) -> Tensor", _cholesky("cholesky"), doc="Cholesky factor.")
+
+
+@table.op("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)")
+def linalg_cholesky_ex(xp, self, upper, check_errors):
+    """Cholesky factor and the order of the first minor that is not positive definite (0: none)."""
+    factor, info = cholesky(xp, self, upper, "linalg.cholesky_ex")
+    if check_errors and info.any():
+        return _cholesky("linalg.cholesky_ex")(xp, self, upper), info
+    return factor, info
+
+
+@table.op("aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()")
+def linalg_check_errors(xp, info, api_name, is_matrix):
+    """Raises when a factorization reported a failure."""
+    if info.any():
+        raise RunError(f"{api_name}: the input matrix is singular or the algorithm failed (info {int(info.max())})")

@@ -1,0 +1,303 @@
+"""Lists: Python lists with reference semantics, as TorchScript's. Indices and messages as torch's."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import is_array
+from irtool.ops.kernels.scalar import wrap
+from irtool.ops.op import OpTable
+
+table = OpTable("list")
+
+ELEMENTS = ("bool", "float", "int", "str")
+
+
+def place_in(items: list[Any], index: int) -> int:
+    """An index counted from either end made a plain one. Raises RunError with torch's text."""
+    size = len(items)
+    if not -size <= index < size:
+        raise RunError("list index out of range")
+    return index % size
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality of elements: tensors by value (all of them), the rest as Python has it."""
+    if is_array(a) or is_array(b):
+        return getattr(a, "shape", ()) == getattr(b, "shape", ()) and bool((a == b).all())
+    return bool(a == b)
+
+
+@table.op("aten::__getitem__.t(t[](a) list, int idx) -> t(*)", "aten::select.t(t[](a) list, int idx) -> t(*)")
+def getitem(xp, list, idx):
+    """list[idx]."""
+    return list[place_in(list, idx)]
+
+
+@table.op("aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)")
+def set_item(xp, self, idx, el):
+    """self[idx] = el; gives the list."""
+    self[place_in(self, idx)] = el
+    return self
+
+
+@table.op("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)")
+def append(xp, self, el):
+    """self.append(el); gives the list."""
+    self.append(el)
+    return self
+
+
+@table.op("aten::extend.t(t[](a!) self, t[] other) -> ()")
+def extend(xp, self, other):
+    """self.extend(other)."""
+    self.extend(list(other))
+
+
+@table.op("aten::insert.t(t[](a!) self, int idx, t(b -> *) el) -> ()")
+def insert(xp, self, idx, el):
+    """self.insert(idx, el)."""
+    self.insert(idx, el)
+
+
+@table.op("aten::pop.t(t[](a!) self, int idx=-1) -> t(*)")
+def pop(xp, self, idx):
+    """self.pop(idx)."""
+    if not self:
+        raise RunError("pop from empty list")
+    return self.pop(place_in(self, idx))
+
+
+@table.op("aten::Delete.t(t[](a!) self, int idx) -> ()")
+def delete(xp, self, idx):
+    """del self[idx]."""
+    if not self:
+        raise RunError("pop from empty list")
+    del self[place_in(self, idx)]
+
+
+@table.op("aten::remove.Tensor(Tensor[](a!) self, Tensor el) -> ()",
+          *(f"aten::remove.{t}({t}[](a!) self, {t} el) -> ()" for t in ELEMENTS))
+def remove(xp, self, el):
+    """Drop the first element equal to `el`."""
+    for place, item in enumerate(self):
+        if same(item, el):
+            del self[place]
+            return
+    raise RunError("list.remove(x): x not in list")
+
+
+@table.op("aten::clear.t(t[](a!) self) -> ()")
+def clear(xp, self):
+    """self.clear()."""
+    self.clear()
+
+
+@table.op("aten::reverse.t(t[](a!) self) -> ()")
+def reverse(xp, self):
+    """self.reverse()."""
+    self.reverse()
+
+
+@table.op("aten::copy.t(t[](a) self) -> t[]", "aten::list.t(t[] l) -> t[]")
+def copy(xp, self):
+    """A new list of the same elements."""
+    return list(self)
+
+
+@table.op("aten::len.t(t[] a) -> int", "aten::len.any(Any[] a) -> int")
+def length(xp, a):
+    """len(a)."""
+    return len(a)
+
+
+@table.op("aten::add.t(t[] a, t[] b) -> t[]")
+def concatenate(xp, a, b):
+    """A new list: a then b."""
+    return [*a, *b]
+
+
+@table.op("aten::add_.t(t[](a!) self, t[] b) -> t[]")
+def concatenate_in_place(xp, self, b):
+    """self += b; gives self."""
+    self.extend(list(b))
+    return self
+
+
+@table.op("aten::mul.left_t(t[] l, int n) -> t[]")
+def repeat(xp, items, n):
+    """items * n, a new list."""
+    return list(items) * n
+
+
+@table.op("aten::mul.right_(int n, t[] l) -> t[]")
+def repeat_right(xp, n, items):
+    """n * items, a new list."""
+    return list(items) * n
+
+
+@table.op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)")
+def repeat_in_place(xp, items, n):
+    """items *= n; gives the list."""
+    items *= n
+    return items
+
+
+@table.op("aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]")
+def slice_list(xp, items, start, end, step):
+    """items[start:end:step], a new list."""
+    if step == 0:
+        raise RunError("slice step cannot be zero")
+    return list(items)[start:end:step]
+
+
+@table.op("aten::index.list_Tensor(Tensor[] self, Tensor el) -> int",
+          *(f"aten::index.list_{t}({t}[] self, {t} el) -> int" for t in ELEMENTS))
+def index(xp, self, el):
+    """Position of the first element equal to `el`."""
+    for place, item in enumerate(self):
+        if same(item, el):
+            return place
+    raise RunError(f"'{el}' is not in list")
+
+
+@table.op("aten::count.Tensor(Tensor[] self, Tensor el) -> int", *(f"aten::count.{t}({t}[] self, {t} el) -> int" for t in ELEMENTS))
+def count(xp, self, el):
+    """Number of elements equal to `el`."""
+    return sum(same(item, el) for item in self)
+
+
+@table.op("aten::__contains__.float_list(float[] l, float item) -> bool", "aten::__contains__.int_list(int[] l, int item) -> bool",
+          "aten::__contains__.str_list(str[] l, str item) -> bool")
+def contains(xp, items, item):
+    """item in items."""
+    return any(same(x, item) for x in items)
+
+
+def _key(item: Any) -> Any:
+    return item.item() if is_array(item) else item
+
+
+@table.op("aten::sort.Tensor(Tensor[](a!) self, bool reverse=False) -> ()", "aten::sort.any(t[](a!) self, bool reverse=False) -> ()",
+          *(f"aten::sort.{t}({t}[](a!) self, bool reverse=False) -> ()" for t in ELEMENTS))
+def sort(xp, self, reverse):
+    """self.sort(reverse=reverse)."""
+    self.sort(key=_key, reverse=reverse)
+
+
+@table.op("aten::sorted.Tensor(Tensor[](a) input) -> Tensor[]", "aten::sorted.any(t[](a) self) -> t[]",
+          *(f"aten::sorted.{t}({t}[](a) input) -> {t}[]" for t in ELEMENTS))
+def sort_copy(xp, input):
+    """A sorted copy."""
+    return sorted(input, key=_key)
+
+
+@table.op("aten::sum.int(int[] self) -> int", "aten::sum.bool(bool[] self) -> int")
+def sum_ints(xp, self):
+    """Sum of ints (bools count as 0 and 1), wrapping at 64 bits."""
+    return wrap(sum(self))
+
+
+@table.op("aten::sum.complex(complex[] self) -> complex")
+def sum_complex(xp, self):
+    """Sum from left to right, complex also of nothing."""
+    return complex(sum(self))
+
+
+@table.op("aten::sum.float(float[] self) -> float")
+def sum_floats(xp, self):
+    """Sum from left to right."""
+    total = 0.0
+    for item in self:
+        total += item
+    return total
+
+
+@table.op("aten::all.int(int[] self) -> bool", "aten::all.float(float[] self) -> bool", "aten::all.bool(bool[] self) -> bool")
+def all_true(xp, self):
+    """Are all elements true?"""
+    return all(self)
+
+
+@table.op("aten::any.int(int[] self) -> bool", "aten::any.float(float[] self) -> bool", "aten::any.bool(bool[] self) -> bool",
+          "aten::any.str(str[] self) -> bool")
+def any_true(xp, self):
+    """Is an element true?"""
+    return any(self)
+
+
+def _forms(kind: str, result: str, names: str) -> list[str]:
+    a, b = names.split()
+    return [f"prim::{kind}.{t}_list({t}[] {a}, {t}[] {b}) -> {result or t + '[]'}" for t in ("bool", "float", "int")]
+
+
+table.define(_forms("max", "", "l r"), lambda xp, a, b: list(max(a, b)), doc="The larger list, in lexicographic order.")
+table.define(_forms("min", "", "l r"), lambda xp, a, b: list(min(a, b)), doc="The smaller list, in lexicographic order.")
+
+
+@table.op(*(f"prim::max.self_{t}({t}[] self) -> {t}" for t in ("bool", "float", "int")))
+def largest(xp, self):
+    """The largest element."""
+    if not self:
+        raise RunError("max() arg is an empty sequence")
+    return max(self)
+
+
+@table.op(*(f"prim::min.self_{t}({t}[] self) -> {t}" for t in ("bool", "float", "int")))
+def smallest(xp, self):
+    """The smallest element."""
+    if not self:
+        raise RunError("min() arg is an empty sequence")
+    return min(self)
+
+
+table.define([f"aten::_construct_empty_{t.lower()}_list() -> {t}[]" for t in ("int", "float", "Tensor")], lambda xp: [],
+             doc="A new, empty list, as 2018 wrote it.")
+
+
+@table.op("prim::rangelist(int n) -> int[]")
+def rangelist(xp, n):
+    """[0, ..., n - 1]."""
+    return list(range(n))
+
+
+@table.op("aten::Size(int[] sizes) -> int[]")
+def size_of_ints(xp, sizes):
+    """The same ints."""
+    return list(sizes)
+
+
+@table.op("aten::_size_if_not_equal(int[] self_size, int[] other_size) -> int[]?")
+def size_if_not_equal(xp, self_size, other_size):
+    """self_size when the two differ, else None."""
+    return None if list(self_size) == list(other_size) else list(self_size)
+
+
+@table.op("aten::_infer_size(int[] a, int[] b) -> int[]")
+def broadcast_sizes(xp, a, b):
+    """The shape two shapes broadcast to."""
+    rank = max(len(a), len(b))
+    result = []
+    for dim in range(rank):
+        x = a[dim - rank + len(a)] if dim >= rank - len(a) else 1
+        y = b[dim - rank + len(b)] if dim >= rank - len(b) else 1
+        if x != y and x != 1 and y != 1:
+            raise RunError(f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {dim}")
+        result.append(y if x == 1 else x)
+    return result
+
+
+@table.op("prim::BroadcastSizes(...) -> int[]")
+def broadcast_many_sizes(xp, *shapes):
+    """The shape several shapes broadcast to."""
+    result: list[int] = []
+    for shape in shapes:
+        result = broadcast_sizes.kernel(xp, result, shape)
+    return result
+
+
+@table.op("prim::ReductionSizes(int[] size, int[] red_axes, bool keepdim=False) -> int[]")
+def reduction_sizes(xp, size, red_axes, keepdim):
+    """The shape of a reduction over `red_axes`."""
+    gone = {axis % len(size) for axis in red_axes}
+    return [1 if dim in gone else n for dim, n in enumerate(size) if keepdim or dim not in gone]

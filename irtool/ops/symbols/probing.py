@@ -1,0 +1,55 @@
+"""Functions whose results have facts that do not depend on elements: NumPy itself is asked, on zeros."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irtool.ops.symbols.layout import allocated, meta_of
+from irtool.ops.symbols.recorder import Recorder, StandIn, Untraceable, is_traced
+
+PROBED = frozenset((
+    np.flip, np.cumsum, np.cumprod, np.einsum, np.take, np.tile, np.repeat, np.pad, np.argmax, np.argmin, np.broadcast_to, np.full_like,
+    np.zeros_like, np.ones_like, np.empty_like, np.roll, np.tril, np.triu, np.diagonal, np.dot, np.tensordot, np.outer, np.kron, np.prod,
+    np.var, np.std, np.clip, np.argsort, np.copy, np.rot90, np.ravel, np.any, np.all, np.trace, np.nan_to_num, np.real, np.imag,
+    np.angle, np.take_along_axis, np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.fftn, np.fft.ifftn, np.fft.rfftn,
+    np.fft.irfftn,
+))
+"""NumPy's functions whose results have facts that do not depend on elements."""
+PROBED_METHODS = frozenset("""
+cumsum cumprod argmax argmin prod any all repeat take diagonal var std clip conj conjugate view flatten
+""".split())
+MAX_PROBED = 1 << 20
+"""Elements of an array on which a function may be tried."""
+
+
+def probe(recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> StandIn:
+    """Note a function whose result's facts do not depend on elements, and which is run on zeros to learn them."""
+    stand: list[tuple[StandIn, Any]] = []
+
+    def zeros(value: Any) -> Any:
+        if is_traced(value):
+            if value.size > MAX_PROBED:
+                raise Untraceable("too large to be tried")
+            array = allocated(value.meta)
+            array[...] = 0
+            stand.append((value, array))
+            return array
+        return type(value)([zeros(each) for each in value]) if type(value) in (list, tuple) else value
+
+    with np.errstate(all="ignore"):
+        found = function(*zeros(args), **{name: zeros(value) for name, value in named.items()})
+    if not isinstance(found, np.ndarray | np.generic):
+        raise Untraceable(f"{getattr(function, '__name__', function)} gives {type(found).__name__}")
+    found = np.asarray(found)
+    root = next((value.root for value, array in stand if np.may_share_memory(found, array)), None)
+    return recorder.note(function, tuples(args), {name: tuples(value) for name, value in named.items()}, meta_of(found),
+                         "fresh" if root is None else "view", root)
+
+
+def tuples(value: Any) -> Any:
+    """Lists of arrays as tuples, the form in which a plan has arguments."""
+    if type(value) in (list, tuple) and any(is_traced(each) for each in value):
+        return tuple([tuples(each) for each in value])
+    return value

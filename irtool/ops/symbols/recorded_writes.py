@@ -1,0 +1,82 @@
+"""Writes into what a kernel has made itself, and what an in-place operator writes over its target."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irtool.ops.symbols.recorder import Recorder, StandIn, Step, Untraceable, is_traced
+from irtool.ops.symbols.ufuncs import dtype_and_shape, prepared
+
+
+def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...], outs: tuple[Any, ...]) -> StandIn:
+    """`x += y` on something the kernel has made itself."""
+    target = inputs[0]
+    if len(outs) != 1 or outs[0] is not target or not is_traced(target) or ufunc.signature is not None or ufunc.nout != 1:
+        raise Untraceable(f"{ufunc.__name__} with out")
+    if not any(step.out is target.root for step in recorder.steps):
+        raise Untraceable("writes")
+    if dtype_and_shape(ufunc, inputs) != (target.dtype, target.shape):
+        raise Untraceable("writes with a conversion")
+    recorder.steps.append(Step(ufunc, prepared(inputs), {}, target, "into"))
+    made: StandIn = target
+    return made
+
+
+def trace_assignment(target: StandIn, value: Any) -> None:
+    """`x[...] = y` for a part of what the kernel has made itself, and an array of its dtype and shape."""
+    if not is_traced(value) or (target.dtype, target.shape) != (value.dtype, value.shape) or target.dtype.kind == "b" \
+            or value.root is target.root or not any(step.out is target.root for step in target.recorder.steps):
+        raise Untraceable("writes")
+    target.recorder.steps.append(Step(np.positive, (value,), {}, target, "into"))
+
+
+def spread(value: Any, out: Any) -> None:
+    """Write a number or an array into all of another, of the same dtype, to which it is broadcast."""
+    if type(value) is np.ndarray and np.may_share_memory(value, out):
+        value = value.copy()        # NumPy would copy it as large as the other
+    np.copyto(out, value)
+
+
+def trace_copy(target: Any, value: Any, is_number: bool) -> Any:
+    """Note what `copy_`, `fill_` and `zero_` do: a value, broadcast, goes over the target, of whose dtype it is. Gives the target.
+
+    is_number: it must be a number, or have no dimensions.
+    """
+    if is_number and is_traced(value) and value.ndim:
+        raise Untraceable("several numbers")
+    if is_traced(value) and value.shape == target.shape and value.root is not target.root:
+        return trace_write(target, value)
+    if not is_traced(target) or target.dtype.kind not in "fiu" or not writes_places_once(target):
+        raise Untraceable("writes")
+    if type(value) is int or type(value) is float and target.dtype.kind == "f":
+        value = np.array(value, target.dtype)
+    elif not is_traced(value) or value.dtype != target.dtype or np.broadcast_shapes(value.shape, target.shape) != target.shape:
+        raise Untraceable("writes with a conversion")
+    elif value.root is target.root:
+        value = value.copy()
+    target.recorder.steps.append(Step(spread, (value,), {}, target, "into"))
+    return target
+
+
+def writes_places_once(target: Any) -> bool:
+    """Does each element of an array lie in a place of its own?"""
+    return not any(step == 0 and extent > 1 for step, extent in zip(target.strides, target.shape, strict=True))
+
+
+def trace_write(target: Any, result: Any) -> Any:
+    """Note what an in-place operator does with what the plain one gave: over the target goes the last step, or a copy. Gives the target."""
+    if not is_traced(target) or not is_traced(result) or (target.dtype, target.shape) != (result.dtype, result.shape) \
+            or result.root is target.root:
+        raise Untraceable("writes")
+    if not writes_places_once(target):
+        raise Untraceable("writes one place twice")
+    steps = target.recorder.steps
+    last = steps[-1] if steps else None
+    if last is not None and last.out is result and last.way == "ufunc" and result.meta == target.meta:
+        steps[-1] = Step(last.function, last.args, last.named, target, "into")
+    elif target.dtype.kind == "b":
+        raise Untraceable("writes bools")
+    else:
+        steps.append(Step(np.positive, (result,), {}, target, "into"))
+    return target

@@ -1,0 +1,109 @@
+"""The calls of one kernel, in order, and what stands for an array among them."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irtool.ops.symbols.layout import Meta, dummy
+
+MAX_CONSTANT = 4096
+"""Elements of an array that a kernel made while it was traced; a larger one is made anew in each run."""
+
+
+class Untraceable(BaseException):
+    """The kernel does something that is not known without elements. (No Exception: a kernel must not catch it.)"""
+
+
+class Step:
+    """One call: `function(*args, **named)` gives `out`. Arguments are StandIns, tuples of them, or values.
+
+    `way` says what may be done with it:
+    "ufunc": it takes out=, and any operand of the result's dtype, shape and strides may be the place;
+    "out": it takes out=, which may be no operand;
+    "fresh": it makes its result;
+    "view": the result looks into the memory of an operand;
+    "into": the result is written over `out`, which was made by a step before.
+    """
+
+    __slots__ = ("function", "args", "named", "out", "way")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], out: StandIn, way: str) -> None:
+        self.function = function
+        self.args = args
+        self.named = named
+        self.out = out
+        self.way = way
+
+
+class Recorder:
+    """The calls of one kernel, in order; what they give are arrays of the class `made`."""
+
+    __slots__ = ("steps", "made")
+
+    def __init__(self, made: type[StandIn]) -> None:
+        self.steps: list[Step] = []
+        self.made = made
+
+    def note(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], meta: Meta, way: str,
+             root: StandIn | None = None) -> StandIn:
+        """Write a call down; gives its result. Raises Untraceable where a large array would be kept for it."""
+        for each in (*args, *named.values()):
+            refuse_large(each)
+        out = self.made(self, meta, root)
+        self.steps.append(Step(function, args, named, out, way))
+        return out
+
+
+def refuse_large(value: Any) -> None:
+    """Raise Untraceable for an array that would be kept between runs at a price."""
+    if type(value) is np.ndarray and value.size > MAX_CONSTANT:
+        raise Untraceable("a large array made by the kernel")
+    if isinstance(value, list | tuple):
+        for item in value:
+            refuse_large(item)
+
+
+class Flags:
+    """`x.flags` of a StandIn: what kernels ask."""
+
+    __slots__ = ("c_contiguous", "f_contiguous", "writeable")
+
+    def __init__(self, meta: Meta) -> None:
+        found = dummy(meta).flags
+        self.c_contiguous = found.c_contiguous
+        self.f_contiguous = found.f_contiguous
+        self.writeable = True
+
+
+class StandIn:
+    """An array of which only the facts are known; `irtool.ops.symbols.array_symbol` says what can be done with it."""
+
+    __slots__ = ("recorder", "meta", "root")
+
+    def __init__(self, recorder: Recorder, meta: Meta, root: StandIn | None = None) -> None:
+        self.recorder = recorder
+        self.meta = meta
+        self.root = self if root is None else root      # whose memory it looks into
+
+    __class__ = property(lambda self: np.ndarray)       # isinstance(x, np.ndarray) holds
+    dtype = property(lambda self: self.meta.dtype)
+    shape = property(lambda self: self.meta.shape)
+    strides = property(lambda self: self.meta.strides)
+    ndim = property(lambda self: len(self.meta.shape))
+    itemsize = property(lambda self: self.meta.dtype.itemsize)
+    nbytes = property(lambda self: self.meta.nbytes)
+    flags = property(lambda self: Flags(self.meta))
+    base = property(lambda self: None if self.root is self else self.root)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.meta.shape)
+
+
+def is_traced(value: Any) -> bool:
+    """Is it a StandIn? (By its type: what is asked of `value.__class__` is deceived.)"""
+    return issubclass(type(value), StandIn)

@@ -1,0 +1,380 @@
+"""Put a graph into another one, computing ahead what is known there.
+
+Gradient formulas are written once for every case: any shapes, optional arguments, both kinds of text. Where a formula is used, much is
+known: constants, complete types, arguments that are None. So its graph is not copied but evaluated in parts: what can be told is told
+(sizes of complete types, numbers, branches), and only the rest becomes nodes, in the form that the target's dialect writes.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from irtool.analysis.definedness import ASKING
+from irtool.ir import types
+from irtool.ir.builder import Builder
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS, MUTATORS
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.schema import schema_of
+from irtool.ir.shapes import broadcast, contiguous, shape_of
+from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
+from irtool.partial.fold_rules import RULES
+from irtool.partial.items import NONE, Item, Items, Known, elements, holds_tensor, item_of, listed, place_of, whole
+from irtool.partial.result_shapes import TELLERS
+
+ELEMENTWISE = frozenset(f"aten::{name}" for name in """
+add sub mul div neg exp log sqrt rsqrt reciprocal sin cos tan tanh sigmoid abs sign pow relu where sinh cosh square erf log1p expm1
+eq ne lt le gt ge minimum maximum clamp masked_fill logical_and logical_or logical_not
+""".split())
+"""Kinds whose result has the shape that the operands broadcast to."""
+MAX_ROUNDS = 64
+"""Longer loops stay loops."""
+
+
+class Inliner:
+    """Evaluates graphs in parts; what remains goes to `build`'s insertion point."""
+
+    def __init__(self, graph: Graph, build: Builder, facts: dict[Value, Type],
+                 take: Callable[[Value], Value] = lambda value: value) -> None:
+        self.graph = graph
+        self.build = build
+        self.facts = facts
+        """Types that are known to hold though the graph does not say so."""
+        self.take = take
+        """The value of this graph that stands for a value of another one."""
+        self.constants: dict[tuple[object, ...], Value] = {}
+        self.sizes: dict[tuple[Value, Block | None], Value] | None = None
+        """Sizes asked for so far, each made once, right behind the value (or in the block in which it is sure to be there); None: they are
+        asked for where they are wanted."""
+
+        self.unsure: set[Value] = set()
+        """Values that may be None, though it is known what shape they have when they are not."""
+        self.certain: Graph | None = None
+        """A graph whose tensors are all there: none of them is a gradient that may be undefined."""
+
+    def new_block(self) -> None:
+        """Constants made so far cannot be read from where nodes go now."""
+        self.constants = {}
+
+    # -- evaluation
+    def run(self, block: Block, env: dict[Value, Item], wanted: set[Node] | None = None,
+            replaced: Callable[[Node, dict[Value, Item]], bool] = lambda node, env: False) -> list[Item]:
+        """Evaluate the nodes of a block (those `wanted`), whose inputs are in `env`; gives its results where they are in `env`.
+
+        `replaced` may put a node's results into `env` itself.
+        """
+        for node in block:
+            if (wanted is None or node in wanted) and not replaced(node, env):
+                self.step(node, env)
+        return [env[value] for value in block.outputs if value in env]
+
+    def step(self, node: Node, env: dict[Value, Item]) -> None:
+        """Evaluate one node."""
+        if node.kind in IF_KINDS and len(node.blocks) == 2:
+            self.choose(node, env)
+            return
+        if node.blocks:
+            if not self.unroll(node, env):
+                self.copy_loop(node, env)
+            return
+        if node.kind in MUTATORS and not isinstance(env[node.inputs[0]], Value):
+            self.open_list(node.inputs[0], env)
+            if self.mutate(node, env):
+                return
+            self.settle((node.inputs[0],), env)
+        if is_constant(node.outputs[0]) if node.outputs else False:
+            found = item_of(node.outputs[0])
+            env[node.outputs[0]] = found if not isinstance(found, Value) else self.copy(node, [], env)[0]
+            return
+        operands = [env[value] for value in node.inputs]
+        results = self.told(node, operands)
+        if results is None:
+            results = self.copy(node, operands, env)
+        env.update(zip(node.outputs, results, strict=True))
+
+    def choose(self, node: Node, env: dict[Value, Item]) -> None:
+        """An `If`: the branch that is taken, or both."""
+        condition = env[node.inputs[0]]
+        if isinstance(condition, Known):
+            results = self.run(node.blocks[0 if condition.value else 1], env)
+            env.update(zip(node.outputs, results, strict=True))
+            return
+        assert isinstance(condition, Value)
+        self.settle(_mutated(node), env)
+        build, outer = self.build, self.constants
+        made = build.node("prim::If", (self.value(condition, types.BOOL),))
+        after, branches = made.next, []
+        for block in node.blocks:
+            self.constants = dict(outer)
+            inner = made.add_block()
+            build.at_end(inner)
+            branches.append((inner, self.run(block, env)))
+        for place, output in enumerate(node.outputs):
+            given = [results[place] for _, results in branches]
+            if not isinstance(given[0], Value) and given[0] == given[1]:
+                env[output] = given[0]
+                continue
+            for inner, results in branches:
+                self.constants = {}
+                inner.add_output(self.value(results[place], output.type, build.at_end(inner)))
+            env[output] = made.add_output(self.graph.fresh_id(), self.spelled(output.type))
+        build.before(after)
+        self.constants = outer
+
+    def unroll(self, node: Node, env: dict[Value, Item]) -> bool:
+        """Run a loop whose number of rounds is known and small, round by round; says whether it is one."""
+        trips, condition = env[node.inputs[0]], env[node.inputs[1]]
+        body = node.blocks[0]
+        if node.kind not in LOOP_KINDS or not isinstance(trips, Known) or not isinstance(condition, Known):
+            return False
+        if not isinstance(trips.value, int) or trips.value > MAX_ROUNDS or constant(body.outputs[0]) is not True:
+            return False
+        carried = [env[value] for value in node.inputs[2:]]
+        for i in range(trips.value if condition.value else 0):
+            env.update(zip(body.inputs, [Known(i), *carried], strict=True))
+            carried = self.run(body, env)[1:]
+        env.update(zip(node.outputs, carried, strict=True))
+        return True
+
+    def open_list(self, value: Value, env: dict[Value, Item]) -> None:
+        """A list that is known as a whole becomes one of elements, under all its names, so that it can be changed."""
+        item = env.get(value)
+        if isinstance(item, Known) and isinstance(item.value, list):
+            opened = listed(item.value, value.type)
+            for key, other in env.items():
+                if other is item:
+                    env[key] = opened
+
+    def mutate(self, node: Node, env: dict[Value, Item]) -> bool:
+        """Change a list that is known element by element; says whether the change was one that can be made."""
+        target = env[node.inputs[0]]
+        given = [env[value] for value in node.inputs[1:]]
+        if not isinstance(target, Items):
+            return False
+        if node.kind == "aten::append":
+            target.items.append(given[0])
+        elif node.kind == "aten::_set_item":
+            place = place_of(given[0], len(target.items))
+            if place is None:
+                return False
+            target.items[place] = given[1]
+        elif node.kind in ("aten::extend", "aten::add_"):
+            more = elements(given[0])
+            if more is None:
+                return False
+            target.items.extend(more)
+        else:
+            return False
+        for output in node.outputs:
+            env[output] = target
+        return True
+
+    def settle(self, values: Iterable[Value], env: dict[Value, Item]) -> None:
+        """Lists that nodes are going to change become lists of the target."""
+        for value in values:
+            self.open_list(value, env)
+            item = env.get(value)
+            if isinstance(item, Items):
+                made = self.value(item, value.type, is_changed=True)
+                for key, other in env.items():
+                    if other is item:
+                        env[key] = made
+
+    def copy_loop(self, node: Node, env: dict[Value, Item]) -> None:
+        """A loop (or another node with blocks) is copied; nothing is told from one round to the next."""
+        if node.kind not in LOOP_KINDS:
+            raise UnsupportedError(f"{node.kind} in a gradient formula is not supported")
+        self.settle(_mutated(node), env)
+        build, outer = self.build, self.constants
+        made = build.node(node.kind, [self.value(env[value], value.type) for value in node.inputs])
+        for output in node.outputs:
+            env[output] = made.add_output(self.graph.fresh_id(), self.spelled(output.type))
+        after = made.next
+        inner = made.add_block()
+        for value in node.blocks[0].inputs:
+            env[value] = inner.add_input(self.graph.fresh_id(), self.spelled(value.type))
+        self.constants = {}
+        build.at_end(inner)
+        results = self.run(node.blocks[0], env)
+        inner.set_outputs([self.value(item, value.type) for item, value in zip(results, node.blocks[0].outputs, strict=True)])
+        build.before(after)
+        self.constants = outer
+
+    # -- what can be told
+    def type_of(self, item: Item) -> Type:
+        """The best type known for a value of the target."""
+        assert isinstance(item, Value)
+        return self.facts.get(item, item.type)
+
+    def size_of(self, value: Value) -> Value:
+        """`aten::size(value)`, made once."""
+        assert self.sizes is not None
+        guard = guard_around(self.build.block, value)
+        found = self.sizes.get((value, guard))
+        if found is None:
+            build = Builder(self.graph)
+            if guard is not None:
+                build.at_start(guard)
+            elif value.is_block_input:
+                build.at_start(value.node.owner_block)
+            else:
+                build.after(value.node)
+            found = self.sizes[value, guard] = build.node("aten::size", (value,), output_types=(types.list_of(types.INT),)).output
+        return found
+
+    def told(self, node: Node, operands: list[Item]) -> list[Item] | None:
+        """The results as far as they can be told without a node; None when they cannot."""
+        rule = RULES.get(node.kind)
+        if rule is not None:
+            found = rule(self, node, operands)
+            if found is not None:
+                return found
+        known = [whole(operand) for operand in operands]
+        if node.inputs and all(isinstance(each, Known) for each in known) and not any(holds_tensor(v.type) for v in node.outputs):
+            from irtool.ops.folding import evaluate, is_foldable
+
+            if is_foldable(node.kind):
+                values = evaluate(node, [each.value for each in known if isinstance(each, Known)])
+                if values is not None:
+                    return [listed(value, output.type) for value, output in zip(values, node.outputs, strict=True)]
+        return None
+
+    # -- nodes
+    def copy(self, node: Node, operands: list[Item], env: dict[Value, Item]) -> list[Item]:
+        """A node of the target that does what `node` does."""
+        if self.graph.dialect.attribute_arguments and schema_of(node) is not None:
+            made = self.build.call_node(node.kind, *[self.argument(item) for item in operands],
+                                        types=[self.result_type(node, v, operands) for v in node.outputs])
+        else:
+            reads = node.kind.startswith("aten::") and node.kind not in MUTATORS
+            inputs = [self.value(item, value.type, is_only_read=reads) for item, value in zip(operands, node.inputs, strict=True)]
+            made = self.build.node(node.kind, inputs, node.attributes, [self.result_type(node, v, operands) for v in node.outputs])
+        for old, new in zip(node.outputs, made.outputs, strict=True):
+            fact = self.fact(node, old, operands)
+            if fact is not None:
+                self.facts[new] = fact
+        return list(made.outputs)
+
+    def argument(self, item: Item) -> object:
+        """An item as the builder takes it: values, and Python values for what is known."""
+        if isinstance(item, Known):
+            return item.value
+        if isinstance(item, Items):
+            return [self.argument(each) for each in item.items]
+        return self.take(item)
+
+    def value(self, item: Item, type: Type, build: Builder | None = None, is_changed: bool = False,
+              is_only_read: bool = False) -> Value:
+        """An item as a value of the target, a constant where it is known (and nobody is going to change it).
+
+        A list that is only read is made once for all its readers in a block.
+        """
+        if isinstance(item, Value):
+            return self.take(item)
+        build = build or self.build
+        if isinstance(item, Items) and item.items and not is_changed:
+            item = whole(item)
+        if isinstance(item, Known):
+            key = (repr(item.value), item.value.__class__, type.key if isinstance(item.value, (list, tuple)) else "")
+            if key not in self.constants:
+                self.constants[key] = self.constant(item.value, type, build)
+            return self.constants[key]
+        assert isinstance(item, Items)
+        if item.is_tuple:
+            elements = item.type.elements or tuple(types.TENSOR for _ in item.items)
+            return build.construct_tuple([self.value(each, t, build) for each, t in zip(item.items, elements, strict=True)])
+        held = type.element if isinstance(type, OptionalType) else type
+        element = held.element if isinstance(held, ListType) else types.TENSOR
+        values = [self.element(each, element, build) for each in item.items]
+        if not is_only_read:
+            return build.construct_list(values, element)
+        held_key = (element.key, *values)
+        if held_key not in self.constants:
+            self.constants[held_key] = build.construct_list(values, element)
+        return self.constants[held_key]
+
+    def element(self, item: Item, type: Type, build: Builder) -> Value:
+        """An element of a list; a tensor that is not there is an undefined one."""
+        if item == NONE and isinstance(type, TensorType):
+            return build.node(self.graph.dialect.undefined_kind, output_types=(self.spelled(type),)).output
+        return self.value(item, type, build)
+
+    def constant(self, value: object, type: Type, build: Builder) -> Value:
+        """A constant node."""
+        held = type.element if isinstance(type, OptionalType) else type
+        if value is None:
+            return build.constant(None)
+        if isinstance(value, (list, tuple)) and isinstance(held, (ListType, TupleType)):
+            return build.constant(value, held)
+        return build.constant(value, types.DEVICE if held.key == types.DEVICE.key else None)
+
+    def spelled(self, type: Type) -> Type:
+        """A formula's type in the target's dialect."""
+        return spell(type, self.graph.dialect)
+
+    def result_type(self, node: Node, output: Value, operands: list[Item]) -> Type:
+        """The type of a result: of an elementwise operator, its first tensor's where the shape is the same; else what the formula says."""
+        if node.kind in ELEMENTWISE and node.kind not in _NOT_FIRST and isinstance(output.type, TensorType) and operands \
+                and isinstance(operands[0], Value):
+            shape = self.shape_after(node, operands)
+            first = operands[0].type
+            others = [item.type for item in operands[1:] if isinstance(item, Value) and isinstance(item.type, TensorType)]
+            others += [types.tensor_type("complex128") for item in operands if isinstance(item, Known) and isinstance(item.value, complex)]
+            if shape is not None and isinstance(first, TensorType) and first.shape == shape and _keeps_dtype(node, first, others):
+                return contiguous(first, self.graph.dialect)
+        return self.spelled(output.type)
+
+    def fact(self, node: Node, output: Value, operands: list[Item]) -> Type | None:
+        """A more exact type of a result than the one it shows, when its shape is known."""
+        if not isinstance(output.type, TensorType):
+            return None
+        shape = self.shape_after(node, operands)
+        return None if shape is None else types.tensor_type(sizes=shape)
+
+    def shape_after(self, node: Node, operands: list[Item]) -> tuple[int, ...] | None:
+        """The shape of a node's result, for the kinds for which that is easily told."""
+        if node.kind in ELEMENTWISE:
+            shapes = []
+            for operand in operands:
+                if isinstance(operand, Value) and isinstance(operand.type, TensorType):
+                    shape = shape_of(self.type_of(operand))
+                    if shape is None:
+                        return None
+                    shapes.append(shape)
+            return broadcast(shapes)
+        tell = TELLERS.get(node.kind)
+        if tell is None:
+            return None
+        return tell([shape_of(self.type_of(operand)) if isinstance(operand, Value) else None for operand in operands], operands)
+
+
+def _keeps_dtype(node: Node, first: TensorType, others: Sequence[TensorType]) -> bool:
+    """Has the result the dtype of the first operand? Not where another operand may have a wider one, or what is complex becomes real."""
+    is_complex = first.dtype is not None and first.dtype.startswith("complex")
+    if node.kind == "aten::abs" and is_complex or first.dtype is not None and not is_complex and "float" not in first.dtype:
+        return False
+    return all(other.dtype in (None, first.dtype, "bool") or other.rank == 0 and (is_complex or not other.dtype.startswith("complex"))
+               for other in others)
+
+
+_NOT_FIRST = frozenset(("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::where", "aten::logical_and",
+                        "aten::logical_or", "aten::logical_not"))
+"""Elementwise kinds whose result has another dtype than the first operand."""
+
+
+def guard_around(block: Block, value: Value) -> Block | None:
+    """The outermost block around `block`, inside the value's, that runs only when gradients are there: outside, the value may not be."""
+    found = None
+    while block is not value.node.owner:
+        owner = block.owning_node
+        if owner is None:
+            break
+        if owner.kind == "prim::GradOf" or owner.kind in IF_KINDS and owner.inputs[0].node.kind in ASKING:
+            found = block
+        block = owner.owner_block
+    return found
+
+
+def _mutated(node: Node) -> list[Value]:
+    """Values that nodes in the blocks of `node` change."""
+    return [inner.inputs[0] for block in node.blocks for inner in block.walk() if inner.kind in MUTATORS]

@@ -1,0 +1,175 @@
+"""Results that can be told from what is known of the operands, by kind: `RULES`."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING
+
+from irtool.ir import types
+from irtool.ir.dtypes import dtype_code
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.shapes import shape_of
+from irtool.ir.types import OptionalType, TensorType, same
+from irtool.partial.items import NONE, Item, Items, Known, elements, int_list, place_of
+
+if TYPE_CHECKING:
+    from irtool.partial.evaluate import Inliner
+
+Rule = Callable[["Inliner", Node, list[Item]], list[Item] | None]
+
+
+def _construct(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item]:
+    return [Items(operands, node.kind == "prim::TupleConstruct", node.output.type)]
+
+
+def _unpack(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    found = elements(operands[0])
+    return found if found is not None and len(found) == len(node.outputs) else None
+
+
+def _pick(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    found = elements(operands[0])
+    place = None if found is None or len(operands) < 2 else place_of(operands[1], len(found))
+    return None if found is None or place is None else [found[place]]
+
+
+def _length(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    if isinstance(operands[0], Value):
+        shape = shape_of(inliner.type_of(operands[0]))
+        return [Known(shape[0])] if shape else None
+    found = elements(operands[0])
+    return None if found is None else [Known(len(found))]
+
+
+def _size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    if not isinstance(operands[0], Value):
+        return None
+    shape = shape_of(inliner.type_of(operands[0]))
+    if shape is None:
+        return [inliner.size_of(operands[0])] if len(operands) == 1 and inliner.sizes is not None else None
+    if len(operands) == 1:
+        return [Known(list(shape))]
+    place = operands[1]
+    if isinstance(place, Known) and isinstance(place.value, int) and -len(shape) <= place.value < len(shape):
+        return [Known(shape[place.value])]
+    return None
+
+
+def _rank(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    type = inliner.type_of(operands[0]) if isinstance(operands[0], Value) else types.TENSOR
+    rank = type.rank if isinstance(type, TensorType) else None
+    return None if rank is None else [Known(rank)]
+
+
+def _sum_to_size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    if operands[1] == NONE:
+        return [operands[0]]
+    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
+    sizes = int_list(operands[1])
+    return [operands[0]] if shape is not None and sizes is not None and list(shape) == sizes else None
+
+
+def _reshape(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    """To the shape that it has."""
+    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
+    sizes = int_list(operands[1])
+    if shape is None or sizes is None or len(sizes) != len(shape):
+        return None
+    fits = all(size in (-1, own) for size, own in zip(sizes, shape, strict=True)) and sizes.count(-1) <= (0 if 0 in shape else 1)
+    return [operands[0]] if fits else None
+
+
+def _size_if_not_equal(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    first, second = int_list(operands[0]), int_list(operands[1])
+    if operands[0] == operands[1] and isinstance(operands[0], Value):
+        return [NONE]
+    if first is None or second is None:
+        return None
+    return [NONE if first == second else operands[0]]
+
+
+def _same_object(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    wanted = node.kind == "aten::__is__"
+    if all(isinstance(operand, Known) for operand in operands):
+        same = operands[0] == operands[1]
+    elif NONE in operands:
+        other = next(operand for operand in operands if operand != NONE)
+        if isinstance(other, Value) and (other in inliner.unsure
+                                         or other not in inliner.facts and not _is_certain(other, inliner.certain)):
+            return None
+        same = False
+    else:
+        return None
+    return [Known(same is wanted)]
+
+
+def _is_certain(value: Value, graph: Graph | None) -> bool:
+    """Is it never None? A tensor handed over as a gradient may be, but not one of `graph`."""
+    if isinstance(value.type, TensorType):
+        return graph is not None and value.node.graph is graph and not value.type.undefined
+    return not isinstance(value.type, OptionalType) and value.type.key not in ("Any", "None")
+
+
+def _times(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    """`x * 1` is x, where one is a number and the result keeps its dtype."""
+    if len(operands) == 2 and isinstance(operands[0], Value) and isinstance(operands[1], Known) and _is_one(operands[1].value):
+        return [operands[0]]
+    if node.kind == "aten::mul" and len(operands) == 2 and isinstance(operands[1], Value) and isinstance(operands[0], Known) \
+            and _is_one(operands[0].value):
+        return [operands[1]]
+    return None
+
+
+def _is_one(value: object) -> bool:
+    return type(value) is int and value == 1 or type(value) is float and value == 1.0
+
+
+def _dtype_of(inliner: Inliner, item: Item) -> str | None:
+    """The dtype of a tensor, when its type tells it."""
+    type = inliner.type_of(item) if isinstance(item, Value) else None
+    if isinstance(type, TensorType) and type.dtype is None and isinstance(item, Value):
+        type = item.type        # a fact may tell the shape only
+    return type.dtype if isinstance(type, TensorType) else None
+
+
+def _is_complex(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(inliner, operands[0])
+    return None if dtype is None else [Known(dtype.startswith("complex"))]
+
+
+def _real_already(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(inliner, operands[0])
+    return None if dtype is None or dtype.startswith("complex") else [operands[0]]
+
+
+def _cast_unless_known(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    """A cast of what is known, or of a tensor that is there, is no more than another name."""
+    given = operands[0]
+    if isinstance(given, Value):
+        fits = isinstance(node.output.type, TensorType) if isinstance(given.type, TensorType) else same(given.type, node.output.type)
+        if not fits or not _is_certain(given, inliner.certain):
+            return None
+    return [given]
+
+
+def _numel(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
+    return None if shape is None else [Known(prod(shape))]
+
+
+def _dtype(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(inliner, operands[0])
+    return None if dtype is None else [Known(dtype_code(dtype))]
+
+
+RULES: dict[str, Rule] = {
+    "prim::ListConstruct": _construct, "prim::TupleConstruct": _construct,
+    "prim::TupleUnpack": _unpack, "prim::ListUnpack": _unpack, "prim::TupleIndex": _pick, "aten::__getitem__": _pick,
+    "aten::len": _length, "aten::size": _size, "aten::dim": _rank, "aten::numel": _numel, "prim::dtype": _dtype,
+    "aten::sum_to_size": _sum_to_size, "aten::_grad_sum_to_size": _sum_to_size, "aten::_size_if_not_equal": _size_if_not_equal,
+    "aten::reshape": _reshape,
+    "aten::is_complex": _is_complex, "aten::conj": _real_already, "aten::real": _real_already, "aten::resolve_conj": _real_already,
+    "aten::__is__": _same_object, "aten::__isnot__": _same_object,
+    "aten::mul": _times, "aten::div": _times,
+    "prim::unchecked_cast": _cast_unless_known, "prim::unchecked_unwrap_optional": _cast_unless_known,
+}

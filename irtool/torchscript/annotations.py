@@ -1,0 +1,292 @@
+"""Annotations (PEP 484, `int | None`, `# type:` comments) -> IR types, and IR types as torch's messages spell them."""
+from __future__ import annotations
+
+import ast
+
+from irtool.ir import types
+from irtool.ir.errors import did_you_mean
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, TypeVar, UnionType, WrapperType
+from irtool.torchscript.reader import Function, Place, fail
+
+SIMPLE: dict[str, Type] = {
+    "Tensor": types.TENSOR, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL, "complex": types.COMPLEX, "str": types.STR,
+    "None": types.NONE, "NoneType": types.NONE, "number": types.NUMBER, "Scalar": types.NUMBER, "Any": types.ANY,
+    "Device": types.DEVICE, "device": types.DEVICE, "Generator": types.GENERATOR, "dtype": types.INT, "layout": types.INT,
+    "memory_format": types.INT, "LongTensor": types.TENSOR, "FloatTensor": types.TENSOR, "Stream": types.STREAM,
+    "Parameter": types.TENSOR, "nn.Parameter": types.TENSOR, "nn.parameter.Parameter": types.TENSOR, "nn.Buffer": types.TENSOR,
+}
+BARE = {"List": "a contained type", "Tuple": "a contained type", "Optional": "a contained type", "Dict": "contained types",
+        "list": "a contained type", "tuple": "a contained type", "dict": "contained types", "Union": "contained types",
+        "Future": "a contained type"}
+"""Types that say nothing without those inside them."""
+PREFIXES = ("torch.", "typing.", "t.", "T.")
+
+
+def annotation(node: ast.expr, place: Place) -> Type:
+    """The type an annotation means. Raises ParseError: `Unknown type name 'Foo'`."""
+    if isinstance(node, ast.Constant):
+        if node.value is None:
+            return types.NONE
+        if isinstance(node.value, str):
+            return _from_text(node.value, node, place)
+    name = dotted(node)
+    if name is not None:
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        found = SIMPLE.get(name)
+        if found is None:
+            found = named_type(name, place)
+        if found is None and name in BARE:
+            inside = "int, int" if name in ("Dict", "dict", "Union") else "int"
+            fail(place, node, f"Attempted to use {name} without {BARE[name]}. Please add {BARE[name].replace('types', 'type')}, e.g. "
+                              f"{name}[{inside}]")
+        if found is None:
+            fail(place, node, f"Unknown type name '{name}'{did_you_mean(name, SIMPLE)}")
+        return found
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return union([annotation(node.left, place), annotation(node.right, place)])
+    if isinstance(node, ast.Subscript):
+        return _subscripted(node, place)
+    if isinstance(node, ast.Tuple) and not node.elts:
+        return types.tuple_of(())
+    fail(place, node, "Expression of this form is not supported as a type")
+
+
+def named_type(name: str, place: Place) -> Type | None:
+    """The type that a class of the file is, or that a name of its top level stands for."""
+    from irtool.torchscript.classes import class_called
+
+    found = class_called(name, place)
+    if found is not None:
+        return found.type
+    alias = place.aliases.get(name)
+    if alias is None or isinstance(alias, ast.Constant) and not isinstance(alias.value, str):
+        return None
+    if name in place.known_types:
+        fail(place, alias, f"'{name}' stands for itself")
+    place.known_types[name] = None
+    try:
+        return annotation(alias, place)
+    finally:
+        del place.known_types[name]
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`torch.nn.functional` of an attribute chain; None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([node.id, *reversed(parts)])
+
+
+def _from_text(text: str, at: ast.expr, place: Place) -> Type:
+    try:
+        return annotation(_moved(ast.parse(text.strip(), mode="eval").body, at), place)
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        fail(place, at, f"Unknown type name '{text[:80]}'")
+
+
+def _moved(node: ast.expr, at: ast.AST) -> ast.expr:
+    """The tree as if it all stood where `at` stands, for messages."""
+    for each in ast.walk(node):
+        ast.copy_location(each, at)
+    return node
+
+
+def _subscripted(node: ast.Subscript, place: Place) -> Type:
+    name = (dotted(node.value) or "").rpartition(".")[2]
+    arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if name in ("Tuple", "tuple"):
+        return types.tuple_of([annotation(each, place) for each in arguments])
+    if name in ("List", "list") and len(arguments) == 1 or name.startswith("BroadcastingList"):
+        return types.list_of(annotation(arguments[0], place))
+    if name == "Optional" and len(arguments) == 1:
+        return types.optional(annotation(arguments[0], place))
+    if name in ("Dict", "dict") and len(arguments) == 2:
+        key = annotation(arguments[0], place)
+        if key.key not in ("int", "float", "bool", "complex", "str", "Tensor", "Device"):
+            fail(place, node, f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device and string "
+                              "keys are supported")
+        return types.dict_of(key, annotation(arguments[1], place))
+    if name == "Union":
+        return union([annotation(each, place) for each in arguments])
+    if name == "Future" and len(arguments) == 1:
+        return types.parse_type(f"Future({annotation(arguments[0], place).text})")
+    if name in ("Final", "Annotated"):
+        return annotation(arguments[0], place)
+    fail(place, node, f"Unknown type constructor {name}{did_you_mean(name, ('List', 'Optional', 'Dict', 'Tuple', 'Union'))}")
+
+
+def union(parts: list[Type]) -> Type:
+    """The union of types; with None and one other it is an optional."""
+    flat: list[Type] = []
+    for part in parts:
+        inner = part.elements if isinstance(part, UnionType) else (part.element, types.NONE) if isinstance(part, OptionalType) else (part,)
+        flat += [each for each in inner if not any(types.same(each, known) for known in flat)]
+    kept = [each for each in flat if not any(other is not each and types.is_subtype(each, other) for other in flat)]
+    others = [each for each in kept if each.key != "None"]
+    if len(kept) == 1:
+        return kept[0]
+    if len(others) == 1:
+        return types.optional(others[0])
+    return types.union_of(kept)
+
+
+def repeats(node: ast.expr | None) -> int:
+    """N of `BroadcastingListN[T]`, where a lone T stands for N of them; else 0."""
+    while isinstance(node, ast.Subscript):
+        name = (dotted(node.value) or "").rpartition(".")[2]
+        if name.startswith("BroadcastingList") and name[16:].isdecimal():
+            return int(name[16:])
+        node = node.slice if name == "Optional" else None
+    return 0
+
+
+class Signature:
+    """Parameters in order: name, type, default (None: none), whether the type was left out; the declared result, if any."""
+
+    __slots__ = ("names", "types", "inferred", "defaults", "repeats", "result")
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.types: list[Type] = []
+        self.inferred: list[bool] = []
+        self.defaults: list[ast.expr | None] = []
+        self.repeats: list[int] = []
+        self.result: Type | None = None
+
+
+VARARGS = ("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+
+
+def signature(function: Function) -> Signature:
+    """Read the parameters of a definition, annotations or type comments. Raises ParseError."""
+    definition, place = function.definition, function.place
+    arguments = definition.args
+    for starred in (arguments.kwarg, arguments.vararg):
+        if starred is not None:
+            fail(place, starred, VARARGS)
+    for default in arguments.kw_defaults:
+        if default is not None:
+            fail(place, default, VARARGS)
+    found = Signature()
+    positional = [*arguments.posonlyargs, *arguments.args]
+    every = [*positional, *arguments.kwonlyargs]
+    commented, found.result = _type_comment(definition, len(every), place)
+    if commented is None and definition.returns is not None:
+        found.result = annotation(definition.returns, place)
+    missing = len(positional) - len(arguments.defaults)
+    for i, argument in enumerate(every):
+        found.names.append(argument.arg)
+        found.repeats.append(repeats(argument.annotation))
+        found.defaults.append(arguments.defaults[i - missing] if missing <= i < len(positional) else None)
+        declared = _parameter_type(argument, commented[i] if commented else None, place)
+        found.types.append(declared or types.TENSOR)
+        found.inferred.append(declared is None)
+        if found.defaults[i] is not None:
+            _check_default(found, i, function)
+    return found
+
+
+DEFAULTS: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (int, float), "bool": (bool, int, float), "str": (str,), "complex": (int, float, complex),
+    "Scalar": (int, float, complex), "None": (type(None),), "Tensor": (type(None),), "Device": (str,)}
+MUTABLE = ("Mutable default parameters are not supported because Python binds them to the function and they persist across function calls. "
+           "As a workaround, make the default None and instantiate the default parameter within the body of the function.")
+
+
+def _check_default(found: Signature, index: int, function: Function) -> None:
+    """Refuse a default that is no value of its parameter's type, as far as it is a literal."""
+    name, type, default = found.names[index], found.types[index], found.defaults[index]
+    assert default is not None
+    if isinstance(default, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp):
+        fail(function.place, default, f"{MUTABLE} Found on parameter {name}.")
+    try:
+        value: object = ast.literal_eval(default)
+    except ValueError:
+        return          # a name: of a dtype, say
+    if not _takes_default(type, value) and not found.repeats[index]:
+        message = f'Expected a default value of type {type_name(type)}{" (inferred)" * found.inferred[index]} on parameter "{name}".'
+        if found.inferred[index]:
+            message += f'Because "{name}" was not annotated with an explicit type it is assumed to be type \'Tensor\'.'
+        fail(function.place, function.definition, message, 3)
+
+
+def _takes_default(type: Type, value: object) -> bool:
+    """May a literal be the default of a parameter?"""
+    if isinstance(type, OptionalType):
+        return value is None or _takes_default(type.element, value)
+    if isinstance(type, UnionType):
+        return any(_takes_default(each, value) for each in type.elements)
+    if isinstance(type, TupleType):
+        return isinstance(value, tuple) and len(value) == len(type.elements) and all(map(_takes_default, type.elements, value))
+    if isinstance(type, ListType):
+        return isinstance(value, tuple) and all(_takes_default(type.element, each) for each in value)
+    wanted = DEFAULTS.get("Tensor" if isinstance(type, types.TensorType) else type.key)
+    return wanted is None or isinstance(value, wanted)
+
+
+def _parameter_type(argument: ast.arg, commented: Type | None, place: Place) -> Type | None:
+    if commented is not None:
+        return commented
+    if argument.annotation is not None:
+        return annotation(argument.annotation, place)
+    if argument.type_comment and not argument.type_comment.startswith("ignore"):
+        return _from_text(argument.type_comment, _as_expression(argument), place)
+    return None
+
+
+def _as_expression(node: ast.AST) -> ast.expr:
+    return ast.copy_location(ast.Name("_"), node)
+
+
+COUNTS = "Number of type annotations ({}) did not match the number of function parameters ({})"
+
+
+def _type_comment(definition: ast.FunctionDef, count: int, place: Place) -> tuple[list[Type] | None, Type | None]:
+    """`# type: (Tensor, int) -> Tensor`: parameter types (None when there is no comment, or it is `(...)`) and the result."""
+    comment = definition.type_comment
+    if not comment or comment.startswith("ignore"):
+        return None, None
+    at = _as_expression(definition)
+    head, arrow, result = comment.rpartition("->")
+    head = (head if arrow else comment).strip()
+    if not (head.startswith("(") and head.endswith(")")):
+        fail(place, definition, "Failed to parse the return type of a type annotation: expected '# type: (...) -> ...'")
+    returned = _from_text(result, at, place) if arrow else None
+    every = [*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs]
+    if head == "(...)" and (not every or any(argument.type_comment for argument in every)):
+        return None, returned
+    if head == "(...)":
+        fail(place, definition, COUNTS.format(1, count))
+    try:
+        parsed = ast.parse(f"_[{head[1:-1].replace('*', '')},]" if head[1:-1].strip() else "_[()]", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        fail(place, definition, f"Failed to parse the argument list of a type annotation: {comment[:80]}")
+    assert isinstance(parsed, ast.Subscript) and isinstance(parsed.slice, ast.Tuple)
+    parts = [annotation(_moved(each, at), place) for each in parsed.slice.elts]
+    if len(parts) != count:
+        fail(place, definition, COUNTS.format(len(parts), count))
+    return parts, returned
+
+
+def type_name(type: Type) -> str:
+    """A type as torch's messages spell it: `List[int]`, `Optional[Tensor]`, `number`."""
+    if isinstance(type, ListType):
+        return f"List[{type_name(type.element)}]"
+    if isinstance(type, OptionalType):
+        return f"Optional[{type_name(type.element)}]"
+    if isinstance(type, DictType):
+        return f"Dict[{type_name(type.key_type)}, {type_name(type.value_type)}]"
+    if isinstance(type, UnionType):
+        return f"Union[{', '.join(map(type_name, type.elements))}]"
+    if isinstance(type, TupleType):
+        return f"Tuple[{', '.join(map(type_name, type.elements))}]" if type.elements else "Tuple[()]"
+    if isinstance(type, WrapperType):
+        return f"{type.word}[{type_name(type.element)}]"
+    if isinstance(type, TypeVar):
+        return type.name
+    return {"Scalar": "number", "None": "NoneType"}.get(type.key, "Tensor" if isinstance(type, types.TensorType) else type.text)

@@ -1,0 +1,428 @@
+"""Calls: operators, methods, functions of the source (inlined), Python's functions, exceptions."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.constants import CONSTANT_KINDS, constant, constant_key, is_constant
+from irtool.ir.graph import Graph, Value
+from irtool.ir.rewrite import clone_node
+from irtool.ir.schema import MISSING, Argument, Schema
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.torchscript.annotations import annotation, dotted, signature, type_name, union
+from irtool.torchscript.archive_code import unchecked_cast, uninitialized
+from irtool.torchscript.containers import dict_, iterable, list_, tuple_
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Meaning
+from irtool.torchscript.forks import fork, wait
+from irtool.torchscript.meanings import (
+    Builtin,
+    Called,
+    Choice,
+    ClosureValue,
+    Context,
+    ExceptionClass,
+    Overloads,
+    Python,
+    Range,
+    Special,
+    Structure,
+    Sugared,
+    Zip,
+)
+from irtool.torchscript.python_names import CONSTRUCTORS
+from irtool.torchscript.reader import Function
+from irtool.torchscript.torch_calls import check, constructed, converted_type, slice_
+
+Arguments = tuple[list[Value], dict[str, Value]]
+
+
+def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
+    """Compile a call."""
+    from irtool.torchscript.expressions import meaning_of, value_of
+
+    callee = meaning_of(e, node.func)
+    if isinstance(callee, Special):
+        return SPECIALS[callee.name](e, node, callee, hint)
+    while isinstance(callee, Choice):
+        callee = chosen(e, node, callee)
+    if isinstance(callee, Builtin | Called | Overloads | Structure):
+        return call_meaning(e, node, callee, *arguments(e, node))
+    if isinstance(callee, Context):
+        given, named = arguments(e, node)
+        return entered(e, callee.name, [*given, *named.values()])
+    if isinstance(callee, ClosureValue):
+        e.fail(node, "cannot call a closure")
+    if isinstance(callee, ExceptionClass):
+        message = None
+        if node.args:
+            values = [value_of(e, each) for each in node.args]
+            message = values[0] if len(values) == 1 else e.tuple_value(values)
+            if message.type.key != "str":
+                message = e.operator(node, "aten::str", [message])
+        return ExceptionClass(callee.name, message)
+    if isinstance(callee, Value):
+        e.fail(node, f"cannot call a value of type '{e.type_name(callee)}'")
+    if isinstance(callee, Python):
+        e.fail(node, f"python value of type '{callee.kind}' cannot be called: it is not a function that can be compiled")
+    e.fail(node, f"{callee.what} cannot be called")
+
+
+def call_meaning(e: Emitter, node: ast.AST, callee: Builtin | Called | Overloads | Structure, given: list[Value],
+                 named: Mapping[str, Value]) -> Value:
+    """Call an operator, a function of the source, or a named tuple's class with values."""
+    e.at(node)
+    if isinstance(callee, Builtin):
+        if callee.receiver is not None:
+            given = [callee.receiver, *given]
+        return e.operator(node, callee.kind, given, named, callee.receiver is not None)
+    if isinstance(callee, Structure):
+        return structure(e, node, callee, given, named)
+    if isinstance(callee, Overloads):
+        functions = [each for each in callee.functions if isinstance(each, Function) and takes(e, each, given, named)]
+        if not functions:       # the operator's arguments, as formulas and the code of archives have them
+            return e.operator(node, f"aten::{callee.name}", given, named)
+        return call_function(e, node, functions[0], given, named)
+    assert isinstance(callee.function, Function)
+    return call_function(e, node, callee.function, given, named)
+
+
+def takes(e: Emitter, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> bool:
+    """Does a function take these arguments?"""
+    schema = schema_of_function(function, e.compilation.graph_of(function))
+    return e.resolver.choose([schema], given, named)[0] is not None
+
+
+def structure(e: Emitter, node: ast.AST, made: Structure, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """A named tuple of its fields."""
+    parts = zip(made.type.names, made.type.elements, made.defaults, strict=True)
+    fields = tuple([Argument(name, type, type.text, 0, MISSING if value is None else value, False, None) for name, type, value in parts])
+    schema = Schema(f"{made.name}({', '.join(f'{field.type.text} {field.name}' for field in fields)})", made.name, fields, (), False, False)
+    match, reasons = e.resolver.choose([schema], given, named)
+    if match is None:
+        e.refuse_call(node, made.name, [schema], reasons)
+    values = [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes]
+    return e.one("prim::TupleConstruct", values, made.type)
+
+
+def chosen(e: Emitter, node: ast.Call, choice: Choice) -> Sugared:
+    """Which of two functions a call means. The argument that tells has to be known here."""
+    told: ast.expr | None = node.args[choice.position] if len(node.args) > choice.position else None
+    told = next((keyword.value for keyword in node.keywords if keyword.arg == choice.argument), told)
+    if told is None:
+        return choice.if_false
+    from irtool.torchscript.expressions import value_of
+
+    value = value_of(e, told)
+    answer = constant(value) if is_constant(value) else None
+    if not isinstance(answer, bool):
+        e.fail(told, f"{choice.argument} has to be True or False where the function is called")
+    return choice.if_true if answer else choice.if_false
+
+
+def arguments(e: Emitter, node: ast.Call) -> Arguments:
+    """Values of the positional and the named arguments."""
+    from irtool.torchscript.expressions import listed, value_of
+
+    given = listed(e, node.args, None)
+    named: dict[str, Value] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            e.fail(keyword.value, "keyword-arg expansion is not supported")
+        named[keyword.arg] = value_of(e, keyword.value)
+    return given, named
+
+
+# ---------------------------------------------------------------- functions of the source
+def schema_of_function(function: Function, graph: Graph) -> Schema:
+    """A function's parameters as a schema, so that one matcher serves all calls."""
+    found = signature(function)
+    parameters = []
+    for name, type, default, count in zip(found.names, found.types, found.defaults, found.repeats, strict=True):
+        parameters.append(Argument(name, type, type.text, count, MISSING if default is None else default, False, None))
+    text = f"{function.name}({', '.join(f'{type.text} {name}' for name, type in zip(found.names, found.types, strict=True))})"
+    text += f" -> {graph.outputs[0].type.text}"
+    return Schema(text, function.name, tuple(parameters), (), False, False)
+
+
+def call_function(e: Emitter, node: ast.AST, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """Inline a call of a function."""
+    if any((dotted(each) or "").endswith("unused") for each in function.definition.decorator_list):
+        e.at(node)
+        e.node("prim::RaiseException", (e.constant("This Python function is annotated to be ignored and cannot be run"), e.none()), ())
+        return e.uninitialized(signature(function).result or types.TENSOR)
+    if e.compilation.is_active(function):
+        e.fail(node, f"function '{function.name}' is called recursively. Recursive calls are not supported")
+    graph = e.compilation.graph_of(function)
+    schema = schema_of_function(function, graph)
+    match, reasons = e.resolver.choose([schema], given, named)
+    if match is None:
+        e.refuse_call(node, function.name, [schema], reasons)
+    e.at(node)
+    return inline(e, graph, [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes])
+
+
+def default(e: Emitter, argument: object) -> Value:
+    """A parameter's default, as its type."""
+    from irtool.torchscript.expressions import value_of
+
+    assert isinstance(argument, Argument) and isinstance(argument.default, ast.expr)
+    node = argument.default
+    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool) and argument.type.key == "float":
+        return e.constant(float(node.value))
+    value = value_of(e, node, argument.type)
+    if argument.fixed_size and value.type.key in ("int", "float"):
+        return e.list_value([value] * argument.fixed_size, value.type)
+    return value
+
+
+def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
+    """Copies of a graph's nodes at the present place; its constants join those of this graph."""
+    mapping = dict(zip(graph.inputs, inputs, strict=True))
+    for node in graph.block:
+        if node.kind in CONSTANT_KINDS:
+            mapping[node.outputs[0]] = e.shared_constant(str(constant_key(node)), node)
+        else:
+            clone_node(node, mapping, None, e.graph).insert_before(e.block.return_node)
+    return mapping[graph.outputs[0]]
+
+
+def entered(e: Emitter, name: str, given: Sequence[Value]) -> Context:
+    """A new context manager, its constructor inlined."""
+    made = e.one("prim::CreateObject", (), types.parse_type(f"__torch__.{name}"))
+    attribute = "prev" if not given else "name" if name.endswith("record_function") else "mode"
+    e.node("prim::SetAttr", (made, given[0] if given else e.constant(False)), (), {"name": Attribute.of(attribute)})
+    return Context(name, made)
+
+
+# ---------------------------------------------------------------- Python's functions
+def _one(e: Emitter, node: ast.Call, name: str) -> Value:
+    given, named = arguments(e, node)
+    if len(given) != 1 or named:
+        e.fail(node, f"{name} expected exactly 1 argument but found {len(given) + len(named)}")
+    e.at(node)
+    return given[0]
+
+
+def truth(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`bool(x)`: of a list, a dict or a string whether it holds anything."""
+    value = _one(e, node, "bool")
+    if isinstance(value.type, ListType | DictType) or value.type.key == "str":
+        return e.operator(node, "aten::gt", [e.operator(node, "aten::len", [value]), e.constant(0)])
+    return value if value.type.key == "bool" else e.operator(node, "aten::Bool", [value])
+
+
+def cast(kind: str, own: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
+    """`int(x)` and its kin."""
+    def compile_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+        given, named = arguments(e, node)
+        e.at(node)
+        if len(given) == 1 and not named and given[0].type.key == own:
+            return given[0]
+        return e.operator(node, kind, given, named)
+    return compile_cast
+
+
+def operator(kind: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
+    """A Python function that is an operator."""
+    def compile_operator(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+        given, named = arguments(e, node)
+        e.at(node)
+        return e.operator(node, kind, given, named)
+    return compile_operator
+
+
+def length(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`len(x)`."""
+    value = _one(e, node, "len")
+    if isinstance(value.type, TupleType):
+        return e.constant(len(value.type.elements))
+    return e.operator(node, "aten::len", [value])
+
+
+def extremum(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`min(...)`, `max(...)`."""
+    given, named = arguments(e, node)
+    e.at(node)
+    if given and isinstance(given[0].type, types.TensorType):
+        return e.operator(node, f"aten::{callee.name}", given, named)
+    if len(given) > 2 and all(types.same(each.type, given[0].type) for each in given):
+        given = [e.list_value(given, given[0].type)]
+    return e.operator(node, f"prim::{callee.name}", given, named)
+
+
+def absolute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`abs(x)`, of tensors and of numbers."""
+    value = _one(e, node, "abs")
+    return e.operator(node, "aten::abs" if isinstance(value.type, types.TensorType) else "prim::abs", [value])
+
+
+def rounded(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`round(x)`: of a number a float, as torch has it."""
+    given, named = arguments(e, node)
+    e.at(node)
+    if len(given) == 1 and given[0].type.key in ("int", "float"):
+        return e.one("aten::round", given, types.FLOAT)
+    return e.operator(node, "aten::round", given, named)
+
+
+def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`range(...)`."""
+    given, named = arguments(e, node)
+    if named:
+        e.fail(node, "range does not accept any keyword arguments")
+    for value in given:
+        if value.type.key != "int":
+            e.fail(node, f"all inputs of range must be ints, found {e.type_name(value)} in argument {given.index(value)}")
+    e.at(node)
+    if not 1 <= len(given) <= 3:
+        e.fail(node, f"range expected at {'most 3 arguments' if given else 'least 1 argument'}, got {len(given)}")
+    if len(given) == 1:
+        return Range(None, given[0], None)
+    return Range(given[0], given[1], given[2] if len(given) == 3 else e.constant(1))
+
+
+def zip_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`zip(...)`."""
+    return Zip([iterable(e, part) for part in node.args])
+
+
+def enumerate_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`enumerate(...)`."""
+    from irtool.torchscript.expressions import value_of
+
+    if not node.args or len(node.args) + len(node.keywords) > 2:
+        e.fail(node, f"enumerate expected at least 1 argument and at most 2, got {len(node.args) + len(node.keywords)}")
+    start = node.args[1] if len(node.args) > 1 else node.keywords[0].value if node.keywords else None
+    return Zip([None, iterable(e, node.args[0])], value_of(e, start) if start is not None else None)
+
+
+def instance(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`isinstance(...)` as a value."""
+    from irtool.torchscript.conditions import instance_check
+
+    return instance_check(e, node).as_value(e)
+
+
+def printed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`print(...)`."""
+    given, _ = arguments(e, node)
+    e.at(node)
+    e.node("prim::Print", given, ())
+    return e.none()
+
+
+def annotate(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.jit.annotate(T, value)`."""
+    from irtool.torchscript.assignment import widened
+    from irtool.torchscript.expressions import value_of
+
+    if len(node.args) != 2:
+        e.fail(node, "annotate expected exactly 2 arguments")
+    wanted = annotation(node.args[0], e.place)
+    value = e.converted(value_of(e, node.args[1], wanted), wanted)
+    if not types.is_subtype(value.type, wanted):
+        e.fail(node, f"expected an expression of type {type_name(wanted)} but found {e.type_name(value)}")
+    return value if types.same(value.type, wanted) else widened(e, value, wanted)
+
+
+def unwrap_optional(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.jit._unwrap_optional(x)`: an error at run time if it is None."""
+    value = _one(e, node, "_unwrap_optional")
+    return e.operator(node, "aten::_unwrap_optional", [value]) if isinstance(value.type, OptionalType) else value
+
+
+def has_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`hasattr(x, "name")`: known here."""
+    from irtool.torchscript.expressions import meaning_of, value_attribute
+
+    if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
+        e.fail(node, "hasattr's second argument must be a string literal")
+    holder = meaning_of(e, node.args[0])
+    attribute = ast.copy_location(ast.Attribute(node.args[0], node.args[1].value, ast.Load()), node)
+    return e.constant(isinstance(holder, Value) and value_attribute(e, attribute, holder) is not None)
+
+
+def get_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`getattr(x, "name")`."""
+    from irtool.torchscript.expressions import meaning_of
+
+    if len(node.args) not in (2, 3) or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
+        e.fail(node, "getattr's second argument must be a string literal")
+    return meaning_of(e, ast.copy_location(ast.Attribute(node.args[0], node.args[1].value, ast.Load()), node))
+
+
+def known(answer: bool) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
+    """A question about how the program runs."""
+    return lambda e, node, callee, hint: e.constant(answer)
+
+
+def is_tensor(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.is_tensor(x)`."""
+    return e.constant(isinstance(_one(e, node, "is_tensor").type, types.TensorType))
+
+
+def refused(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """Python functions TorchScript has not."""
+    e.fail(node, f"Python builtin <built-in function {callee.name}> is currently not supported in Torchscript")
+
+
+def tensor_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`x.float()`: aten::to."""
+    from irtool.torchscript.expressions import CASTS
+
+    assert callee.receiver is not None
+    given, named = arguments(e, node)
+    if given or named:
+        e.fail(node, f"{callee.name.rpartition('.')[2]} expected no arguments")
+    e.at(node)
+    code = CASTS[callee.name.rpartition(".")[2]]
+    return e.operator(node, "aten::to", [callee.receiver, e.constant(code), e.constant(False), e.constant(False), e.none()])
+
+
+def tensor_size(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`x.size()`, `x.size(d)`."""
+    assert callee.receiver is not None
+    given, named = arguments(e, node)
+    e.at(node)
+    return e.operator(node, "aten::size", [callee.receiver, *given], named)
+
+
+LIST_ELEMENTS = {"int": 0, "float": 1, "bool": 3, "complex": 2}
+"""prim::tolist's numbers for the elements."""
+
+
+def tensor_tolist(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`x: List[int] = t.tolist()`: the annotation says how deep the list is."""
+    assert callee.receiver is not None
+    if hint is None:
+        e.fail(node, "Expected type hint for result of tolist()")
+    depth, element = 0, hint
+    while isinstance(element, ListType):
+        depth, element = depth + 1, element.element
+    if element.key not in LIST_ELEMENTS:
+        e.fail(node, f"{type_name(element)} is not one of the supported element types for tolist: int, float, complex, bool")
+    e.at(node)
+    return e.one("prim::tolist", (callee.receiver, e.constant(depth), e.constant(LIST_ELEMENTS[element.key])), hint)
+
+
+SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]] = {
+    "int": cast("aten::Int", "int"), "float": cast("aten::Float", "float"), "bool": truth,
+    "complex": cast("aten::Complex", "complex"), "str": cast("aten::str", "str"), "len": length, "min": extremum, "max": extremum,
+    "abs": absolute, "round": rounded, "range": range_, "zip": zip_, "enumerate": enumerate_,
+    "isinstance": instance, "print": printed, "annotate": annotate,
+    "unchecked_cast": unchecked_cast, "uninitialized": uninitialized,
+    "unwrap_optional": unwrap_optional, "list": list_, "dict": dict_, "tuple": tuple_, "hasattr": has_attribute,
+    "getattr": get_attribute, "is_scripting": known(True), "never": known(False), "is_tensor": is_tensor,
+    **{name: operator(f"aten::{name}") for name in
+       ("sum", "sorted", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
+    **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},
+    **{f"tensor.{name}": tensor_cast for name in
+       ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},
+    "tensor.size": tensor_size, "tensor.tolist": tensor_tolist, "tensor.type": converted_type, "slice": slice_, "fork": fork, "wait": wait,
+    "check": check, "OrderedDict": dict_, **dict.fromkeys(CONSTRUCTORS, constructed),
+}
+
+__all__ = ["call", "call_function", "type_name", "union"]

@@ -1,0 +1,165 @@
+"""Classes of the source that are types of a graph: named tuples and enumerations, and other names for types.
+
+Nothing of them is executed: fields are read from the annotations, members from their literals.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.graph import Value
+from irtool.ir.types import EnumType, NamedTupleType, Type
+from irtool.torchscript.annotations import annotation, dotted, type_name
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Meaning
+from irtool.torchscript.meanings import Enumeration, ExceptionClass, Structure, TypeValue
+from irtool.torchscript.python_names import EXCEPTIONS
+from irtool.torchscript.reader import Place, fail
+
+MAX_BASES = 20
+"""No class of exceptions is that many away from Python's."""
+ENUMERATIONS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
+
+
+def class_called(name: str, place: Place) -> Structure | Enumeration | None:
+    """The named tuple or the enumeration that the file calls so; None for other classes, and other things."""
+    if name in place.known_types:
+        found = place.known_types[name]
+        return found if isinstance(found, Structure | Enumeration) else None
+    made = _made(name, place)
+    if made is not None:
+        place.known_types[name] = made
+    return made
+
+
+def _made(name: str, place: Place) -> Structure | Enumeration | None:
+    definition = place.classes.get(name)
+    if definition is not None:
+        bases = [(dotted(base) or "").rpartition(".")[2] for base in definition.bases]
+        if "NamedTuple" in bases:
+            return _structure(definition, place)
+        return _enumeration(definition, place) if any(base in ENUMERATIONS for base in bases) else None
+    value = place.aliases.get(name)
+    if isinstance(value, ast.Call):
+        return _called(value, place)
+    return class_called(value.id, place) if isinstance(value, ast.Name) and value.id != name else None
+
+
+def _structure(definition: ast.ClassDef, place: Place) -> Structure:
+    """`class P(NamedTuple):` with a line per field."""
+    fields = [each for each in definition.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
+    names = [each.target.id for each in fields if isinstance(each.target, ast.Name)]
+    return _named_tuple(definition.name, names, [annotation(each.annotation, place) for each in fields], [each.value for each in fields])
+
+
+def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Type], defaults: Sequence[ast.expr | None]) -> Structure:
+    made = types.named_tuple_of(names, parts)
+    assert isinstance(made, NamedTupleType)
+    return Structure(name, made, defaults)
+
+
+def _called(call: ast.Call, place: Place) -> Structure | None:
+    """`namedtuple("P", ["a", "b"])`, whose fields are tensors, and `NamedTuple("P", [("a", int)])`."""
+    kind = (dotted(call.func) or "").rpartition(".")[2]
+    if kind not in ("namedtuple", "NamedTuple") or len(call.args) != 2 or not isinstance(call.args[0], ast.Constant):
+        return None
+    title, fields = str(call.args[0].value), call.args[1]
+    if kind == "namedtuple":
+        try:
+            words = ast.literal_eval(fields)
+        except ValueError:
+            fail(place, fields, "the fields of a named tuple have to be written out")
+        names = words.replace(",", " ").split() if isinstance(words, str) else list(words)
+        return _named_tuple(title, names, [types.TENSOR] * len(names), [None] * len(names))
+    pairs = [each.elts for each in getattr(fields, "elts", ()) if isinstance(each, ast.Tuple) and len(each.elts) == 2]
+    names = [str(getattr(pair[0], "value", "")) for pair in pairs]
+    return _named_tuple(title, names, [annotation(pair[1], place) for pair in pairs], [None] * len(names))
+
+
+def _enumeration(definition: ast.ClassDef, place: Place) -> Enumeration:
+    """`class Color(Enum):` with a literal per member. Raises ParseError for members of several types."""
+    members: dict[str, object] = {}
+    for each in definition.body:
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Name):
+            members[each.targets[0].id] = _member(each.value, members, place)
+    kinds = {type(value) for value in members.values()}
+    if len(kinds) > 1:
+        fail(place, definition, f"Could not unify type list: the members of {definition.name} are of several types "
+                                f"({', '.join(sorted(kind.__name__ for kind in kinds))})", len("class"))
+    made = types.parse_type(f"Enum<__torch__.{definition.name}>")
+    assert isinstance(made, EnumType)
+    return Enumeration(definition.name, made, members)
+
+
+def _member(value: ast.expr, members: dict[str, object], place: Place) -> object:
+    if isinstance(value, ast.Call) and (dotted(value.func) or "").rpartition(".")[2] == "auto" and not value.args:
+        last = list(members.values())[-1:]
+        return last[0] + 1 if last and isinstance(last[0], int) else 1
+    try:
+        found: object = ast.literal_eval(value)
+    except ValueError:
+        fail(place, value, "Cannot create Enum with a value that is no literal: expected an int, a float or a string")
+    if isinstance(found, bool) or not isinstance(found, int | float | str):
+        fail(place, value, f"Cannot create Enum with value type '{type(found).__name__}', only int, float and string values are supported")
+    return found
+
+
+def is_exception(name: str, place: Place, depth: int = 0) -> bool:
+    """Is a class of the file one of exceptions?"""
+    definition = place.classes.get(name)
+    bases = [dotted(base) or "" for base in definition.bases] if definition is not None and depth < MAX_BASES else []
+    return any(base in EXCEPTIONS or is_exception(base, place, depth + 1) for base in bases)
+
+
+def meaning_of_name(name: str, place: Place) -> Meaning | None:
+    """What a name of the file's top level means, where it is a class or another name for a type."""
+    found = class_called(name, place)
+    if found is None and is_exception(name, place):
+        return ExceptionClass(name)
+    if found is not None or name not in place.aliases:
+        return found
+    value = place.aliases[name]
+    if isinstance(value, ast.Subscript) or dotted(value) in ("int", "float", "bool", "str", "torch.Tensor", "Tensor"):
+        return TypeValue(annotation(value, place))
+    return None
+
+
+# ---------------------------------------------------------------- members
+def member_constant(e: Emitter, enumeration: Enumeration, name: str) -> Value:
+    """The constant for a member."""
+    known = (enumeration.type.text, name)
+    return e.written_constant(known, enumeration.type, Attribute(f"{enumeration.type.name}.{name}"))
+
+
+def enumeration_of(e: Emitter, type: EnumType) -> Enumeration | None:
+    """The class of a value, where the source has it."""
+    found = class_called(type.name.rpartition(".")[2], e.place)
+    return found if isinstance(found, Enumeration) else None
+
+
+def member_field(e: Emitter, node: ast.Attribute, value: Value) -> Value | None:
+    """`member.name`, `member.value`. The text of a graph holds no values: they are looked up by the name."""
+    type = value.type
+    assert isinstance(type, EnumType)
+    if node.attr not in ("name", "value"):
+        return None
+    enumeration = enumeration_of(e, type)
+    known = value.node.attributes.get("value") if value.node.kind == "prim::Constant" else None
+    word = known.text.rpartition(".")[2] if known is not None else None
+    if node.attr == "name":
+        return e.constant(word) if word is not None else e.one("prim::EnumName", (value,), types.STR)
+    if enumeration is None or not enumeration.members:
+        e.fail(node, f"the source does not say what the members of {type_name(type)} stand for")
+    if word is not None:
+        return e.constant(enumeration.members[word])
+    result = e.constant(next(iter(enumeration.members.values()))).type
+    pairs = [e.constant(each) for pair in enumeration.members.items() for each in pair]
+    table = e.one("prim::DictConstruct", pairs, types.dict_of(types.STR, result))
+    return e.operator(node, "aten::__getitem__", [table, e.one("prim::EnumName", (value,), types.STR)])
+
+
+def members_listed(e: Emitter, enumeration: Enumeration) -> Value:
+    """All members, as a list."""
+    return e.list_value([member_constant(e, enumeration, name) for name in enumeration.members], enumeration.type)

@@ -1,0 +1,66 @@
+"""`[f(v) for v in l]` and `{k: v for ...}`: an empty container and a loop that fills it."""
+from __future__ import annotations
+
+import ast
+
+from irtool.ir import types
+from irtool.ir.graph import Value
+from irtool.ir.types import DictType, ListType, Type
+from irtool.torchscript.assignment import assign
+from irtool.torchscript.containers import container_hint
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Environment
+from irtool.torchscript.expressions import meaning_of, value_of
+from irtool.torchscript.loop_statements import element, length, static_length, walkable
+
+
+def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    """A list or dict comprehension with one generator."""
+    assert isinstance(node, ast.ListComp | ast.DictComp)
+    generator = node.generators[0]
+    if len(node.generators) > 1:
+        e.fail(node, "Only a single generator is currently supported")
+    if generator.ifs:
+        e.fail(node, "Comprehension ifs are not supported yet")
+    hint = container_hint(hint, ListType if isinstance(node, ast.ListComp) else DictType)
+    iterated = walkable(e, meaning_of(e, generator.iter), generator.iter)
+    e.at(node)
+    count = static_length(iterated)
+    if count is not None and isinstance(node, ast.ListComp):
+        values = []
+        for i in range(count):
+            with e.inside(e.block, Environment(e.env)):
+                assign(e, generator.target, element(e, iterated, e.constant(i), generator.iter, i), node)
+                values.append(value_of(e, node.elt))
+        e.at(node)
+        return e.list_value(values, values[0].type if values else types.TENSOR)
+    trips = length(e, iterated, generator.iter)
+    is_list = isinstance(node, ast.ListComp)
+    made = e.one("prim::ListConstruct" if is_list else "prim::DictConstruct", (), hint if hint is not None else types.TENSOR)
+    loop = e.node("prim::Loop", (trips, e.constant(True)), ())
+    block = loop.add_block()
+    with e.inside(block, Environment(e.env)):
+        index = block.add_input(e.graph.fresh_id(), types.INT)
+        assign(e, generator.target, element(e, iterated, index, generator.iter), node)
+        if isinstance(node, ast.ListComp):
+            fill_list(e, node, made, hint)
+        else:
+            fill_dict(e, node, made, hint)
+        block.add_output(e.constant(True))
+    return made
+
+
+def fill_list(e: Emitter, node: ast.ListComp, made: Value, hint: Type | None) -> None:
+    value = value_of(e, node.elt, hint.elements[0] if hint is not None and hint.elements else None)
+    e.at(node)
+    if hint is None or not isinstance(hint, types.ListType):
+        made.type = types.list_of(value.type)
+    e.operator(node, "aten::append", [made, value])
+
+
+def fill_dict(e: Emitter, node: ast.DictComp, made: Value, hint: Type | None) -> None:
+    key, value = value_of(e, node.key), value_of(e, node.value)
+    e.at(node)
+    if not isinstance(hint, DictType):
+        made.type = types.dict_of(key.type, value.type)
+    e.operator(node, "aten::_set_item", [made, key, value])

@@ -1,0 +1,245 @@
+"""Conditions: short circuits, `is None`, `isinstance`, and what they say about the types of variables.
+
+A condition that is known while compiling (`x is None` of an int) takes its dead branch with it: that is never compiled.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.graph import Block, Value
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irtool.torchscript.annotations import annotation, dotted, type_name, union
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Environment
+from irtool.torchscript.meanings import Special
+
+Refinements = dict[str, Type]
+
+
+class Condition:
+    """A bool with what follows for variables if it is true, and if it is false."""
+
+    __slots__ = ("value", "known", "when_true", "when_false")
+
+    def __init__(self, value: Value | None, known: bool | None = None, when_true: Refinements | None = None,
+                 when_false: Refinements | None = None) -> None:
+        self.value = value
+        self.known = known
+        self.when_true = when_true or {}
+        self.when_false = when_false or {}
+
+    def as_value(self, e: Emitter) -> Value:
+        """A value of the graph."""
+        return self.value if self.value is not None else e.constant(bool(self.known))
+
+
+def condition(e: Emitter, node: ast.expr) -> Condition:
+    """Compile an expression as a condition."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return negated(e, node)
+    if isinstance(node, ast.BoolOp):
+        return short_circuit(e, node.values, isinstance(node.op, ast.And), node)
+    if isinstance(node, ast.Compare):
+        if len(node.ops) > 1:
+            return short_circuit(e, chain(node), True, node)
+        if isinstance(node.ops[0], ast.Is | ast.IsNot):
+            return none_check(e, node)
+    if isinstance(node, ast.Call) and means_isinstance(e, node.func):
+        return instance_check(e, node)
+    return Condition(*as_bool(e, node))
+
+
+def means_isinstance(e: Emitter, node: ast.expr) -> bool:
+    """Is it `isinstance`, or `torch.jit.isinstance`?"""
+    from irtool.torchscript.expressions import meaning_of
+
+    path = dotted(node)
+    if path is None or not path.endswith("isinstance") or e.local(path.partition(".")[0]) is not None:
+        return False
+    found = meaning_of(e, node)
+    return isinstance(found, Special) and found.name == "isinstance"
+
+
+def as_bool(e: Emitter, node: ast.expr) -> tuple[Value, bool | None]:
+    """The truth of any value, and what it is where a constant says so."""
+    from irtool.torchscript.expressions import value_of
+
+    value = value_of(e, node)
+    if value.type.key != "bool":
+        if isinstance(value.type, ListType | DictType) or value.type.key == "str":
+            return e.operator(node, "aten::gt", [e.operator(node, "aten::len", [value]), e.constant(0)]), None
+        if value.type.key not in ("int", "float", "Scalar") and not isinstance(value.type, types.TensorType):
+            e.fail(node, f"Could not cast value of type {e.type_name(value)} to bool")
+        e.at(node)
+        return e.operator(node, "aten::Bool", [value]), None
+    known = constant(value) if is_constant(value) and isinstance(node, ast.Constant | ast.Call) else None
+    return value, known if isinstance(known, bool) else None
+
+
+def negated(e: Emitter, node: ast.UnaryOp) -> Condition:
+    """`not c`."""
+    inner = condition(e, node.operand)
+    e.at(node)
+    if inner.known is not None:
+        return Condition(e.constant(not inner.known), not inner.known, inner.when_false, inner.when_true)
+    return Condition(e.operator(node, "aten::__not__", [inner.as_value(e)]), None, inner.when_false, inner.when_true)
+
+
+def chain(node: ast.Compare) -> list[ast.expr]:
+    """`a < b < c` as its pairs."""
+    operands = [node.left, *node.comparators]
+    pairs: list[ast.expr] = []
+    for i, op in enumerate(node.ops):
+        pair = ast.Compare(left=operands[i], ops=[op], comparators=[operands[i + 1]])
+        pairs.append(ast.copy_location(pair, node))
+    return pairs
+
+
+def short_circuit(e: Emitter, parts: list[ast.expr], is_and: bool, node: ast.expr) -> Condition:
+    """`a and b`: If(a) {b} {False}; `a or b`: If(a) {True} {b}. What a known first operand decides is not compiled."""
+    first = condition(e, parts[0])
+    if len(parts) == 1:
+        return first
+    if first.known is not None:
+        if first.known != is_and:
+            return first
+        refine(e, first.when_true if is_and else first.when_false)
+        return short_circuit(e, parts[1:], is_and, node)
+    e.at(node)
+    chosen = e.node("prim::If", (first.as_value(e),), ())
+    blocks = chosen.add_block(), chosen.add_block()
+    evaluated, skipped = blocks if is_and else reversed(blocks)
+    rest, value = in_block(e, evaluated, first.when_true if is_and else first.when_false,
+                           lambda: short_circuit(e, parts[1:], is_and, node))
+    evaluated.add_output(value)
+    with e.inside(skipped, e.env):
+        skipped.add_output(e.constant(not is_and))
+    result = chosen.add_output(e.graph.fresh_id(), types.BOOL)
+    if is_and:
+        return Condition(result, False if rest.known is False else None, {**first.when_true, **rest.when_true}, {})
+    return Condition(result, True if rest.known is True else None, {}, {**first.when_false, **rest.when_false})
+
+
+def in_block(e: Emitter, block: Block, refinements: Refinements, compile_part: Callable[[], Condition]) -> tuple[Condition, Value]:
+    """Compile a condition inside a block."""
+    with e.inside(block, Environment(e.env)):
+        refine(e, refinements)
+        found = compile_part()
+        return found, found.as_value(e)
+
+
+# ---------------------------------------------------------------- types
+def refine(e: Emitter, refinements: Refinements) -> None:
+    """From here on these variables have these types."""
+    for name, type in refinements.items():
+        value = e.local(name)
+        if isinstance(value, Value) and not types.same(value.type, type) and types.is_subtype(type, value.type):
+            cast = e.cast(value, type)
+            e.name_value(cast, name)
+            e.env.set(name, cast)
+
+
+def none_check(e: Emitter, node: ast.Compare) -> Condition:
+    """`x is None`, `x is not None`, and `is` between other values."""
+    from irtool.torchscript.expressions import value_of
+
+    left, right = value_of(e, node.left), value_of(e, node.comparators[0])
+    negative = isinstance(node.ops[0], ast.IsNot)
+    e.at(node)
+    if left.type.key == "None" and right.type.key != "None":
+        left, right = right, left
+        name = node.comparators[0]
+    else:
+        name = node.left
+    if right.type.key == "None":
+        if left.type.key == "None":
+            return Condition(e.constant(not negative), not negative)
+        if not may_be_none(left.type):
+            return Condition(e.constant(negative), negative)
+    value = e.operator(node, "aten::__isnot__" if negative else "aten::__is__", [left, right])
+    is_none: Refinements = {}
+    is_something: Refinements = {}
+    if right.type.key == "None" and isinstance(name, ast.Name):
+        rest = without(left.type, [types.NONE])
+        if rest is not None:
+            is_something[name.id] = rest
+    return Condition(value, None, is_something if negative else is_none, is_none if negative else is_something)
+
+
+def may_be_none(type: Type) -> bool:
+    """Can a value of the type be None?"""
+    return isinstance(type, OptionalType) or type.key in ("None", "Any") or (
+        isinstance(type, UnionType) and any(map(may_be_none, type.elements)))
+
+
+def parts_of(type: Type) -> list[Type]:
+    """The alternatives of an optional or a union."""
+    if isinstance(type, OptionalType):
+        return [*parts_of(type.element), types.NONE]
+    return list(type.elements) if isinstance(type, UnionType) else [type]
+
+
+def without(type: Type, gone: list[Type]) -> Type | None:
+    """What a type is when it is none of these."""
+    kept = [part for part in parts_of(type) if not any(types.is_subtype(part, each) for each in gone)]
+    return union(kept) if kept else None
+
+
+def instance_check(e: Emitter, node: ast.Call) -> Condition:
+    """`isinstance(x, T)`, `isinstance(x, (A, B))`: decided here where the type of x says, else when the graph runs."""
+    from irtool.torchscript.expressions import value_of
+
+    if len(node.args) != 2 or node.keywords:
+        e.fail(node, "isinstance expected exactly 2 arguments")
+    value = value_of(e, node.args[0])
+    wanted = [type for each in _listed(node.args[1]) for type in _checked_types(e, each)]
+    e.at(node)
+    parts = parts_of(value.type)
+    yes = [part for part in parts if any(_is_instance(part, type) for type in wanted)]
+    is_number = types.NUMBER in parts and types.NUMBER not in yes
+    kinds = [type for type in wanted if is_number and type.key in ("int", "float", "complex")]
+    if len(yes) == len(parts) and value.type.key != "Any":
+        return Condition(e.constant(True), True)
+    if not yes and not kinds and value.type.key != "Any":
+        return Condition(e.constant(False), False)
+    found = e.one("prim::isinstance", (value,), types.BOOL, {"types": Attribute.of(wanted)})
+    if not isinstance(node.args[0], ast.Name):
+        return Condition(found)
+    name = node.args[0].id
+    if value.type.key == "Any":
+        return Condition(found, None, {name: union(wanted)} if wanted else {})
+    rest = without(value.type, yes)
+    return Condition(found, None, {name: union([*yes, *kinds])}, {name: rest} if rest is not None else {})
+
+
+def _listed(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.Tuple):
+        return [each for element in node.elts for each in _listed(element)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [*_listed(node.left), *_listed(node.right)]
+    return [node]
+
+
+def _checked_types(e: Emitter, node: ast.expr) -> list[Type]:
+    if isinstance(node, ast.Name) and node.id in ("list", "tuple"):
+        return [types.parse_type(node.id)]
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id == "type":
+            return [types.NONE]
+        e.fail(node, "Expression of this form is not supported as a type")
+    return [annotation(node, e.place)]
+
+
+def _is_instance(actual: Type, wanted: Type) -> bool:
+    if wanted.text == "list":
+        return isinstance(actual, ListType)
+    if wanted.text == "tuple":
+        return isinstance(actual, TupleType)
+    return types.is_subtype(actual, wanted)
+
+
+__all__ = ["Condition", "condition", "may_be_none", "refine", "type_name"]

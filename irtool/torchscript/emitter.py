@@ -1,0 +1,300 @@
+"""One function being compiled: its graph, where nodes go, what names mean, and the calls of operators.
+
+What a statement or an expression becomes stands in `statements.py`, `expressions.py` and their neighbours; they all work on an
+`Emitter`. Constants stand at the start of the graph, each once.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.builder import Builder
+from irtool.ir.errors import did_you_mean
+from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
+from irtool.ir.schema import Argument, Schema, declared_kinds, schemas
+from irtool.ir.types import ListType, OptionalType, Type
+from irtool.torchscript.annotations import type_name
+from irtool.torchscript.environment import Environment, Meaning
+from irtool.torchscript.meanings import ClosureValue, TypeValue
+from irtool.torchscript.reader import Function, Place, fail
+from irtool.torchscript.resolve import Match, Recipe, Resolver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from irtool.torchscript.front import Compilation
+
+INT_MAX = 9223372036854775807
+WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
+"""Defaults of the schemas that are written as words."""
+MAX_SHOWN_VARIANTS = 40
+
+
+class Emitter:
+    """Compiles one function, or one closure inside of `outer`."""
+
+    def __init__(self, function: Function, compilation: Compilation, outer: Emitter | None = None) -> None:
+        self.function = function
+        self.compilation = compilation
+        self.outer = outer
+        self.place: Place = function.place
+        self.graph = Graph(name=function.name)
+        self.build = Builder(self.graph)
+        self.block: Block = self.graph.block
+        self.env = Environment()
+        self.inferred: set[Value] = set()
+        self.empty: set[Value] = set()
+        """Lists written `[]` that no variable holds yet: where one is taken, it is of the type that is wanted."""
+        self.resolver = Resolver(self.inferred, self.empty)
+        self.declared_return: Type | None = None
+        self.merged_return: Type | None = None
+        self.loops = 0
+        """Loops around the code being compiled."""
+        self.captures: dict[Value, Value] = {}
+        """Of a closure: value outside -> value inside."""
+        self.unpack: Node | None = None
+        """Of a closure: the node that takes the context apart."""
+        self._constant_builder = Builder(self.graph)
+        self._last_constant: Node | None = None
+        self._constants: dict[tuple[str, str], Value] = {}
+        self._counts: dict[str, int] = {}
+
+    # -- where
+    def at(self, node: ast.AST) -> None:
+        """Nodes made from here on come from this place of the source."""
+        if hasattr(node, "lineno"):
+            self.build.tail = " # " + self.place.where(node)
+
+    def fail(self, node: ast.AST, message: str, width: int = 0) -> NoReturn:
+        """Refuse the program."""
+        fail(self.place, node, message, width)
+
+    @contextmanager
+    def inside(self, block: Block, env: Environment) -> Iterator[None]:
+        """Nodes go to the end of `block`, names are looked up in `env`."""
+        before = self.block, self.env
+        self.block, self.env = block, env
+        self.build.at_end(block)
+        try:
+            yield
+        finally:
+            self.block, self.env = before
+            self.build.at_end(self.block)
+
+    # -- making nodes
+    def constant(self, value: object, type: Type | None = None) -> Value:
+        """The constant, made once per graph, at its start."""
+        key = (type.text if type is not None else "", f"{value.__class__.__name__} {value!r}")
+        found = self._constants.get(key)
+        if found is None:
+            builder = self._constant_builder
+            if self._last_constant is None:
+                builder.at_start(self.graph.block)
+            else:
+                builder.after(self._last_constant)
+            builder.tail = self.build.tail
+            found = self._constants[key] = builder.constant(value, type)
+            self._last_constant = found.node
+        return found
+
+    def shared_constant(self, key: str, node: Node, type: Type | None = None) -> Value:
+        """The constant of another graph's node (or of one without a result, of this type), made once per graph."""
+        found = self._constants.get(("", key))
+        if found is None:
+            copy = Node(node.kind, (), node.attributes)
+            copy.tail = self.build.tail
+            found = copy.add_output(self.graph.fresh_id(), type or node.outputs[0].type)
+            if self._last_constant is None:
+                self.graph.block.prepend(copy)
+            else:
+                copy.insert_after(self._last_constant)
+            self._last_constant = copy
+            self._constants["", key] = found
+        return found
+
+    def written_constant(self, key: tuple[str, str], type: Type, text: Attribute) -> Value:
+        """The constant that a text stands for, made once per graph."""
+        found = self._constants.get(key)
+        if found is None:
+            node = Node("prim::Constant", (), {"value": text})
+            found = self.shared_constant(f"{key[0]} {key[1]}", node, type)
+            self._constants[key] = found
+        return found
+
+    def none(self) -> Value:
+        """The constant None."""
+        return self.constant(None)
+
+    def node(self, kind: str, inputs: Sequence[Value], output_types: Sequence[Type],
+             attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Node:
+        """A node at the present place."""
+        return self.build.node(kind, inputs, attributes, output_types)
+
+    def one(self, kind: str, inputs: Sequence[Value], type: Type, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Value:
+        """A node with one result."""
+        return self.build.node(kind, inputs, attributes, (type,)).outputs[0]
+
+    def list_value(self, values: Sequence[Value], element: Type) -> Value:
+        """`prim::ListConstruct`."""
+        return self.one("prim::ListConstruct", values, types.list_of(element))
+
+    def tuple_value(self, values: Sequence[Value]) -> Value:
+        """`prim::TupleConstruct`."""
+        return self.one("prim::TupleConstruct", values, types.tuple_of([value.type for value in values]))
+
+    def unpacked(self, value: Value) -> list[Value]:
+        """The elements of a tuple; those it was made of where that is known."""
+        if value.node.kind == "prim::TupleConstruct":
+            return list(value.node.inputs)
+        return list(self.node("prim::TupleUnpack", (value,), value.type.elements).outputs)
+
+    def cast(self, value: Value, type: Type) -> Value:
+        """The same value under another type."""
+        return self.one("prim::unchecked_cast", (value,), type)
+
+    def uninitialized(self, type: Type) -> Value:
+        """A value nobody reads."""
+        return self.one("prim::Uninitialized", (), type)
+
+    # -- names
+    def lookup(self, name: str) -> Meaning | None:
+        """What a name means: in this function, around a closure, in the file, in Python."""
+        found = self.local(name)
+        return found if found is not None else self.compilation.global_name(name, self.function.unit)
+
+    def local(self, name: str) -> Meaning | None:
+        """What a name means in this function; what a closure names outside of itself is captured."""
+        found = self.env.find(name)
+        if found is not None or self.outer is None:
+            return found
+        outside = self.outer.local(name)
+        if isinstance(outside, ClosureValue):
+            return ClosureValue(self.capture(outside.pair))
+        return self.capture(outside) if isinstance(outside, Value) else outside
+
+    def capture(self, outside: Value) -> Value:
+        """A value of the function around this closure, taken out of the context."""
+        inside = self.captures.get(outside)
+        if inside is None:
+            assert self.unpack is not None and self.outer is not None
+            name = self.graph.fresh_id() if outside.has_id_name else self.graph.fresh_name(outside.name)
+            inside = self.captures[outside] = self.unpack.add_output(name, outside.type)
+            if outside in self.outer.inferred:
+                self.inferred.add(inside)
+        return inside
+
+    # -- types
+    def type_name(self, value: Value) -> str:
+        """A value's type in messages."""
+        return self.resolver.name_of(value)
+
+    def converted(self, value: Value, wanted: Type, implicit: bool = True) -> Value:
+        """The value made nearer to the wanted type where torch converts; look at its type to see whether it fits."""
+        recipe, _ = self.resolver.convert(wanted, value, implicit)
+        return self.make(recipe)
+
+    # -- calling operators
+    def make(self, recipe: Recipe) -> Value:
+        """The operand that a recipe describes."""
+        match recipe:
+            case ("value", Value() as value):
+                return value
+            case ("call", str() as kind, tuple() as inner):
+                return self.operator(self.build_place(), kind, [self.make(inner)])
+            case ("list", Type() as element, list() as parts):
+                return self.list_value([self.make(part) for part in parts], element)
+            case ("element", Value() as value, int() as index):
+                return self.unpacked(value)[index]
+            case ("default", Argument() as argument):
+                return self.default(argument)
+        raise TypeError(f"no such recipe: {recipe[0]}")
+
+    def build_place(self) -> ast.AST:
+        """A node without a place: messages name the function."""
+        return self.function.definition
+
+    def default(self, argument: Argument) -> Value:
+        """The default of a schema's argument as a constant."""
+        value = argument.default
+        if value is None:
+            return self.none()
+        type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+        if isinstance(value, str) and type.key == "int":
+            value = WORDS.get(value, 0)
+        if isinstance(type, ListType):
+            if not isinstance(value, list):
+                value = [value] * max(argument.fixed_size, 1)
+            elif len(value) == 1 and argument.fixed_size > 1:
+                value = value * argument.fixed_size
+            return self.constant(value, type)
+        return self.constant(value) if type.key == "Scalar" else self.constant(value, type)
+
+    def operator(self, node: ast.AST, kind: str, given: Sequence[Value], named: Mapping[str, Value] | None = None,
+                 is_method: bool = False) -> Value:
+        """Call an operator: the overload torch would choose, all arguments explicit. Raises ParseError listing the variants."""
+        candidates = schemas(kind)
+        if not candidates and not kind.startswith(("aten::", "prim::")) and not named:      # of a library nobody declares here
+            return self.one(kind, given, types.TENSOR, {"scalars": Attribute("")} if kind[:1] == "^" else NO_ATTRIBUTES)
+        match, reasons = self.resolver.choose(candidates, given, named or {}, is_method)
+        if match is None:
+            self.refuse_call(node, kind, candidates, reasons)
+        return self.apply(match)
+
+    def apply(self, match: Match) -> Value:
+        """The node of a chosen overload; several results are one tuple, none are None."""
+        inputs = [self.make(recipe) for recipe in match.recipes]
+        results = match.results
+        node = self.node(match.schema.kind, inputs, results)
+        if len(results) == 1:
+            return node.outputs[0]
+        return self.packed(node, match.schema)
+
+    def packed(self, node: Node, schema: Schema) -> Value:
+        """Several results as one value."""
+        if not node.outputs:
+            return self.none()
+        names = [result.name for result in schema.returns]
+        if all(names):
+            type = types.named_tuple_of(names, [value.type for value in node.outputs])
+            return self.one("prim::TupleConstruct", node.outputs, type)
+        return self.tuple_value(node.outputs)
+
+    def refuse_call(self, node: ast.AST, kind: str, candidates: Sequence[Schema], reasons: Sequence[str]) -> NoReturn:
+        """No overload takes the arguments."""
+        name = kind.partition("::")[2]
+        if not candidates:
+            near = [each.partition("::")[2] for each in declared_kinds() if each.startswith("aten::")]
+            self.fail(node, f"object has no attribute {name}{did_you_mean(name, near)}")
+        if len(candidates) == 1:
+            self.fail(node, f"{candidates[0]}:\n{reasons[0]}")
+        shown = [f"\n  {schema}:\n  {reason}" for schema, reason in zip(candidates, reasons, strict=True)][:MAX_SHOWN_VARIANTS]
+        self.fail(node, "Arguments for call are not valid.\nThe following variants are available:\n" + "\n".join(shown))
+
+    # -- meanings
+    def as_value(self, meaning: Meaning, node: ast.AST) -> Value:
+        """The value of a meaning. Raises ParseError for what has none."""
+        if isinstance(meaning, Value):
+            return meaning
+        if isinstance(meaning, ClosureValue):
+            return meaning.pair
+        if isinstance(meaning, TypeValue):
+            self.fail(node, f"type '{type_name(meaning.type)}' cannot be used as a value")
+        kind = getattr(meaning, "kind", "")
+        if meaning.what == "python value":
+            self.fail(node, f"python value of type '{kind}' cannot be used as a value. Perhaps it is a closed over global variable? If so, "
+                            "please consider passing it in as an argument or use a local variable instead.")
+        self.fail(node, f"{getattr(meaning, 'name', meaning.what)} cannot be used as a value")
+
+    def numbered(self, name: str) -> str:
+        """A fresh name `name.N` for the next value of a variable."""
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        return self.graph.fresh_name(f"{name}.{count}")
+
+    def name_value(self, value: Value, name: str) -> None:
+        """Call a temporary by the variable it is assigned to."""
+        if value.has_id_name and value.node.graph is self.graph and value.node.kind != "prim::Constant":
+            value.name = self.numbered(name)

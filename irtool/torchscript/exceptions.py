@@ -1,0 +1,22 @@
+"""`raise`: prim::RaiseException with the message and the class's name."""
+from __future__ import annotations
+
+import ast
+
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.meanings import ExceptionClass
+from irtool.torchscript.python_names import EXCEPTIONS
+
+
+def raise_exception(e: Emitter, statement: ast.Raise) -> None:
+    """`raise ValueError("...")`, `raise ValueError`."""
+    from irtool.torchscript.expressions import meaning_of
+
+    if statement.exc is None:
+        e.fail(statement, "raise without an exception is not supported", len("raise"))
+    raised = meaning_of(e, statement.exc)
+    e.at(statement)
+    if not isinstance(raised, ExceptionClass):
+        e.fail(statement.exc, "exceptions must derive from BaseException")
+    message = raised.message if raised.message is not None else e.constant("")
+    e.node("prim::RaiseException", (message, e.constant(f"builtins.{raised.name}" if raised.name in EXCEPTIONS else raised.name)), ())

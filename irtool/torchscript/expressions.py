@@ -1,0 +1,432 @@
+"""Expressions: `meaning_of` gives what an expression means (a value, or something only the compiler knows), `value_of` a value."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from irtool.ir import types
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.errors import ParseError, did_you_mean
+from irtool.ir.graph import Value
+from irtool.ir.schema import schemas
+from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, TupleType, Type, UnionType
+from irtool.torchscript import calls
+from irtool.torchscript.classes import member_constant, member_field
+from irtool.torchscript.conditions import condition, refine
+from irtool.torchscript.containers import container_hint
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Environment, Meaning
+from irtool.torchscript.meanings import Alias, Builtin, Enumeration, Known, Literal, Namespace, Python, Special
+from irtool.torchscript.python_names import member, members
+from irtool.torchscript.reader import unsupported
+from irtool.torchscript.subscripts import load_item
+
+BINARY = {
+    ast.Add: "aten::add", ast.Sub: "aten::sub", ast.Mult: "aten::mul", ast.Div: "aten::div", ast.FloorDiv: "aten::floordiv",
+    ast.Mod: "aten::remainder", ast.Pow: "aten::pow", ast.MatMult: "aten::matmul", ast.BitAnd: "aten::__and__",
+    ast.BitOr: "aten::__or__", ast.BitXor: "aten::__xor__", ast.LShift: "aten::__lshift__", ast.RShift: "aten::__rshift__",
+}
+COMPARISONS = {
+    ast.Eq: "aten::eq", ast.NotEq: "aten::ne", ast.Lt: "aten::lt", ast.LtE: "aten::le", ast.Gt: "aten::gt", ast.GtE: "aten::ge",
+}
+SWAPPED = {     # number on the left, tensor on the right
+    "aten::add": "aten::add", "aten::mul": "aten::mul", "aten::eq": "aten::eq", "aten::ne": "aten::ne", "aten::lt": "aten::gt",
+    "aten::gt": "aten::lt", "aten::le": "aten::ge", "aten::ge": "aten::le",
+}
+PROPERTIES = {      # of a tensor
+    "dtype": "prim::dtype", "device": "prim::device", "grad": "prim::grad", "data": "prim::data", "shape": "aten::size",
+    "is_cuda": "prim::is_cuda", "is_cpu": "prim::is_cpu", "is_xla": "prim::is_xla", "is_xpu": "prim::is_xpu",
+    "is_sparse": "prim::is_sparse", "is_sparse_csr": "prim::is_sparse_csr", "is_mkldnn": "prim::is_mkldnn", "is_mps": "prim::is_mps",
+    "is_quantized": "prim::is_quantized", "is_vulkan": "prim::is_vulkan", "is_ipu": "prim::is_ipu", "is_meta": "prim::is_meta",
+    "retains_grad": "aten::retains_grad", "is_mtia": "prim::is_mtia", "is_maia": "prim::is_maia", "is_leaf": "aten::is_leaf",
+    "is_nested": "prim::is_nested", "requires_grad": "prim::requires_grad", "layout": "prim::layout",
+    "T": "aten::numpy_T", "H": "aten::matrix_H", "mT": "aten::mT", "mH": "aten::mH", "name": "prim::name", "real": "aten::real",
+    "imag": "aten::imag", "itemsize": "prim::itemsize", "nbytes": "prim::nbytes", "ndim": "aten::dim", "names": "prim::names",
+}
+CASTS = {"byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "bool": 11, "bfloat16": 15,
+         "cfloat": 9, "cdouble": 10}
+NUMBERS = ("int", "float", "complex", "Scalar", "bool")
+
+
+def value_of(e: Emitter, node: ast.expr, hint: Type | None = None) -> Value:
+    """Compile an expression to a value. Raises ParseError for what is none."""
+    return e.as_value(meaning_of(e, node, hint), node)
+
+
+def meaning_of(e: Emitter, node: ast.expr, hint: Type | None = None) -> Meaning:
+    """Compile an expression; `hint` is the type its place expects, for displays that do not tell."""
+    compiler = EXPRESSIONS.get(type(node))
+    if compiler is None:
+        unsupported(e.place, node)
+    return compiler(e, node, hint)
+
+
+# ---------------------------------------------------------------- names and attributes
+def name(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
+    assert isinstance(node, ast.Name)
+    found = e.lookup(node.id)
+    if found is None:
+        why = error_of(e, node.id)
+        if why is not None:
+            message, where = why
+            note = e.place.diagnostic(node, "used here", 0, "note")
+            diagnostic = e.place.diagnostic(where, message, len("if"))
+            diagnostic.notes.append(note)
+            raise ParseError(message, [diagnostic])
+        if node.id in e.place.classes:
+            e.fail(node, f"class {node.id} cannot be compiled: only named tuples, enumerations and exceptions can")
+        e.fail(node, f"undefined value {node.id}{did_you_mean(node.id, e.env.all_names() | set(e.function.unit.functions))}")
+    return literal(e, found, node)
+
+
+def error_of(e: Emitter, name: str) -> tuple[str, ast.AST] | None:
+    """Why a name has no value here."""
+    emitter: Emitter | None = e
+    while emitter is not None:
+        why = emitter.env.error_of(name)
+        if why is not None:
+            return why
+        emitter = emitter.outer
+    return None
+
+
+def literal(e: Emitter, meaning: Meaning, node: ast.expr) -> Meaning:
+    """What is known to the compiler becomes a constant where it can."""
+    if isinstance(meaning, Alias):
+        return aliased(e, meaning)
+    if isinstance(meaning, Known):
+        e.at(node)
+        return e.constant(meaning.value)
+    if isinstance(meaning, Literal):
+        return meaning_of(e, meaning.node) if e.compilation.literals else Python(type(getattr(meaning.node, "value", None)).__name__)
+    return meaning
+
+
+def aliased(e: Emitter, alias: Alias) -> Meaning:
+    """What another name of the file's top level means: a module, a function, a member of an enumeration; numbers it may not hand in."""
+    before, e.env = e.env, Environment()
+    try:
+        found = meaning_of(e, alias.node)
+    finally:
+        e.env = before
+    if isinstance(found, Value) and not isinstance(found.type, EnumType):
+        return Python(e.type_name(found))
+    return found
+
+
+def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
+    assert isinstance(node, ast.Attribute)
+    holder = meaning_of(e, node.value)
+    e.at(node)
+    if isinstance(holder, Namespace):
+        found = member(holder.path, node.attr)
+        if found is None:
+            e.fail(node, f"object has no attribute {node.attr}{did_you_mean(node.attr, members(holder.path))}")
+        return literal(e, found, node)
+    if isinstance(holder, Enumeration):
+        if node.attr not in holder.members:
+            e.fail(node, f"{holder.type} has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}")
+        return member_constant(e, holder, node.attr)
+    if isinstance(holder, Python) and holder.kind in ("type", "module"):
+        return Python("type")
+    value = e.as_value(holder, node.value)
+    found = value_attribute(e, node, value)
+    if found is None:
+        near = [*PROPERTIES, *CASTS] if isinstance(value.type, types.TensorType) else []
+        e.fail(node, f"'{e.type_name(value)}' object has no attribute or method '{node.attr}'.{did_you_mean(node.attr, near)}")
+    return found
+
+
+def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | None:
+    """`value.attr`: a property, a field, or a method bound to the value."""
+    attr, type = node.attr, value.type
+    if isinstance(type, EnumType):
+        return member_field(e, node, value)
+    if isinstance(type, NamedTupleType) and attr in type.names:
+        index = type.names.index(attr)
+        if value.node.kind == "prim::TupleConstruct":
+            return value.node.inputs[index]
+        return e.one("prim::TupleIndex", (value, e.constant(index)), type.elements[index])
+    if isinstance(type, types.TensorType):
+        if attr in PROPERTIES:
+            return e.operator(node, PROPERTIES[attr], [value])
+        if attr in CASTS:
+            return Special("tensor." + attr, value)
+        if attr in ("tolist", "size", "type"):
+            return Special("tensor." + attr, value)
+    elif type.key == "Device":
+        if attr in ("type", "index"):
+            return e.operator(node, f"prim::{attr}", [value])
+    elif type.key in ("float", "int", "complex") and attr in ("real", "imag"):
+        return e.operator(node, f"aten::{attr}", [value])
+    kind = f"aten::{attr}"
+    return Builtin(kind, value) if accepts_receiver(kind, type) else None
+
+
+def accepts_receiver(kind: str, type: Type) -> bool:
+    """Is there an overload whose first argument may be of the type?"""
+    for schema in schemas(kind):
+        for formal in [argument.type for argument in schema.arguments if argument.name == "self"]:
+            if types.is_subtype(type, formal) or formal.elements and formal.__class__ is type.__class__ or formal.key in ("t", "t1"):
+                return True
+    return False
+
+
+# ---------------------------------------------------------------- operators
+def binary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    assert isinstance(node, ast.BinOp)
+    spine: list[ast.BinOp] = [node]         # a + b + c + ... leans to the left, possibly for very long
+    while isinstance(spine[-1].left, ast.BinOp):
+        spine.append(spine[-1].left)
+    left = value_of(e, spine[-1].left)
+    for each in reversed(spine):
+        right = value_of(e, each.right)
+        e.at(each)
+        left = binary(e, each, type(each.op), left, right)
+    return left
+
+
+def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
+    """`left op right`."""
+    kind = BINARY[op]
+    if op is ast.Mod and left.type.key == "str":
+        return e.one("aten::percentFormat", (left, right), types.STR)
+    if op is ast.Add and isinstance(left.type, TupleType) and isinstance(right.type, TupleType):
+        return e.tuple_value([*e.unpacked(left), *e.unpacked(right)])
+    if op is ast.FloorDiv and isinstance(left.type, types.TensorType):
+        kind = "aten::floor_divide"
+    if op is ast.Mult and isinstance(right.type, ListType) and left.type.key == "int":
+        left, right = right, left
+    return mixed(e, node, kind, left, right)
+
+
+def mixed(e: Emitter, node: ast.AST, kind: str, left: Value, right: Value) -> Value:
+    """An operator between a number and a tensor: torch turns it round."""
+    if left.type.key in ("int", "float", "complex") and isinstance(right.type, types.TensorType):
+        if kind in SWAPPED:
+            return e.operator(node, SWAPPED[kind], [right, left])
+        if kind == "aten::sub":
+            return e.operator(node, "aten::add", [e.operator(node, "aten::neg", [right]), left])
+        if kind == "aten::div":
+            return e.operator(node, "aten::mul", [e.operator(node, "aten::reciprocal", [right]), left])
+    return e.operator(node, kind, [left, right])
+
+
+def unary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    assert isinstance(node, ast.UnaryOp)
+    if isinstance(node.op, ast.Not):
+        return condition(e, node).as_value(e)
+    if isinstance(node.op, ast.UAdd):
+        e.fail(node, "unsupported unary operator: UAdd")
+    value = value_of(e, node.operand)
+    e.at(node)
+    if isinstance(node.op, ast.Invert):
+        return e.operator(node, "aten::bitwise_not", [value])
+    known = constant(value) if is_constant(value) else None
+    if isinstance(known, int | float | complex) and not isinstance(known, bool):
+        return e.constant(-known)
+    return e.operator(node, "aten::neg", [value])
+
+
+def comparison(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    assert isinstance(node, ast.Compare)
+    op = node.ops[0]
+    if len(node.ops) > 1 or isinstance(op, ast.Is | ast.IsNot):
+        return condition(e, node).as_value(e)
+    left = value_of(e, node.left)
+    right = value_of(e, node.comparators[0])
+    e.at(node)
+    if isinstance(op, ast.In | ast.NotIn):
+        found = contains(e, node, right, left)
+        return e.operator(node, "aten::__not__", [found]) if isinstance(op, ast.NotIn) else found
+    return mixed(e, node, COMPARISONS[type(op)], left, right)
+
+
+def contains(e: Emitter, node: ast.expr, container: Value, item: Value) -> Value:
+    """`item in container`; a string is searched."""
+    if isinstance(container.type, TupleType):
+        container = e.list_value(e.unpacked(container), item.type)
+    if container.type.key == "str" and item.type.key == "str":
+        found = e.operator(node, "aten::find", [container, item, e.constant(0), e.operator(node, "aten::len", [container])])
+        return e.operator(node, "aten::ne", [found, e.constant(-1)])
+    return e.operator(node, "aten::__contains__", [container, item])
+
+
+def boolean(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    """`and`, `or`, `not` as a value."""
+    return condition(e, node).as_value(e)
+
+
+def conditional(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    """`a if c else b`."""
+    assert isinstance(node, ast.IfExp)
+    test = condition(e, node.test)
+    e.at(node)
+    if test.known is not None:
+        refine(e, test.when_true if test.known else test.when_false)
+        return value_of(e, node.body if test.known else node.orelse, hint)
+    chosen = e.node("prim::If", (test.as_value(e),), ())
+    values = []
+    for part, refinements in ((node.body, test.when_true), (node.orelse, test.when_false)):
+        block = chosen.add_block()
+        with e.inside(block, Environment(e.env)):
+            refine(e, refinements)
+            values.append(value_of(e, part, hint))
+    type = types.join(values[0].type, values[1].type)
+    if type is None:
+        e.fail(node, f"if-expression's true branch has type {e.type_name(values[0])} but false branch has type "
+                     f"{e.type_name(values[1])}")
+    for block, value in zip(chosen.blocks, values, strict=True):
+        block.add_output(value)
+    return chosen.add_output(e.graph.fresh_id(), type)
+
+
+def subscript(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
+    assert isinstance(node, ast.Subscript)
+    holder = meaning_of(e, node.value)
+    return load_item(e, node, e.as_value(holder, node.value))
+
+
+# ---------------------------------------------------------------- displays
+def constant_literal(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    assert isinstance(node, ast.Constant)
+    e.at(node)
+    if node.value is Ellipsis or isinstance(node.value, bytes):
+        e.fail(node, f"Unknown Constant expression type {type(node.value).__name__}")
+    if isinstance(node.value, int) and not isinstance(node.value, bool) and not -(2 ** 63) <= node.value < 2 ** 63:
+        e.fail(node, "Integral constant out of range (must fit in a signed 64 bit integer)")
+    return e.constant(node.value)
+
+
+def element_hint(hint: Type | None) -> Type | None:
+    """The type a list's elements should have."""
+    hint = container_hint(hint, ListType)
+    return hint.element if isinstance(hint, ListType) else None
+
+
+def list_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    assert isinstance(node, ast.List)
+    wanted = element_hint(hint)
+    values = listed(e, node.elts, wanted)
+    e.at(node)
+    if not values and hint is None:
+        made = e.list_value((), types.TENSOR)
+        e.empty.add(made)
+        return made
+    return e.list_value(*unified_elements(e, node, values, wanted, "list"))
+
+
+def listed(e: Emitter, elements: Sequence[ast.expr], wanted: Type | None) -> list[Value]:
+    """The values of a display; `*t` of a tuple stands for its elements."""
+    values: list[Value] = []
+    for element in elements:
+        if isinstance(element, ast.Starred):
+            held = value_of(e, element.value)
+            if not isinstance(held.type, TupleType):
+                e.fail(element, f"Expected a tuple for starred expression, found {e.type_name(held)}")
+            values += e.unpacked(held)
+        else:
+            values.append(value_of(e, element, wanted))
+    return values
+
+
+def unified_elements(e: Emitter, node: ast.expr, values: list[Value], wanted: Type | None, what: str) -> tuple[list[Value], Type]:
+    """Values of one type, and the type: what is wanted, else what all have in common, else their union."""
+    if wanted is not None:
+        values = [e.converted(value, wanted) for value in values]
+        wrong = next((value for value in values if not types.is_subtype(value.type, wanted)), None)
+        if wrong is not None:
+            e.fail(node, f"List type annotation `List[{calls.type_name(wanted)}]` did not match the types of the given list elements"
+                         if what == "list" else f"Dict type annotation did not match the type of an actual {what} type "
+                                                f"`{e.type_name(wrong)}`")
+        return values, wanted
+    if not values:
+        return values, types.TENSOR
+    type: Type | None = values[0].type
+    for value in values[1:]:
+        type = types.join(type, value.type) if type is not None else None
+    if type is None:
+        type = calls.union([value.type for value in values])
+    return values, type
+
+
+def tuple_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    assert isinstance(node, ast.Tuple)
+    if any(isinstance(each, ast.Starred) for each in node.elts):
+        return e.tuple_value(listed(e, node.elts, None))
+    hints: Sequence[Type | None] = [None] * len(node.elts)
+    if isinstance(hint, TupleType) and len(hint.elements) == len(node.elts):
+        hints = hint.elements
+    elif isinstance(hint, ListType):
+        hints = [hint.element] * len(node.elts)
+    values = []
+    for each, wanted in zip(node.elts, hints, strict=True):
+        value = value_of(e, each, wanted)
+        values.append(e.converted(value, wanted) if wanted is not None and isinstance(hint, TupleType) else value)
+    e.at(node)
+    return e.tuple_value(values)
+
+
+def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    assert isinstance(node, ast.Dict)
+    hint = container_hint(hint, DictType)
+    wanted = (hint.key_type, hint.value_type) if isinstance(hint, DictType) else (None, None)
+    keys: list[Value] = []
+    held: list[Value] = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            e.fail(node, "Dict expansion (e.g. `{**dict}`) is not supported")
+        keys.append(value_of(e, key, wanted[0]))
+        held.append(value_of(e, value, wanted[1]))
+    e.at(node)
+    if not keys and wanted[0] is None:
+        return e.one("prim::DictConstruct", (), types.dict_of(types.STR, types.TENSOR))
+    keys, key_type = unified_elements(e, node, keys, wanted[0], "key")
+    held, value_type = unified_elements(e, node, held, wanted[1], "value")
+    if isinstance(key_type, UnionType):
+        e.fail(node, "Dict keys must be of one type")
+    pairs = [each for pair in zip(keys, held, strict=True) for each in pair]
+    return e.one("prim::DictConstruct", pairs, types.dict_of(key_type, value_type))
+
+
+def joined_string(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    """An f-string: `aten::format` with `{}` for each value."""
+    assert isinstance(node, ast.JoinedStr)
+    text = ""
+    values: list[Value] = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            if part.conversion != -1:
+                e.fail(node, "Don't support conversion in JoinedStr")
+            if part.format_spec is not None:
+                e.fail(node, "Don't support formatting in JoinedStr")
+            text += "{}"
+            values.append(value_of(e, part.value))
+        else:
+            assert isinstance(part, ast.Constant)
+            text += str(part.value)
+    e.at(node)
+    return e.one("aten::format", (e.constant(text), *values), types.STR)
+
+
+def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
+    from irtool.torchscript.comprehensions import comprehension as compile_comprehension
+
+    if isinstance(node, ast.GeneratorExp):      # is walked at once, as a list
+        node = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
+    return compile_comprehension(e, node, hint)
+
+
+def call(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
+    assert isinstance(node, ast.Call)
+    return calls.call(e, node, hint)
+
+
+EXPRESSIONS: dict[type[ast.expr], Callable[[Emitter, ast.expr, Type | None], Meaning]] = {
+    ast.Name: name, ast.Attribute: attribute, ast.Constant: constant_literal, ast.BinOp: binary_operation, ast.UnaryOp: unary_operation,
+    ast.Compare: comparison, ast.BoolOp: boolean, ast.IfExp: conditional, ast.Subscript: subscript, ast.List: list_display,
+    ast.Tuple: tuple_display, ast.Dict: dict_display, ast.JoinedStr: joined_string, ast.ListComp: comprehension,
+    ast.DictComp: comprehension, ast.Call: call, ast.GeneratorExp: comprehension,
+}
+
+__all__ = ["binary", "meaning_of", "value_of"]

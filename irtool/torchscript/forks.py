@@ -1,0 +1,45 @@
+"""`torch.jit.fork` and `wait`: a fork is a graph of its own that its node owns."""
+from __future__ import annotations
+
+import ast
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.graph import Value
+from irtool.ir.types import Type
+from irtool.torchscript.annotations import type_name
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.meanings import Builtin, Called, Overloads, Special
+
+
+def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.jit.fork(function, arguments...)`: `prim::fork`, whose result is a Future of the function's."""
+    from irtool.torchscript.calls import arguments, call_meaning
+    from irtool.torchscript.expressions import meaning_of
+    from irtool.torchscript.front import finish
+
+    if not node.args:
+        e.fail(node, "Expected at least one argument to fork()")
+    called = meaning_of(e, node.args[0])
+    if not isinstance(called, Called | Builtin | Overloads):
+        what = f"a value of type '{type_name(called.type)}'" if isinstance(called, Value) else called.what
+        e.fail(node, f"cannot call {what}")
+    rest = ast.copy_location(ast.Call(func=node.args[0], args=node.args[1:], keywords=node.keywords), node)
+    given, named = arguments(e, rest)
+    e.at(node)
+    inner = Emitter(e.function, e.compilation)
+    inputs = [inner.graph.block.add_input(inner.graph.fresh_id(), value.type) for value in (*given, *named.values())]
+    inner.at(node)
+    result = call_meaning(inner, rest, called, inputs[:len(given)], dict(zip(named, inputs[len(given):], strict=True)))
+    inner.graph.block.add_output(result)
+    finish(inner.graph)
+    inner.graph.name = ""
+    future = types.parse_type(f"Future({result.type.text})")
+    return e.one("prim::fork", (*given, *named.values()), future, {"Subgraph": Attribute("<Graph>", inner.graph)})
+
+
+def wait(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.jit.wait(future)`."""
+    from irtool.torchscript.calls import operator
+
+    return operator("aten::wait")(e, node, callee, hint)

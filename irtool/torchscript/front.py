@@ -1,0 +1,188 @@
+"""The front door: whole files, and single functions whose text somebody else has read."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.ir import types
+from irtool.ir.defaults import DEFAULTS, spelled
+from irtool.ir.errors import Error, ParseError, did_you_mean
+from irtool.ir.graph import Graph
+from irtool.ir.module import Module
+from irtool.ir.source import Diagnostic
+from irtool.torchscript.annotations import SIMPLE, dotted, signature
+from irtool.torchscript.classes import meaning_of_name
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Meaning
+from irtool.torchscript.meanings import Alias, Called, Known, Literal, Namespace, Python
+from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
+from irtool.torchscript.reader import TOO_DEEP, Function, Unit, fail, joined, read
+from irtool.torchscript.statements import function_body
+
+
+def compile_source(source: str, name: str | None = None, filename: str = "<string>", *, first_line: int = 1,
+                   literals: bool = False) -> Module:
+    """Compile TorchScript source, without executing any of it; gives a Module with a graph per function, or only the one called `name`.
+
+    Calls of other functions of the source are inlined. With `literals`, functions may read literals of the file's top level. Raises
+    ParseError with the place of what torch would refuse.
+    """
+    for what, value in (("source", source), ("name", name)):
+        if not isinstance(value, str) and (value is not None or what == "source"):
+            raise Error(f"from_script: expected the {what} as text (str), got {type(value).__name__}")
+    unit = read(source, filename, first_line)
+    if name is not None and name not in unit.functions:
+        raise Error(f"{filename}: no function named '{name}'{did_you_mean(name, unit.functions)}"
+                    + (f", expected one of: {', '.join(unit.functions)}" if unit.functions else ""))
+    if not unit.functions:
+        raise ParseError(f"{filename}: no function definition",
+                         [Diagnostic("error", "expected a function definition", unit.place, 1, 1)])
+    compilation = Compilation()
+    compilation.literals = literals
+    graphs: list[Graph] = []
+    errors: list[Error] = []
+    for function in unit.functions.values():
+        if name is None or function.name == name:
+            try:
+                graphs.append(compilation.graph_of(function))
+                keep_defaults(graphs[-1], function)
+            except Error as error:
+                errors.append(error)
+    if errors:
+        raise joined(errors)
+    if len(graphs) == 1 and name is None:
+        graphs[0].name = ""
+    return Module([part for graph in graphs for part in (graph, "\n")][:-1] if len(graphs) > 1 else list(graphs), filename)
+
+
+def compile_function_source(text: str, filename: str = "<string>", first_line: int = 1,
+                            helpers: Mapping[str, tuple[str, str, int]] | None = None) -> Graph:
+    """Compile the one function whose source is `text` (it may be indented and decorated), line 1 of it being `first_line` of the file.
+
+    `helpers` are other functions it may call: name -> (text, filename, first line). The graph of a gradient formula returns one tuple,
+    the last element of which is `(prim::Closure, context)`; the closure's graph is the value of its attribute `Subgraph`, and takes
+    `(context, parameters...)`. Raises ParseError.
+    """
+    unit = read(text, filename, first_line)
+    if len(unit.functions) != 1:
+        raise ParseError(f"{filename}:{first_line}: expected one function definition, found {len(unit.functions)}")
+    compilation = Compilation(helpers)
+    (function,) = unit.functions.values()
+    return compilation.graph_of(function)
+
+
+CONSTRUCTORS = ("Dict", "Tuple", "Optional", "Union", "dict", "tuple")
+"""Types that take types."""
+
+
+class Compilation:
+    """Functions compiled together: each once, none while it is being compiled."""
+
+    def __init__(self, helpers: Mapping[str, tuple[str, str, int]] | None = None) -> None:
+        self.graphs: dict[int, Graph] = {}
+        self.active: list[ast.FunctionDef] = []
+        self.kept: list[Function] = []
+        """Keeps definitions alive: graphs are found by their identity."""
+        self.literals = False
+        """May a function read literals of the file's top level? torch says no."""
+        self.helpers = dict(helpers or {})
+        self._helper_functions: dict[str, Function] = {}
+
+    def graph_of(self, function: Function) -> Graph:
+        """The graph of a function. Raises ParseError."""
+        key = id(function.definition)
+        found = self.graphs.get(key)
+        if found is None:
+            self.kept.append(function)
+            self.active.append(function.definition)
+            try:
+                found = self.graphs[key] = self._compile(function)
+            except RecursionError:
+                fail(function.place, function.definition, TOO_DEEP, 3)
+            finally:
+                self.active.pop()
+        return found
+
+    def _compile(self, function: Function) -> Graph:
+        emitter = Emitter(function, self)
+        declare_parameters(emitter, function)
+        function_body(emitter, function.definition.body)
+        finish(emitter.graph)
+        return emitter.graph
+
+    def is_active(self, function: Function) -> bool:
+        """Is it being compiled just now?"""
+        return any(function.definition is each for each in self.active)
+
+    def global_name(self, name: str, unit: Unit) -> Meaning | None:
+        """What a name means outside of all functions."""
+        if name in unit.functions:
+            return Called(unit.functions[name])
+        if name in self.helpers:
+            return Called(self._helper(name))
+        if name in unit.modules:
+            return python_name(unit.modules[name])
+        named = meaning_of_name(name, unit.place)
+        if named is not None:
+            return named
+        if name in unit.constants:
+            value = unit.constants[name]
+            if isinstance(value, ast.Attribute | ast.Name):
+                return Alias(value)
+            return Literal(value) if isinstance(value, ast.Constant) else Python(type(value).__name__)
+        if any(name in known for known in (SPECIALS, ARCHIVE, EXCEPTIONS, SIMPLE, CONSTRUCTORS)):
+            return python_name(name)
+        return None
+
+    def _helper(self, name: str) -> Function:
+        found = self._helper_functions.get(name)
+        if found is None:
+            unit = read(*self.helpers[name])
+            found = self._helper_functions[name] = next(iter(unit.functions.values()))
+        return found
+
+
+def default_value(node: ast.expr, unit: Unit) -> object:
+    """What a default stands for. Raises ValueError for what is neither a literal nor a number of a module."""
+    if isinstance(node, ast.Call) and dotted(node.func) == "float" and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
+        return float(str(node.args[0].value))
+    root, _, rest = (dotted(node) or "").partition(".")
+    named = python_name(f"{unit.modules[root]}.{rest}") if root in unit.modules else None
+    return named.value if isinstance(named, Known) else ast.literal_eval(node)
+
+
+def keep_defaults(graph: Graph, function: Function) -> None:
+    """Note the parameters' defaults with the graph, where they are literals or numbers of torch (`torch.float32`)."""
+    found = signature(function)
+    values: dict[str, object] = {}
+    for value, node, count in zip(graph.inputs, found.defaults, found.repeats, strict=True):
+        if node is None:
+            continue
+        try:
+            default = default_value(node, function.unit)
+        except ValueError:
+            continue
+        values[value.name] = (default,) * count if count and isinstance(default, int | float) else default
+    if values:
+        graph.metadata[DEFAULTS] = spelled(values)
+
+
+def declare_parameters(emitter: Emitter, function: Function) -> None:
+    """The graph's inputs."""
+    found = signature(function)
+    emitter.declared_return = found.result
+    for name, type, inferred in zip(found.names, found.types, found.inferred, strict=True):
+        value = emitter.graph.block.add_input(emitter.numbered(name), types.spell(type, emitter.graph.dialect))
+        if inferred:
+            emitter.inferred.add(value)
+        emitter.env.set(name, value)
+
+
+def finish(graph: Graph) -> None:
+    """Nothing unused stays."""
+    remove_dead_nodes(graph)
+    graph.forget_names()
+
+
+__all__ = ["Compilation", "Namespace", "compile_function_source", "compile_source", "declare_parameters", "finish"]

@@ -1,0 +1,349 @@
+"""torch.nn.functional: its functions as TorchScript of our own, inlined where they are called, and those that are operators.
+
+What is in neither table is looked for among the operators (`F.conv2d` is `aten::conv2d`).
+"""
+from __future__ import annotations
+
+from irtool.torchscript import nn_functional_forms as forms
+from irtool.torchscript.meanings import Builtin, Called, Choice, Overloads, Sugared
+from irtool.torchscript.nn_functional_more import HELPERS
+from irtool.torchscript.nn_functional_more import SOURCE as MORE
+from irtool.torchscript.reader import Function, Unit, read
+
+OPERATORS = {"logsigmoid": "aten::log_sigmoid", "conv_transpose1d": "aten::conv_transpose1d", "conv_transpose2d": "aten::conv_transpose2d"}
+"""Functions that are operators under another name."""
+
+SOURCE = '''
+def reduction_number(reduction: str) -> int:
+    if reduction == "none":
+        number = 0
+    elif reduction == "mean":
+        number = 1
+    elif reduction == "sum":
+        number = 2
+    else:
+        raise ValueError("{} is not a valid value for reduction".format(reduction))
+    return number
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.relu_(input)
+    else:
+        result = torch.relu(input)
+    return result
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.relu6_(input)
+    else:
+        result = torch.relu6(input)
+    return result
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.elu_(input, alpha)
+    else:
+        result = torch.elu(input, alpha)
+    return result
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.selu_(input)
+    else:
+        result = torch.selu(input)
+    return result
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.celu_(input, alpha)
+    else:
+        result = torch.celu(input, alpha)
+    return result
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.leaky_relu_(input, negative_slope)
+    else:
+        result = torch.leaky_relu(input, negative_slope)
+    return result
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.hardtanh_(input, min_val, max_val)
+    else:
+        result = torch.hardtanh(input, min_val, max_val)
+    return result
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.hardsigmoid_(input)
+    else:
+        result = torch.hardsigmoid(input)
+    return result
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.hardswish_(input)
+    else:
+        result = torch.hardswish(input)
+    return result
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.silu_(input)
+    else:
+        result = torch.silu(input)
+    return result
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.mish_(input)
+    else:
+        result = torch.mish(input)
+    return result
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    if inplace:
+        result = torch.threshold_(input, threshold, value)
+    else:
+        result = torch.threshold(input, threshold, value)
+    return result
+
+def softsign(input: Tensor) -> Tensor:
+    return input / (input.abs() + 1)
+
+def tanhshrink(input: Tensor) -> Tensor:
+    return input - input.tanh()
+
+def sigmoid(input: Tensor) -> Tensor:
+    return input.sigmoid()
+
+def tanh(input: Tensor) -> Tensor:
+    return input.tanh()
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    return torch.glu(input, dim)
+
+def softmax_dimension(rank: int) -> int:
+    if rank == 0 or rank == 1 or rank == 3:
+        dim = 0
+    else:
+        dim = 1
+    return dim
+
+def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    if dim is None:
+        dim = softmax_dimension(input.dim())
+    if dtype is None:
+        result = input.softmax(dim)
+    else:
+        result = input.softmax(dim, dtype=dtype)
+    return result
+
+def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    if dim is None:
+        dim = softmax_dimension(input.dim())
+    if dtype is None:
+        result = input.log_softmax(dim)
+    else:
+        result = input.log_softmax(dim, dtype=dtype)
+    return result
+
+def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    if dim is None:
+        dim = softmax_dimension(input.dim())
+    if dtype is None:
+        result = (-input).softmax(dim)
+    else:
+        result = (-input).softmax(dim, dtype=dtype)
+    return result
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError("dropout probability has to be between 0 and 1, but got {}".format(p))
+    if inplace:
+        result = torch.dropout_(input, p, training)
+    else:
+        result = torch.dropout(input, p, training)
+    return result
+
+def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+    return torch.ops.aten.linear(input, weight, bias)
+
+def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
+               eps: float = 1e-5) -> Tensor:
+    return torch.layer_norm(input, normalized_shape, weight, bias, eps, True)
+
+def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
+               eps: float = 1e-5) -> Tensor:
+    return torch.group_norm(input, num_groups, weight, bias, eps, True)
+
+def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None,
+               bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    return torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+
+def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None,
+                  weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / denominator
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    if padding_idx is not None:
+        if padding_idx > 0:
+            assert padding_idx < weight.size(0), "Padding_idx must be within num_embeddings"
+        elif padding_idx < 0:
+            assert padding_idx >= -weight.size(0), "Padding_idx must be within num_embeddings"
+            padding_idx = weight.size(0) + padding_idx
+    else:
+        padding_idx = -1
+    return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+def max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None,
+               padding: BroadcastingList1[int] = 0, dilation: BroadcastingList1[int] = 1, ceil_mode: bool = False) -> Tensor:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
+               padding: BroadcastingList2[int] = 0, dilation: BroadcastingList2[int] = 1, ceil_mode: bool = False) -> Tensor:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
+               padding: BroadcastingList3[int] = 0, dilation: BroadcastingList3[int] = 1, ceil_mode: bool = False) -> Tensor:
+    if stride is None:
+        stride = torch.jit.annotate(List[int], [])
+    return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+def adaptive_avg_pool1d(input: Tensor, output_size: BroadcastingList1[int]) -> Tensor:
+    return torch.adaptive_avg_pool1d(input, output_size)
+
+def adaptive_avg_pool2d(input: Tensor, output_size: BroadcastingList2[int]) -> Tensor:
+    return torch.ops.aten.adaptive_avg_pool2d(input, output_size)
+
+def pad(input: Tensor, pad: List[int], mode: str = "constant", value: Optional[float] = None) -> Tensor:
+    return torch.ops.aten.pad(input, pad, mode, value)
+
+def unfold(input: Tensor, kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = 1, padding: BroadcastingList2[int] = 0,
+           stride: BroadcastingList2[int] = 1) -> Tensor:
+    return torch.im2col(input, kernel_size, dilation, padding, stride)
+
+def fold(input: Tensor, output_size: BroadcastingList2[int], kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = 1,
+         padding: BroadcastingList2[int] = 0, stride: BroadcastingList2[int] = 1) -> Tensor:
+    return torch.col2im(input, output_size, kernel_size, dilation, padding, stride)
+
+def mse_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+             reduction: str = "mean") -> Tensor:
+    expanded_input, expanded_target = torch.broadcast_tensors([input, target])
+    return torch.ops.aten.mse_loss(expanded_input, expanded_target, reduction_number(reduction))
+
+def l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+            reduction: str = "mean") -> Tensor:
+    expanded_input, expanded_target = torch.broadcast_tensors([input, target])
+    return torch.ops.aten.l1_loss(expanded_input, expanded_target, reduction_number(reduction))
+
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+                   reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    expanded_input, expanded_target = torch.broadcast_tensors([input, target])
+    if beta == 0.0:
+        result = torch.ops.aten.l1_loss(expanded_input, expanded_target, reduction_number(reduction))
+    else:
+        result = torch.ops.aten.smooth_l1_loss(expanded_input, expanded_target, reduction_number(reduction), beta)
+    return result
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    expanded_input, expanded_target = torch.broadcast_tensors([input, target])
+    return torch.ops.aten.huber_loss(expanded_input, expanded_target, reduction_number(reduction), delta)
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
+                  ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:
+    return torch.ops.aten.cross_entropy_loss(input, target, weight, reduction_number(reduction), ignore_index, label_smoothing)
+
+def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
+             ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.ops.aten.nll_loss_nd(input, target, weight, reduction_number(reduction), ignore_index)
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
+                         reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.ops.aten.binary_cross_entropy(input, target, weight, reduction_number(reduction))
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
+                                     size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean",
+                                     pos_weight: Optional[Tensor] = None) -> Tensor:
+    return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction_number(reduction))
+
+def kl_div(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+           reduction: str = "mean", log_target: bool = False) -> Tensor:
+    if reduction == "batchmean":
+        number = 2
+    else:
+        number = reduction_number(reduction)
+    result = torch.kl_div(input, target, number, log_target=log_target)
+    if reduction == "batchmean" and input.dim() != 0:
+        result = result / input.size(0)
+    return result
+
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+                     reduction: str = "mean") -> Tensor:
+    return torch.ops.aten.soft_margin_loss(input, target, reduction_number(reduction))
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Optional[bool] = None,
+                        reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.margin_ranking_loss(input1, input2, target, margin, reduction_number(reduction))
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: Optional[bool] = None,
+                         reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
+    return torch.hinge_embedding_loss(input, target, margin, reduction_number(reduction))
+'''
+_units: dict[str, Unit] = {}
+
+
+def function(name: str) -> Sugared | None:
+    """What `F.name` means, where it is no plain operator."""
+    if name in OPERATORS:
+        return Builtin(OPERATORS[name])
+    found = templates().get(name)
+    if found is None and not name.startswith(forms.HELPERS) and f"def {name}(" in forms.SOURCE:
+        found = forms_of()[name]
+    if name in forms.INDICES:
+        position, with_them, without = forms.INDICES[name]
+        return Choice(position, "return_indices", Called(forms_of()[with_them]), Called(forms_of()[without]))
+    if found is None and name not in HELPERS and f"def {name}(" in MORE:
+        found = functions_of(MORE, "torch/nn/functional.py, more").get(name)
+    return Called(found) if found is not None else None
+
+
+def torch_function(name: str) -> Sugared | None:
+    """What `torch.name` means, where Python stands between it and the operators."""
+    if name in forms.OVERLOADS:
+        return Overloads(name, [forms_of()[each] for each in forms.OVERLOADS[name]])
+    if name not in forms.FLAGS:
+        return None
+    start, position = forms.FLAGS[name]
+    alone, inverse, counts, both = (Called(forms_of()[f"{start}_{end}"]) for end in ("alone", "with_inverse", "with_counts", "with_all"))
+    return Choice(position, "return_inverse", Choice(position + 1, "return_counts", both, inverse),
+                  Choice(position + 1, "return_counts", counts, alone))
+
+
+def forms_of() -> dict[str, Function]:
+    """The functions of several forms."""
+    return functions_of(forms.SOURCE, "torch/functional.py")
+
+
+def templates() -> dict[str, Function]:
+    """The functions written above; read on first use."""
+    return functions_of(SOURCE, "torch/nn/functional.py")
+
+
+def functions_of(source: str, filename: str) -> dict[str, Function]:
+    """The functions of a text of ours; read on first use."""
+    if filename not in _units:
+        _units[filename] = read(source, filename)
+    return _units[filename].functions

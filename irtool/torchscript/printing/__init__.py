@@ -1,0 +1,1 @@
+"""Graphs as TorchScript source that one reads."""

@@ -1,0 +1,388 @@
+"""What one node computes, as an expression of TorchScript.
+
+A form takes the printer and the node, and gives the text; operands come from `printer.take(values)`, asked once, for all values in the
+order in which Python evaluates the text.
+"""
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterator, Sequence
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.constants import constant, is_constant, is_none
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import PARAM, Graph, Node, Value
+from irtool.ir.schema import Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.torchscript.nn_functional_forms import WRITTEN_IN_PYTHON
+from irtool.torchscript.printing.literals import annotation, joined, literal, type_key
+from irtool.torchscript.python_names import TORCH_CONSTANTS
+from irtool.torchscript.resolve import Resolver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.torchscript.printing.to_python import Printer
+
+Given = Value | Literal | list[Value]
+Pair = tuple[Argument, Given]
+Form = Callable[["Printer", Node], str]
+NOWHERE = Node(PARAM)
+"""Defines values that only have a type."""
+NOTES = frozenset(("warn_id",))
+"""Attributes that change nothing."""
+WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
+"""Defaults of the schemas that are written as words."""
+
+
+def expression(printer: Printer, node: Node) -> str:
+    """The text of a node without blocks. Raises UnsupportedError naming a kind that source cannot say."""
+    form = form_of(node.kind)
+    if form is not None:
+        return form(printer, node)
+    if node.blocks:
+        raise UnsupportedError(f"{node.kind} cannot be written as TorchScript")
+    subgraph = node.attributes.get("Subgraph")
+    if subgraph is not None and isinstance(subgraph.value, Graph):
+        return held_graph(printer, node, subgraph.value)
+    return call(printer, node)
+
+
+def form_of(kind: str) -> Form | None:
+    """The syntax of a kind that has one of its own; old texts leave out `prim::`."""
+    return FORMS.get(kind) or (FORMS.get("prim::" + kind) if "::" not in kind else None)
+
+
+def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
+    """A call of the function that a graph held by a node is."""
+    name, operands = printer.helper(node, graph), printer.take(node.inputs)
+    if node.kind == "prim::fork":
+        return f"torch.jit.fork({', '.join([name, *operands])})"
+    text = f"{name}({', '.join(operands)})"
+    if len(node.outputs) >= len(graph.outputs) or not node.outputs:
+        return text
+    return f"{text}[0:{len(node.outputs)}]" if len(node.outputs) > 1 else f"{text}[0]"
+
+
+def function_text(kind: str) -> str:
+    """How a kind is called: `torch.add`, `ops.prim.min`. Raises UnsupportedError for what has no such name."""
+    space, _, name = qualified(kind).partition("::")
+    if not (space.isidentifier() and name.isidentifier()) or keyword.iskeyword(name) or keyword.iskeyword(space):
+        raise UnsupportedError(f"{kind} cannot be written as TorchScript")
+    by_name = space == "aten" and name not in TORCH_CONSTANTS and name not in WRITTEN_IN_PYTHON
+    return f"torch.{name}" if by_name else f"ops.{space}.{name}"
+
+
+def call(printer: Printer, node: Node) -> str:
+    """`torch.add(x, y, alpha=2)`: what equals the schema's defaults is left out, if that means the same overload."""
+    if node.kind[:1] == "^" and is_plain_python(node):
+        return f"ops.python.{node.kind[1:]}({', '.join(printer.take(node.inputs))})"
+    function = function_text(node.kind)
+    schema = schema_of(node)
+    if schema is not None and (schema.is_varret or not NOTES.issuperset(set(node.attributes).difference(schema.positions))):
+        raise UnsupportedError(f"{node.kind} cannot be written as TorchScript")
+    if schema is None:
+        if node.attributes:
+            raise UnsupportedError(f"{node.kind} with attributes cannot be written as TorchScript: it has no schema")
+        if "::" not in node.kind or node.kind.startswith("prim::"):
+            raise UnsupportedError(f"{node.kind} cannot be written as TorchScript: it has no schema")
+        return f"{function}({', '.join(printer.take(node.inputs))})"
+    given: list[Given] = list(node_arguments(node, schema))
+    extra = given[len(schema.arguments):]
+    meant, pairs = with_numbers(schema, [(argument, as_number(argument, each))
+                                         for argument, each in zip(schema.arguments, given, strict=False)])
+    kept = without_defaults(pairs) if not extra else pairs
+    if len(kept) < len(pairs) and not means(meant, kept):
+        kept = pairs
+    texts = iter(printer.take([value for each in (*[pair[1] for pair in kept], *extra) for value in _values(each)]))
+    parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(argument, each, texts) for argument, each in kept]
+    return typed(f"{function}({', '.join([*parts, *texts])})", schema, node)
+
+
+def is_plain_python(node: Node) -> bool:
+    """Is it a Python operator on values alone that gives a tensor? Other ones have no source."""
+    scalars = node.attributes.get("scalars")
+    if len(node.attributes) > 1 or scalars is not None and scalars.text:
+        return False
+    if len(node.outputs) != 1 or not is_tensor_like(node.outputs[0].type):
+        return False
+    return node.kind[1:].isidentifier() and not keyword.iskeyword(node.kind[1:])
+
+
+def typed(text: str, schema: Schema, node: Node) -> str:
+    """Where the schema says `Any` and the graph knows better, so must the source."""
+    if len(node.outputs) == 1 and len(schema.returns) == 1 and schema.returns[0].type.key == "Any" != node.outputs[0].type.key:
+        return f"unchecked_cast({annotation(node.outputs[0].type)}, {text})"
+    return text
+
+
+def _values(given: Given) -> list[Value]:
+    return given if isinstance(given, list) else [given] if isinstance(given, Value) else []
+
+
+def _argument(argument: Argument, given: Given, texts: Iterator[str]) -> str:
+    if isinstance(given, list):
+        return f"[{', '.join([next(texts) for _ in given])}]"
+    return literal(given.value, argument.type) if isinstance(given, Literal) else next(texts)
+
+
+# -- numbers that are tensors
+def as_number(argument: Argument, given: Given) -> Given:
+    """Before mid-2018 numbers were constant tensors, and words stood for numbers: the number, where one is wanted."""
+    formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+    if isinstance(given, Literal):
+        value = given.value
+        if isinstance(value, str) and formal.key == "int":
+            return Literal(WORDS.get(value, value), given.attribute)
+        if isinstance(value, TensorLiteral) and value.has_data and value.shape == () and not is_tensor_like(formal):
+            return _number(value.item())
+    elif isinstance(given, Value) and formal.key in _AS and is_tensor_like(given.type):
+        found = constant(given)
+        if isinstance(found, TensorLiteral) and found.has_data and len(found.numbers()) == 1:
+            return _number(_AS[formal.key](found.item()))
+    elif isinstance(given, Value) and is_constant(given) and is_tensor_like(given.type) and isinstance(formal, ListType):
+        found = constant(given)
+        if formal.element.key in _AS and isinstance(found, TensorLiteral) and found.has_data:
+            return _number([_AS[formal.element.key](each) for each in found.numbers()])
+    return given
+
+
+def _number(value: object) -> Literal:
+    return Literal(value, Attribute(str(value), value))
+
+
+def _same(value: bool | int | float | complex) -> bool | int | float | complex:
+    return value
+
+
+_AS: dict[str, Callable[..., object]] = {"int": int, "float": float, "bool": bool, "Scalar": _same}
+WRAPPED: dict[str | None, Callable[..., object]] = {None: _same, "int64": int, "float64": float, "complex128": complex}
+"""dtypes that a Python number has as a tensor."""
+
+
+def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]:
+    """`x * 2` of a trace is a product with the constant tensor `{2}`: as a number, which it was, where an overload takes one."""
+    wrapped = {i: found for i, (argument, given) in enumerate(pairs)
+               if argument.type.key == "Tensor" and isinstance(given, Value) and (found := wrapped_number(given)) is not None}
+    if not wrapped or not any(argument.type.key == "Tensor" and i not in wrapped for i, (argument, _) in enumerate(pairs)):
+        return schema, pairs
+    for other in schemas(schema.kind):
+        if len(other.arguments) == len(pairs) and len(other.returns) == len(schema.returns):
+            if all(formal.type.key == ("Scalar" if i in wrapped else argument.type.key)
+                   for i, (formal, (argument, _)) in enumerate(zip(other.arguments, pairs, strict=True))):
+                numbered: list[Pair] = [(formal, _number(wrapped[i]) if i in wrapped else pair[1])
+                                        for i, (formal, pair) in enumerate(zip(other.arguments, pairs, strict=True))]
+                if means(other, numbered):
+                    return other, numbered
+    return schema, pairs
+
+
+def wrapped_number(value: Value) -> object:
+    """The number a constant 0-d tensor of a number's dtype is; None for any other value."""
+    found = constant(value) if is_constant(value) else None
+    if not isinstance(found, TensorLiteral) or not found.is_number or found.dtype not in WRAPPED:
+        return None
+    return WRAPPED[found.dtype](found.item())
+
+
+# -- defaults
+def without_defaults(pairs: Sequence[Pair]) -> list[Pair]:
+    """Trailing positional arguments that equal their defaults are left out, and all keyword-only ones that do."""
+    positional = [pair for pair in pairs if not pair[0].keyword_only]
+    while positional and is_default(*positional[-1]):
+        positional.pop()
+    return positional + [pair for pair in pairs if pair[0].keyword_only and not is_default(*pair)]
+
+
+def is_default(argument: Argument, given: Given) -> bool:
+    """Is it the very value the schema has as default?"""
+    if not argument.has_default or isinstance(given, list):
+        return False
+    if isinstance(given, Literal) and given.attribute is None:
+        return True
+    default = argument.default
+    if isinstance(default, str) and argument.type.key in ("int", "int?"):
+        default = WORDS.get(default, default)
+    if isinstance(given, Literal):
+        value = given.value
+    elif is_constant(given):
+        value = constant(given)
+    elif given.node.kind == "prim::ListConstruct" and given.use_count == 1 and all(map(is_constant, given.node.inputs)):
+        value = [constant(each) for each in given.node.inputs]
+    else:
+        return False
+    if isinstance(value, list) and not isinstance(default, list) and argument.fixed_size == len(value):
+        return all(_equal(each, default, argument.type) for each in value)
+    return _equal(value, default, argument.type)
+
+
+def _equal(value: object, default: object, type: Type) -> bool:
+    if isinstance(value, list) and isinstance(default, list):
+        return len(value) == len(default) and all(_equal(x, y, type) for x, y in zip(value, default, strict=True))
+    if value.__class__ is not default.__class__ and not (isinstance(value, float) and default.__class__ is int and "float" in type.key):
+        return False
+    return value == default and str(value)[:1] == str(default)[:1]      # -0.0 is not 0.0
+
+
+_chosen: dict[tuple[object, ...], bool] = {}
+_TYPES: dict[type, Type] = {bool: types.BOOL, int: types.INT, float: types.FLOAT, complex: types.COMPLEX, str: types.STR,
+                            type(None): types.NONE}
+
+
+def means(schema: Schema, kept: Sequence[Pair]) -> bool:
+    """Would these arguments alone choose this overload?"""
+    given = [(argument, _type_of(argument, each)) for argument, each in kept]
+    key = (schema.name, *[(argument.name if argument.keyword_only else "", type) for argument, type in given])
+    found = _chosen.get(key)
+    if found is None:
+        if len(_chosen) > 20_000:
+            _chosen.clear()
+        positional = [Value("", type, NOWHERE) for argument, type in given if not argument.keyword_only]
+        named = {argument.name: Value("", type, NOWHERE) for argument, type in given if argument.keyword_only}
+        match, _ = Resolver(set(), set()).choose(schemas(schema.kind), positional, named)
+        found = _chosen[key] = match is not None and match.schema is schema
+    return found
+
+
+def _type_of(argument: Argument, given: Given) -> Type:
+    if isinstance(given, Value):
+        return types.TENSOR if is_tensor_like(given.type) else types.NONE if is_none(given) else given.type
+    return argument.type if isinstance(given, list) else _TYPES.get(type(given.value), argument.type)
+
+
+# -- forms with syntax of their own
+def _list(printer: Printer, node: Node) -> str:
+    parts = printer.take(node.inputs)
+    type = node.outputs[0].type
+    text = f"[{', '.join(parts)}]"
+    element = type.element if isinstance(type, ListType) else type
+    plain = bool(parts) and all(type_key(value.type) == type_key(element) for value in node.inputs)
+    return text if plain else f"annotate({annotation(type)}, {text})"
+
+
+def _tuple(printer: Printer, node: Node) -> str:
+    parts = printer.take(node.inputs)
+    type = node.outputs[0].type
+    text = f"({joined(parts, ',')})" if parts else "()"
+    if not isinstance(type, TupleType):     # `Tuple` of 2018 says nothing of its elements
+        return text
+    if len(type.elements) == len(parts):
+        if all(type_key(value.type) == type_key(element) for value, element in zip(node.inputs, type.elements, strict=True)):
+            return text
+    return f"annotate({annotation(type)}, {text})"
+
+
+def _dict(printer: Printer, node: Node) -> str:
+    parts = printer.take(node.inputs)
+    type = node.outputs[0].type
+    text = "{" + ", ".join([f"{key}: {value}" for key, value in zip(parts[::2], parts[1::2], strict=True)]) + "}"
+    if parts and isinstance(type, DictType):
+        if all(type_key(v.type) == type_key((type.key_type, type.value_type)[i % 2]) for i, v in enumerate(node.inputs)):
+            return text
+    return f"annotate({annotation(type)}, {text})"
+
+
+def _tuple_index(printer: Printer, node: Node) -> str:
+    return _subscript(printer, node) if len(node.inputs) == 2 else f"{atom(printer.take(node.inputs)[0])}[{node.attributes['index'].text}]"
+
+
+def _subscript(printer: Printer, node: Node) -> str:
+    whole, index = printer.take(node.inputs)
+    return f"{atom(whole)}[{index}]"
+
+
+def _get_item(printer: Printer, node: Node) -> str:
+    if node.inputs and isinstance(node.inputs[0].type, ListType | DictType):
+        return _subscript(printer, node)
+    return call(printer, node)
+
+
+def _tuple_slice(printer: Printer, node: Node) -> str:
+    beg, end = node.attributes["beg"].text, node.attributes["end"].text
+    return f"{atom(printer.take(node.inputs)[0])}[{beg}:{end}]"
+
+
+def atom(text: str) -> str:
+    """Something that may be subscripted."""
+    return text if text.isidentifier() or text.endswith((")", "]")) and text[0] not in "([{-" else f"({text})"
+
+
+def _unchecked_cast(printer: Printer, node: Node) -> str:
+    return f"unchecked_cast({annotation(node.outputs[0].type)}, {printer.take(node.inputs)[0]})"
+
+
+def _is_instance(printer: Printer, node: Node) -> str:
+    wanted = node.attributes["types"].value
+    if not isinstance(wanted, list | tuple) or not all(isinstance(type, Type) for type in wanted):
+        raise UnsupportedError(f"{node.kind} with types {node.attributes['types'].text[:80]} cannot be written as TorchScript")
+    names = [type.text if type.text in ("list", "tuple") else annotation(type) for type in wanted]
+    return f"isinstance({printer.take(node.inputs)[0]}, {names[0] if len(names) == 1 else f'({joined(names)})'})"
+
+
+def _chunk(printer: Printer, node: Node) -> str:
+    return f"torch.chunk({printer.take(node.inputs)[0]}, {node.attributes['chunks'].text}, {node.attributes['dim'].text})"
+
+
+def _concat(printer: Printer, node: Node) -> str:
+    return f"torch.cat([{', '.join(printer.take(node.inputs))}], {node.attributes['dim'].text})"
+
+
+def _old_number(printer: Printer, node: Node) -> str:
+    """2018 read numbers out of tensors by kinds that say nothing of the type wanted."""
+    text, wanted = printer.take(node.inputs)[0], node.outputs[0].type.key
+    if wanted in ("int", "float", "bool"):
+        return f"{wanted}({text})"
+    return f"annotate(number, {text})" if wanted == "Scalar" else text
+
+
+def _tolist(printer: Printer, node: Node) -> str:
+    return f"annotate({annotation(node.outputs[0].type)}, {atom(printer.take(node.inputs[:1])[0])}.tolist())"
+
+
+def _call_function(printer: Printer, node: Node) -> str:
+    name = node.inputs[0].node.attributes.get("name") if node.inputs else None
+    if name is None or not str(name.value).isidentifier():
+        raise UnsupportedError(f"{node.kind} of a function without a name cannot be written as TorchScript")
+    printer.calls_by_name(str(name.value))
+    return f"{name.value}({', '.join(printer.take(node.inputs[1:]))})"
+
+
+def _as_call(name: str) -> Form:
+    """`int(x)`: a Python function of all operands."""
+    def form(printer: Printer, node: Node) -> str:
+        return f"{name}({', '.join(printer.take(node.inputs))})"
+    return form
+
+
+def _implicit(name: str) -> Form:
+    """`annotate(int, x)`: what torch makes of a tensor where a number is expected."""
+    def form(printer: Printer, node: Node) -> str:
+        return f"annotate({name}, {printer.take(node.inputs)[0]})"
+    return form
+
+
+FORMS: dict[str, Form] = {
+    "prim::ListConstruct": _list, "prim::TupleConstruct": _tuple, "prim::DictConstruct": _dict,
+    "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice, "aten::__getitem__": _get_item,
+    "prim::unchecked_cast": _unchecked_cast, "prim::isinstance": _is_instance, "prim::ConstantChunk": _chunk, "prim::FusedChunk": _chunk,
+    "prim::FusedConcat": _concat, "prim::TensorToNum": _old_number, "prim::ImplicitTensorToNum": _old_number,
+    "prim::CallFunction": _call_function, "prim::tolist": _tolist, "prim::Print": _as_call("print"),
+    "aten::Int": _as_call("int"), "aten::Float": _as_call("float"), "aten::Bool": _as_call("bool"), "aten::Complex": _as_call("complex"),
+    "aten::str": _as_call("str"), "aten::len": _as_call("len"),
+    "prim::Int": _as_call("int"), "prim::FloatToInt": _as_call("int"), "prim::Float": _as_call("float"),
+    "prim::IntToFloat": _as_call("float"), "prim::StringToFloat": _as_call("float"), "prim::Bool": _as_call("bool"),
+    "prim::TensorToBool": _as_call("bool"), "prim::ListLen": _as_call("len"), "prim::TupleLen": _as_call("len"),
+    "prim::BoolToTensor": _as_call("ops.prim.NumToTensor"), "prim::AnyDefined": _as_call("ops.prim.AutogradAnyNonZero"),
+    "aten::IntImplicit": _implicit("int"), "aten::FloatImplicit": _implicit("float"), "aten::ComplexImplicit": _implicit("complex"),
+    "aten::ScalarImplicit": _implicit("number"),
+}
+"""Kinds with a syntax of their own; all others are calls."""
+UNDEFINED = frozenset(("prim::Undefined", "Undefined", "prim::AutogradZero", "AutogradZero"))
+FREE = UNDEFINED | {"prim::Uninitialized"}
+"""Kinds that may be said wherever their value is read."""
+
+
+def free_text(node: Node) -> str:
+    """What a node of a `FREE` kind says."""
+    return "ops.prim.AutogradZero()" if node.kind in UNDEFINED else f"uninitialized({annotation(node.outputs[0].type)})"
+

@@ -1,0 +1,491 @@
+"""Graphs as TorchScript source that one reads: `to_script(graph)`.
+
+Reading the source again gives a graph that computes the same (`torch` reads it as the code of an archive, irtool as any source).
+
+Note [order]: a node whose single result is used once, in the same block, and has no name of its own, is not printed where it stands: it
+waits, and goes into the expression that uses it. What waits is a list in the order of the graph. An expression takes its operands from the
+end of that list, as far as they stand there in the order in which Python evaluates them; all the others are assigned to temporaries
+first. So everything happens in the order of the graph, whatever it writes or prints, and no alias analysis is asked.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irtool.ir.attribute import TensorLiteral
+from irtool.ir.constants import NOT_CONSTANT, constant, is_constant, is_none
+from irtool.ir.defaults import defaults_of
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.module import Module
+from irtool.ir.schema import is_tensor_like
+from irtool.torchscript.printing.call_expressions import FREE, expression, form_of, free_text
+from irtool.torchscript.printing.gradient_functions import USES, function_source
+from irtool.torchscript.printing.legal_names import Names, identifier
+from irtool.torchscript.printing.literals import annotation, joined, literal, type_key
+
+INT_MAX = 9223372036854775807
+MAX_INLINE = 60
+"""An expression longer than this gets a line of its own."""
+MAX_BLOCKS = 90
+"""Python reads no source of more than 100 levels of indentation."""
+CONTEXT_KINDS = frozenset(("prim::CreateObject", "prim::SetAttr", "prim::Enter", "prim::Exit"))
+CONTEXTS = frozenset(f"__torch__.torch.autograd.grad_mode.{name}" for name in ("no_grad", "enable_grad", "set_grad_enabled"))
+UNPACKS = frozenset(("prim::TupleUnpack", "prim::ListUnpack", "TupleUnpack", "ListUnpack"))
+CHUNKS = frozenset(("prim::ConstantChunk", "prim::FusedChunk", "ConstantChunk", "FusedChunk"))
+APART = CHUNKS | {"prim::isinstance"}
+"""Kinds that have a line of their own: an `if isinstance(...)` would be decided while compiling."""
+
+
+def to_script(graph: Graph | Module, name: str | None = None) -> str:
+    """TorchScript source of a graph, as `def name(...)`, or of all graphs of a module.
+
+    A graph without a name is called `graph`. Tensor constants whose numbers the text does not hold are `CONSTANTS.c0`, `CONSTANTS.c1`, ...
+    Raises UnsupportedError naming what has no source: classes, Python operators, kinds with blocks other than If and Loop.
+    """
+    source = Source()
+    if not isinstance(graph, Module | Graph):
+        raise Error(f"to_script: expected a Module or a Graph, got {type(graph).__name__}")
+    if name is not None and not (isinstance(name, str) and name.isidentifier()):
+        raise Error(f"to_script: name={str(name)[:40]!r}; expected the name of a function")
+    if isinstance(graph, Module):
+        if name is not None:
+            source.function(graph.graph(), name)
+            return source.text()
+        for own, each in zip(graph.names(), graph.graphs, strict=True):
+            source.function(each, own)
+    else:
+        source.function(graph, name or graph.name or "graph")
+    return source.text()
+
+
+class Source:
+    """The functions of one file."""
+
+    def __init__(self) -> None:
+        self.functions: list[str] = []
+        self.names = Names()
+        self.constants: list[str] = []
+        self.helpers: dict[Graph, str] = {}
+        self.depth = 0
+
+    def text(self) -> str:
+        """The file."""
+        return "\n".join(self.functions)
+
+    def function(self, graph: Graph, wanted: str) -> str:
+        """Print a graph as a function, after those it calls; gives its name."""
+        name = self.names.fresh(identifier(wanted, "graph"))
+        self.prepare(graph)
+        printer = Printer(self, graph)
+        self.functions.append(printer.function(name))
+        return name
+
+    def prepare(self, graph: Graph) -> None:
+        """Print what the graph calls, so that no value gets the name of a function."""
+        for node in graph.walk():
+            held = node.attributes.get("Subgraph")
+            if held is not None and isinstance(held.value, Graph):
+                if node.kind == "prim::Closure":
+                    self.prepare(held.value)
+                else:
+                    self.helper(node, held.value)
+
+    def library(self, name: str) -> None:
+        """Add one of the functions that torch's gradients call, and those it calls, unless they are there."""
+        text = function_source(name)
+        if text is not None and name not in self.names.used:
+            for each in USES.get(name, ()):
+                self.library(each)
+            self.names.used.add(name)
+            self.functions.append(text)
+
+    def helper(self, node: Node, graph: Graph) -> str:
+        """The function that a graph held by a node is."""
+        found = self.helpers.get(graph)
+        if found is None:
+            self.depth += 1
+            if self.depth > MAX_BLOCKS:
+                raise UnsupportedError(f"{node.kind} holds graphs nested too deeply to be written as TorchScript")
+            found = self.helpers[graph] = self.function(graph, node.kind.rpartition("::")[2])
+            self.depth -= 1
+        return found
+
+
+class Printer:
+    """Prints one graph as one function."""
+
+    def __init__(self, source: Source, graph: Graph) -> None:
+        self.source = source
+        self.graph = graph
+        self.names = Names()
+        self.names.used = set(source.names.used)
+        self.texts: dict[Value, str] = {}
+        """What is printed where a value is read: a name, or a constant."""
+        self.waiting: list[tuple[Value, str]] = []
+        """See Note [order]."""
+        self.waits: set[Value] = set()
+        self.lines: list[str] = []
+        self.depth = 1
+        self.contexts: list[tuple[Value, int]] = []
+        """Objects of the `with` around, and the first line in each."""
+
+    # -- lines
+    def line(self, text: str) -> None:
+        """A statement at the present depth."""
+        self.lines.append("  " * self.depth + text)
+
+    def assign(self, targets: Sequence[str], texts: Sequence[str], kinds: Sequence[str] = ()) -> None:
+        """`x, y = a, b`; a target with an annotation has a line of its own. What is assigned to itself is left out."""
+        if any(kinds):
+            for target, text, kind in zip(targets, texts, kinds, strict=True):
+                self.line(f"{target}: {kind} = {text}" if kind else f"{target} = {text}")
+            return
+        pairs = [(target, text) for target, text in zip(targets, texts, strict=True) if target != text]
+        if pairs:
+            self.line(f"{', '.join([pair[0] for pair in pairs])} = {', '.join([pair[1] for pair in pairs])}")
+
+    # -- values
+    def name(self, value: Value, otherwise: str = "_") -> str:
+        """Give a value its name."""
+        found = self.texts[value] = self.names.of(value, otherwise)
+        return found
+
+    def text(self, value: Value) -> str:
+        """What is printed where a value that does not wait is read. Raises UnsupportedError for a constant without source."""
+        found = self.texts.get(value)
+        if found is None:
+            found = self.texts[value] = self.constant(value)
+        return found
+
+    def constant(self, value: Value) -> str:
+        """A constant, or a constant list that only one node reads."""
+        node = value.node
+        if node.kind in FREE:
+            return free_text(node)
+        form = form_of(node.kind)
+        if form is not None:
+            return form(self, node)
+        if is_none(value):
+            return "ops.prim.AutogradZero()" if is_tensor_like(value.type) else "None"
+        found = constant(value)
+        if found is NOT_CONSTANT:
+            raise UnsupportedError(f"%{value.name} of {node.kind} cannot be written as TorchScript")
+        try:
+            return literal(found, value.type)
+        except UnsupportedError:
+            if not isinstance(found, TensorLiteral):
+                raise
+        self.source.constants.append(value.name)
+        return f"CONSTANTS.c{len(self.source.constants) - 1}"
+
+    def take(self, values: Sequence[Value]) -> list[str]:
+        """The texts of values, read in this order. See Note [order]."""
+        wanted = [value for value in values if value in self.waits]
+        ready = 0
+        while ready < len(wanted) and self.waiting[-1 - ready][0] is wanted[-1 - ready]:
+            ready += 1
+        taken = dict(self.waiting[len(self.waiting) - ready:])
+        del self.waiting[len(self.waiting) - ready:]
+        self.waits.difference_update(taken)
+        if ready < len(wanted):
+            self.settle()
+        return [taken[value] if value in taken else self.text(value) for value in values]
+
+    def settle(self) -> None:
+        """What waits is assigned to temporaries."""
+        waiting, self.waiting = self.waiting, []
+        self.waits.clear()
+        for value, text in waiting:
+            self.line(f"{self.name(value)} = {text}")
+
+    def helper(self, node: Node, graph: Graph) -> str:
+        """The function that a graph held by a node is."""
+        return self.source.helper(node, graph)
+
+    def calls_by_name(self, name: str) -> None:
+        """The source names a function that is not in the text: one of torch's own, which is added, or one that the reader must give."""
+        self.source.library(name)
+
+    # -- the function
+    def function(self, name: str, skip: int = 0) -> str:
+        """The whole definition, without its first `skip` parameters."""
+        parameters: list[str] = []
+        known = {} if skip else defaults_of(self.graph)
+        names = [value.name for value in self.graph.inputs]
+        for i, value in enumerate(self.graph.inputs[skip:]):
+            parameters.append(f"{self.name(value, f'argument_{i}')}: {annotation(value.type)}")
+            if known and all(name in known for name in names[i:]):
+                parameters[-1] += f" = {literal(known[value.name])}"
+        outputs = self.graph.outputs
+        result = " -> " + returned(outputs)
+        if any(is_closure(node) for node in self.graph.block):      # a closure's type has no spelling
+            result = ""
+        self.block(self.graph.block)
+        texts = self.take(outputs)
+        self.settle()
+        self.line("return " + (texts[0] if len(texts) == 1 else f"({', '.join(texts)})" if texts else "None"))
+        head = f"def {name}({', '.join(parameters)}){result}:"
+        if len(head) > 100:
+            head = f"def {name}(" + (",\n  " + "  " * self.depth).join(parameters) + f"){result}:"
+        return "\n".join([head, *self.lines, ""])
+
+    def block(self, block: Block) -> None:
+        """The nodes of a block; what its results need may still wait."""
+        if self.depth > MAX_BLOCKS:
+            raise UnsupportedError(f"blocks nested more than {MAX_BLOCKS} deep cannot be written as TorchScript")
+        for node in block:
+            self.node(node)
+
+    def node(self, node: Node) -> None:
+        """One node: nothing yet, or its lines."""
+        if node.kind in IF_KINDS:
+            self.branch(node)
+        elif node.kind in LOOP_KINDS:
+            self.loop(node)
+        elif node.kind in ("prim::GradOf", "GradOf"):
+            self.region(node)
+        elif node.kind in CONTEXT_KINDS and is_context(node):
+            self.context(node)
+        elif is_free(node) or is_part_of_closure(node):
+            return
+        elif is_closure(node):
+            self.closure(node)
+        elif node.kind in UNPACKS:
+            if node.outputs and node.outputs[0] not in self.texts:
+                self.statement(node, joined(self.take(node.inputs)), True)
+        elif node.kind == "aten::_set_item" and not any(value.has_uses for value in node.outputs):
+            self.set_item(node)
+        else:
+            text = expression(self, node)
+            if node.kind not in APART and len(node.outputs) == 1 and len(text) <= self.room(node) and may_wait(node.outputs[0]):
+                self.waiting.append((node.outputs[0], text))
+                self.waits.add(node.outputs[0])
+            else:
+                self.statement(node, text, node.kind in CHUNKS)
+
+    def room(self, node: Node) -> int:
+        """The longest text of a node that may still go into another expression."""
+        uses = node.outputs[0].uses
+        return 2 * MAX_INLINE if len(uses) == 1 and uses[0].user is self.graph.block.return_node else MAX_INLINE
+
+    def statement(self, node: Node, text: str, unpacks: bool = False) -> None:
+        """A line for a node, after all that waits."""
+        self.settle()
+        if not any(value.has_uses for value in node.outputs) and not unpacks:
+            self.line(text)
+        else:
+            names = joined([self.name(value) for value in node.outputs], "," if unpacks else "")
+            self.line(f"{names} = {text}")
+
+    def set_item(self, node: Node) -> None:
+        """`l[i] = v`."""
+        whole, index, value = node.inputs
+        if whole in self.waits or index in self.waits:      # Python reads the value first
+            self.settle()
+        text = self.take([value])[0]
+        self.settle()
+        self.line(f"{self.text(whole)}[{self.text(index)}] = {text}")
+
+    # -- control flow
+    def branch(self, node: Node) -> None:
+        """`if`; its results are assigned at the end of both branches."""
+        if len(node.blocks) != 2 or any(len(block.outputs) != len(node.outputs) for block in node.blocks):
+            raise UnsupportedError(f"{node.kind} whose blocks do not fit cannot be written as TorchScript")
+        condition = self.take(node.inputs)[0]
+        self.settle()
+        names = [self.name(value) for value in node.outputs]
+        self.line(f"if {condition}:")
+        for i, block in enumerate(node.blocks):
+            if i:
+                if not names and not any(not is_free(each) for each in block):
+                    break
+                self.line("else:")
+            self.inside(block, names, [kind_needed(value, as_) for value, as_ in zip(block.outputs, node.outputs, strict=True)],
+                        block.outputs)
+
+    def inside(self, block: Block, names: Sequence[str], kinds: Sequence[str], results: Sequence[Value]) -> None:
+        """The lines of a nested block, then its results assigned to names."""
+        self.depth += 1
+        start = len(self.lines)
+        self.block(block)
+        texts = self.take(results)
+        self.settle()
+        self.assign(names, texts, kinds)
+        if len(self.lines) == start:
+            self.line("pass")
+        self.depth -= 1
+
+    def context(self, node: Node) -> None:
+        """`with torch.no_grad():` from `prim::Enter` to `prim::Exit`; what makes the object is not printed."""
+        if node.kind == "prim::Enter":
+            made = node.inputs[0]
+            mode = next((use.user.inputs[1] for use in made.uses if use.user.kind == "prim::SetAttr" and
+                         use.user.attributes["name"].value == "mode"), None)
+            self.settle()
+            self.line(f"with torch.{made.type.text.rpartition('.')[2]}({self.text(mode) if mode is not None else ''}):")
+            self.contexts.append((made, len(self.lines)))
+            self.depth += 1
+        elif node.kind == "prim::Exit":
+            if not self.contexts or self.contexts[-1][0] is not node.inputs[0]:
+                raise UnsupportedError(f"{node.kind} of a context that is not the innermost one cannot be written as TorchScript")
+            _, start = self.contexts.pop()
+            self.settle()
+            if len(self.lines) == start:
+                self.line("pass")
+            self.depth -= 1
+
+    def closure(self, pair: Node) -> None:
+        """A nested function: its value is the pair of a `prim::Closure` and the tuple of what it captures."""
+        closure, context = (value.node for value in pair.inputs)
+        held = closure.attributes.get("Subgraph")
+        graph = held.value if held is not None else None
+        if not isinstance(graph, Graph) or not graph.inputs or context.kind != "prim::TupleConstruct":
+            raise UnsupportedError(f"{closure.kind} whose context is not made beside it cannot be written as TorchScript")
+        self.settle()
+        captured = [self.text(value) for value in context.inputs]
+        inner = Printer(self.source, graph)
+        inner.names.used |= self.names.used
+        inner.depth = self.depth + 1
+        for use in graph.inputs[0].uses:
+            if use.user.kind != "prim::TupleUnpack" or len(use.user.outputs) != len(captured):
+                raise UnsupportedError(f"{closure.kind} that does not take its context apart cannot be written as TorchScript")
+            inner.texts.update(zip(use.user.outputs, captured, strict=True))
+        name = self.names.of(pair.outputs[0], "closure")
+        text = inner.function(name, skip=1)
+        self.lines.append("  " * self.depth + text.rstrip("\n"))
+        self.texts[pair.outputs[0]] = name
+
+    def region(self, node: Node) -> None:
+        """`prim::GradOf`: computed where one of its gradients is defined, else its results are undefined."""
+        texts = self.take(node.inputs)
+        self.settle()
+        names = [self.name(value) for value in node.outputs]
+        self.line(f"if ops.prim.AutogradAnyNonZero({', '.join(texts)}):")
+        self.inside(node.blocks[0], names, [""] * len(names), node.blocks[0].outputs)
+        if names:
+            self.line("else:")
+            self.depth += 1
+            self.assign(names, ["ops.prim.AutogradZero()"] * len(names))
+            self.depth -= 1
+
+    def loop(self, node: Node) -> None:
+        """`for` when only the count decides, `while` when only the condition does, else a `while` that counts."""
+        block = node.blocks[0]
+        if len(block.inputs) != len(node.inputs) - 1 or len(block.outputs) != len(node.outputs) + 1 != len(block.inputs):
+            raise UnsupportedError(f"{node.kind} whose block does not fit cannot be written as TorchScript")
+        trips, condition, *initial = node.inputs
+        index, *carried = block.inputs
+        again, *following = block.outputs
+        kinds = [kind_needed(value, as_) for value, as_ in zip(initial, carried, strict=True)]
+        is_for = is_true(condition) and is_true(again)
+        limited = not is_endless(trips)
+        counts = not is_for and (index.has_uses or limited)
+        if not is_for and trips in self.waits:
+            self.settle()
+        read = [*initial, trips] if is_for else [condition, *initial]
+        texts = self.take(read)
+        self.settle()
+        names = []
+        for inner, outer in zip(carried, node.outputs, strict=True):
+            names.append(self.name(outer if inner.has_id_name else inner))
+            self.texts[inner] = self.texts[outer] = names[-1]
+        if is_for:
+            self.assign(names, texts[:-1], kinds)
+            count = f"int({texts[-1]})" if is_tensor_like(trips.type) else texts[-1]
+            self.line(f"for {self.name(index, 'i')} in range({count}):")
+            self.inside(block, names, [""] * len(names), following)
+            return
+        names.insert(0, self.names.fresh("_"))
+        kinds.insert(0, "")
+        if not counts:
+            self.assign(names, texts, kinds)
+            self.line(f"while {names[0]}:")
+            self.inside(block, names, [""] * len(names), block.outputs)
+            return
+        counter = self.name(index, "i")
+        self.assign([counter, *names], ["0", *texts], ["", *kinds])
+        limit = f"torch.lt({counter}, {self.text(trips)}) and " if limited else ""
+        self.line(f"while {limit}{names[0]}:")
+        self.inside(block, names, [""] * len(names), block.outputs)
+        self.depth += 1
+        self.line(f"{counter} = torch.add({counter}, 1)")
+        self.depth -= 1
+
+
+def is_context(node: Node) -> bool:
+    """Has it to do with an object that switches gradients on or off, entered and left in the block that makes it?"""
+    made = node.outputs[0] if node.kind == "prim::CreateObject" else node.inputs[0]
+    if made.node.kind != "prim::CreateObject" or made.type.text not in CONTEXTS:
+        return False
+    return all(use.user.owner is made.node.owner and use.user.kind in CONTEXT_KINDS for use in made.uses)
+
+
+def returned(outputs: Sequence[Value]) -> str:
+    """The annotation of a function's result."""
+    if len(outputs) == 1:
+        return annotation(outputs[0].type)
+    return f"Tuple[{', '.join([annotation(value.type) for value in outputs])}]" if outputs else "None"
+
+
+def is_closure(node: Node) -> bool:
+    """Is it the pair of a closure and its context?"""
+    return node.kind == "prim::TupleConstruct" and len(node.inputs) == 2 and node.inputs[0].node.kind == "prim::Closure"
+
+
+def is_part_of_closure(node: Node) -> bool:
+    """Is it printed with the closure it belongs to: the closure itself, its context, or the taking apart of the context inside?"""
+    if node.kind == "prim::Closure":
+        return all(is_closure(use.user) for use in node.outputs[0].uses)
+    if node.kind == "prim::TupleConstruct":
+        return bool(node.outputs[0].uses) and all(is_closure(use.user) and use.slot == 1 for use in node.outputs[0].uses)
+    return False
+
+
+def is_true(value: Value) -> bool:
+    """Is it the constant True, or the tensor `{1}` of 2018?"""
+    return is_constant(value) and number_of(value) == 1
+
+
+def is_endless(trips: Value) -> bool:
+    """Does this number of rounds mean "as long as the condition holds"?"""
+    return is_constant(trips) and number_of(trips) in (INT_MAX, 2 ** 31 - 1)
+
+
+def number_of(value: Value) -> object:
+    """A constant number, or the number in a constant tensor."""
+    found = constant(value)
+    return found.item() if isinstance(found, TensorLiteral) and found.has_data and len(found.numbers()) == 1 else found
+
+
+def is_free(node: Node) -> bool:
+    """May the node be printed wherever its result is read: a constant, or a list of constants that one node of its block reads?"""
+    if node.kind in FREE:
+        return True
+    if len(node.outputs) != 1:
+        return False
+    value = node.outputs[0]
+    if is_constant(value):
+        return True
+    if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and value.has_id_name and len(node.inputs) < 20:
+        return all(map(is_constant, node.inputs)) and (not value.has_uses or may_wait(value))
+    return False
+
+
+def may_wait(value: Value) -> bool:
+    """Has the value one use, in its own block, and no name that a user gave it (a block's result may have one)?"""
+    if value.use_count != 1:
+        return False
+    user = value.uses[0].user
+    if user.owner is not value.node.owner:
+        return False
+    return value.has_id_name or user.owner is not None and user is user.owner.return_node
+
+
+def kind_needed(value: Value, target: Value) -> str:
+    """The annotation a target needs to be of its type when `value` is what is assigned; empty when none."""
+    own = "None" if is_none(value) else type_key(value.type)
+    return "" if own == type_key(target.type) else annotation(target.type)
+
+
+__all__ = ["to_script"]

@@ -1,0 +1,133 @@
+"""What names of Python and of torch mean: modules, functions, constants."""
+from __future__ import annotations
+
+import math
+
+from irtool.ir.dtypes import CODES
+from irtool.ir.schema import schemas
+from irtool.torchscript.environment import Meaning
+from irtool.torchscript.meanings import Builtin, Context, ExceptionClass, Known, Namespace, Python, Special
+
+SPECIALS = frozenset((
+    "range", "enumerate", "zip", "len", "int", "float", "bool", "complex", "str", "abs", "round", "min", "max", "sum", "sorted", "any",
+    "all", "isinstance", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod", "list", "dict", "tuple", "getattr", "hasattr",
+    "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next", "slice",
+))
+"""Python's functions, and torch's that are no operators."""
+ARCHIVE: dict[str, Meaning] = {"ops": Namespace("torch.ops"), "inf": Known(math.inf), "nan": Known(math.nan)}
+"""Names that the code of archives, and what `irtool decompile` prints, has besides Python's."""
+EXCEPTIONS = frozenset((
+    "Exception", "AssertionError", "AttributeError", "ArithmeticError", "FloatingPointError", "IndexError", "KeyError", "LookupError",
+    "NameError", "NotImplementedError", "OSError", "OverflowError", "RuntimeError", "StopIteration", "TypeError", "ValueError",
+    "ZeroDivisionError",
+))
+MODULES = frozenset((
+    "torch", "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.special", "torch.fft", "torch._C", "torch._C._nn",
+    "torch.ops", "torch.ops.aten", "torch.ops.prim", "torch._jit_internal", "torch.functional", "torch._VF", "math", "cmath", "typing",
+    "torch.autograd", "torch.overrides", "torch.autograd.profiler", "torch.profiler", "warnings", "collections",
+))
+CONTEXTS = {
+    "torch.no_grad": "torch.autograd.grad_mode.no_grad", "torch.autograd.no_grad": "torch.autograd.grad_mode.no_grad",
+    "torch.enable_grad": "torch.autograd.grad_mode.enable_grad", "torch.autograd.enable_grad": "torch.autograd.grad_mode.enable_grad",
+    "torch.inference_mode": "torch.autograd.grad_mode.inference_mode",
+    "torch.autograd.profiler.record_function": "torch.autograd.profiler.record_function",
+    "torch.profiler.record_function": "torch.autograd.profiler.record_function",
+}
+"""Context managers of torch that `with` takes -> their classes."""
+PREFIXES = {"torch.linalg": "linalg_", "torch.special": "special_", "torch.fft": "fft_"}
+JIT_SPECIALS = {
+    "torch.jit.annotate": "annotate", "torch.jit.isinstance": "isinstance", "torch.jit._unwrap_optional": "unwrap_optional",
+    "torch.jit.is_scripting": "is_scripting", "torch.jit.is_tracing": "never", "torch.overrides.has_torch_function": "never",
+    "torch.overrides.has_torch_function_unary": "never", "torch.overrides.has_torch_function_variadic": "never",
+    "torch.jit.fork": "fork", "torch.jit._fork": "fork", "torch.jit.wait": "wait", "torch.jit._wait": "wait", "torch._check": "check",
+    "collections.OrderedDict": "OrderedDict",
+    "torch.jit.unused": "decorator", "torch.jit.script": "decorator", "torch.is_tensor": "is_tensor",
+}
+TORCH_CONSTANTS: dict[str, object] = {
+    "strided": 0, "sparse_coo": 1, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3,
+    "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
+    **CODES, "float": 6, "double": 7, "half": 5, "int": 3, "long": 4, "short": 2, "cfloat": 9, "cdouble": 10, "chalf": 8,
+}
+"""Attributes of `torch` that are numbers in a graph."""
+CONSTRUCTORS = {"BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
+                "LongTensor": "int64", "HalfTensor": "float16", "FloatTensor": "float32", "DoubleTensor": "float64"}
+"""Constructors of torch's first years -> the dtype of what they make."""
+MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan}
+
+
+RENAMED: dict[str, Meaning] = {
+    "cmath.infj": Known(complex(0, math.inf)), "cmath.nanj": Known(complex(0, math.nan)), "cmath.phase": Builtin("aten::angle"),
+    "cmath.rect": Builtin("aten::polar"), "math.remainder": Builtin("aten::mathremainder"), "warnings.warn": Builtin("aten::warn"),
+}
+"""What is an operator, or a constant, under another name."""
+
+
+def python_name(path: str) -> Meaning:
+    """What a dotted name means: `torch`, `math.sqrt`, `range`."""
+    head, dot, last = path.rpartition(".")
+    if path in MODULES:
+        return Namespace(path)
+    if path in ARCHIVE:
+        return ARCHIVE[path]
+    if not dot:
+        if path in EXCEPTIONS:
+            return ExceptionClass(path)
+        return Special(path) if path in SPECIALS else Python("module" if path.isidentifier() else "object")
+    if path in JIT_SPECIALS:
+        return Special(JIT_SPECIALS[path])
+    if head in MODULES:
+        found = member(head, last)
+        if found is not None:
+            return found
+    return Python("module")
+
+
+def member(module: str, name: str) -> Meaning | None:
+    """What `module.name` means; None when there is no such thing."""
+    path = f"{module}.{name}"
+    if path in MODULES:
+        return Namespace(path)
+    if module in ("torch", "torch.nn.functional"):
+        from irtool.torchscript.nn_functional import function, torch_function
+
+        found = torch_function(name) if module == "torch" else function(name)
+        if found is not None:
+            return found
+    return _member(module, name, path)
+
+
+def _member(module: str, name: str, path: str) -> Meaning | None:
+    """The same of what is no function of torch written in Python."""
+    if path in CONTEXTS:
+        return Context(CONTEXTS[path])
+    if path in JIT_SPECIALS or module == "torch" and name in CONSTRUCTORS:
+        return Special(JIT_SPECIALS.get(path, name))
+    if path in RENAMED:
+        return RENAMED[path]
+    if module in ("math", "cmath"):
+        if name in MATH_CONSTANTS:
+            return Known(MATH_CONSTANTS[name])
+        return Builtin(f"aten::{name}") if schemas(f"aten::{name}") else None
+    if module == "torch" and name in TORCH_CONSTANTS and not (name in ("e",) and schemas(f"aten::{name}")):
+        return Known(TORCH_CONSTANTS[name])
+    if module == "torch.ops":
+        return Namespace(path)
+    if module.startswith("torch.ops."):
+        if module == "torch.ops.python":        # `^name` of the text
+            return Builtin("^" + name)
+        kind = f"{module.removeprefix('torch.ops.')}::{name}"
+        return Builtin(kind) if schemas(kind) or module not in ("torch.ops.aten", "torch.ops.prim") else None
+    if module == "typing":
+        return Python("type")
+    kind = f"aten::{PREFIXES.get(module, '')}{name}"
+    return Builtin(kind) if schemas(kind) else Python("type") if name in ("Tensor", "Generator", "Size", "dtype") else None
+
+
+def members(module: str) -> list[str]:
+    """Names to suggest for a misspelt one."""
+    from irtool.ir.schema import declared_kinds
+
+    if module in ("math", "cmath"):
+        return [*MATH_CONSTANTS, "sqrt", "exp", "log", "floor", "ceil", "sin", "cos", "tan", "pow", "fabs", "log10", "log2", "atan2"]
+    prefix = "aten::" + PREFIXES.get(module, "")
+    return [kind.removeprefix(prefix) for kind in declared_kinds() if kind.startswith(prefix)] + list(TORCH_CONSTANTS)

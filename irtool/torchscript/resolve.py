@@ -1,0 +1,240 @@
+"""Which overload a call means: torch's candidates in torch's order, first without implicit conversions, then with.
+
+A match is worked out without touching the graph: what an argument needs (a list made of numbers, a tensor read as a number) is kept
+as a recipe and made only for the overload that is chosen.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from irtool.ir import types
+from irtool.ir.graph import Value
+from irtool.ir.schema import Argument, Schema, substitute
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, TypeVar, UnionType
+from irtool.torchscript.annotations import type_name
+
+TENSOR_KEY = types.TENSOR.key
+Recipe = tuple[object, ...]
+"""How an operand is made: ("value", v), ("list", element type, [recipes]), ("call", kind, recipe), ("tuple", [recipes]),
+("element", tuple value, index), ("default", argument)."""
+
+
+class Mismatch(Exception):
+    """A candidate does not take the arguments; the message says why."""
+
+
+class Match:
+    """The chosen overload, a recipe per operand, and what its type variables stand for."""
+
+    __slots__ = ("schema", "recipes", "variables")
+
+    def __init__(self, schema: Schema, recipes: list[Recipe], variables: dict[str, Type]) -> None:
+        self.schema = schema
+        self.recipes = recipes
+        self.variables = variables
+
+    @property
+    def results(self) -> list[Type]:
+        """Types of the results."""
+        return [substitute(result.type, self.variables) for result in self.schema.returns]
+
+
+class Resolver:
+    """Matches arguments; `inferred` are the values whose type was assumed (parameters without annotation), `empty` are lists written `[]`,
+    which become lists of what is wanted.
+    """
+
+    def __init__(self, inferred: set[Value], empty: set[Value]) -> None:
+        self.inferred = inferred
+        self.empty = empty
+
+    def name_of(self, value: Value) -> str:
+        """The type of a value in messages: `Tensor (inferred)` for a parameter without annotation."""
+        return type_name(value.type) + (" (inferred)" if value in self.inferred else "")
+
+    def choose(self, candidates: Sequence[Schema], given: Sequence[Value], named: Mapping[str, Value],
+               is_method: bool = False) -> tuple[Match | None, list[str]]:
+        """The first candidate that takes the arguments, or None and a reason per candidate.
+
+        What a method is called on is given first; it is the argument called self, wherever that stands.
+        """
+        if len(candidates) == 1:
+            try:
+                return self.match(candidates[0], given, named, True, is_method), []
+            except Mismatch as mismatch:
+                return None, [str(mismatch)]
+        reasons: list[str] = []
+        for convert in (False, True):
+            reasons = []
+            for schema in candidates:
+                try:
+                    return self.match(schema, given, named, convert, is_method), []
+                except Mismatch as mismatch:
+                    reasons.append(str(mismatch))
+        return None, reasons
+
+    def match(self, schema: Schema, given: Sequence[Value], named: Mapping[str, Value], convert: bool, is_method: bool = False) -> Match:
+        """One candidate. Raises Mismatch."""
+        variables: dict[str, Type] = {}
+        recipes: list[Recipe] = []
+        used = 0
+        used_names: set[str] = set()
+        receiver = None
+        if is_method:
+            receiver, *given = given
+            if not any(argument.name == "self" for argument in schema.arguments):
+                raise Mismatch("Provided self argument not used in schema.")
+        for i, argument in enumerate(schema.arguments):
+            if receiver is not None and argument.name == "self":
+                recipes.append(self.operand(argument, receiver, convert, variables))
+            elif not argument.keyword_only and used < len(given):
+                if self._takes_rest(schema, i, given[used]):
+                    recipes.append(self._list_of_rest(argument, given[used:], variables, convert))
+                    used = len(given)
+                    continue
+                if argument.name in named:
+                    raise Mismatch(f"Argument '{argument.name}' specified both as positional and keyword argument.")
+                recipes.append(self.operand(argument, given[used], convert, variables))
+                used += 1
+            elif (name := keyword_of(argument, schema, named)) is not None:
+                used_names.add(name)
+                recipes.append(self.operand(argument, named[name], convert, variables))
+            elif argument.has_default:
+                recipes.append(("default", argument))
+            else:
+                raise Mismatch(f"Argument {argument.name} not provided.")
+        if schema.is_vararg:
+            recipes += [("value", value) for value in given[used:]]
+            used = len(given)
+        if used != len(given):
+            before = receiver is not None
+            raise Mismatch(f"Expected at most {used + before} arguments but found {len(given) + before} positional arguments.")
+        for name in named:
+            if name not in used_names:
+                raise Mismatch(f"Keyword argument {name} unknown.")
+        return Match(schema, recipes, variables)
+
+    def operand(self, argument: Argument, value: Value, convert: bool, variables: dict[str, Type]) -> Recipe:
+        """What the operand for one argument is made of. Raises Mismatch."""
+        if argument.fixed_size:
+            formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+            if isinstance(formal, ListType) and value.type.key in ("int", "float") and formal.element.key == value.type.key:
+                return "list", formal.element, [("value", value)] * argument.fixed_size
+        reason = bind(argument.type, value.type, variables)
+        if reason:
+            raise Mismatch(f"Could not match type {self.name_of(value)} to {type_name(argument.type)} in argument '{argument.name}': "
+                           f"{reason}.")
+        wanted = substitute(argument.type, variables)
+        recipe, found = self.convert(wanted, value, convert)
+        if not types.is_subtype(found, wanted):
+            message = (f"Expected a value of type '{type_name(wanted)}' for argument '{argument.name}' but instead found type "
+                       f"'{self.name_of(value)}'.")
+            if value in self.inferred:
+                message += (f"\nInferred the value for argument '{argument.name}' to be of type 'Tensor' because it was not annotated with "
+                            "an explicit type.")
+            raise Mismatch(message)
+        return recipe
+
+    def convert(self, wanted: Type, value: Value, implicit: bool) -> tuple[Recipe, Type]:
+        """torch's tryConvertToType: the value, or a recipe that makes one nearer to the wanted type, and its type."""
+        plain: Recipe = ("value", value)
+        if isinstance(wanted, OptionalType) and not isinstance(value.type, OptionalType) and value.type.key != "None":
+            return self.convert(wanted.element, value, implicit)
+        if isinstance(value.type, TupleType):
+            return self._convert_tuple(wanted, value, implicit)
+        if isinstance(wanted, ListType) and value in self.empty:
+            return ("list", wanted.element, []), types.list_of(wanted.element)
+        if not implicit:
+            return plain, value.type
+        number = wanted.key
+        if value.type.key == TENSOR_KEY or isinstance(value.type, types.TensorType):
+            kind = {"float": "FloatImplicit", "int": "IntImplicit", "complex": "ComplexImplicit", "Scalar": "ScalarImplicit"}.get(number)
+        elif value.type.key == "Scalar":
+            kind = {"float": "Float", "int": "Int", "complex": "Complex"}.get(number)
+        elif value.type.key == "bool":
+            kind = {"float": "Float", "int": "Int", "Scalar": "Int"}.get(number)
+        elif value.type.key == "str" and number == "Device":
+            return ("call", "aten::device", plain), types.DEVICE
+        else:
+            kind = None
+        if kind is None:
+            return plain, value.type
+        return ("call", f"aten::{kind}", plain), types.INT if kind == "Int" else wanted
+
+    def _convert_tuple(self, wanted: Type, value: Value, implicit: bool) -> tuple[Recipe, Type]:
+        elements = value.type.elements
+        if isinstance(wanted, ListType) and all(_fits_element(each, wanted.element) for each in elements):
+            return ("list", wanted.element, [("element", value, i) for i in range(len(elements))]), types.list_of(wanted.element)
+        return ("value", value), value.type
+
+    def _takes_rest(self, schema: Schema, index: int, first: Value) -> bool:
+        """Is this the last positional argument, a list that takes all remaining positionals (`x.view(2, 3)`)?"""
+        arguments = schema.arguments
+        argument = arguments[index]
+        formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+        if not isinstance(formal, ListType) or argument.fixed_size or isinstance(formal.element, TypeVar):
+            return False
+        if index + 1 < len(arguments) and not arguments[index + 1].keyword_only:
+            return False
+        given = first.type.element if isinstance(first.type, OptionalType) else first.type
+        if isinstance(given, ListType) or given.key == "None":
+            return False
+        return not (isinstance(first.type, TupleType) and all(_fits_element(each, formal.element) for each in first.type.elements))
+
+    def _list_of_rest(self, argument: Argument, given: Sequence[Value], variables: dict[str, Type], convert: bool) -> Recipe:
+        formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
+        assert isinstance(formal, ListType)
+        element = Argument(argument.name, formal.element, formal.element.text, 0, argument.default, False, None)
+        return "list", formal.element, [self.operand(element, value, convert, variables) for value in given]
+
+
+def keyword_of(argument: Argument, schema: Schema, named: Mapping[str, Value]) -> str | None:
+    """The keyword that gives an argument; functions of torch call `input` what their operators call self."""
+    if argument.name in named:
+        return argument.name
+    return "input" if argument.name == "self" and "input" in named and schema.kind.startswith("aten::") else None
+
+
+def _fits_element(actual: Type, element: Type) -> bool:
+    return types.is_subtype(actual, element) or isinstance(element, TypeVar)
+
+
+def bind(formal: Type, actual: Type, variables: dict[str, Type]) -> str:
+    """Bind the type variables of a declared type; gives why it cannot be, or nothing."""
+    if not _has_variables(formal):
+        return ""
+    if isinstance(formal, TypeVar):
+        known = variables.get(formal.name)
+        if known is None:
+            variables[formal.name] = actual
+            return ""
+        joined = types.join(known, actual)
+        if joined is None:
+            return (f"Type variable '{formal.name}' previously matched to type {type_name(known)} is matched to type {type_name(actual)}")
+        if not isinstance(joined, OptionalType | UnionType):
+            variables[formal.name] = joined if not isinstance(known, types.TensorType) else known
+        return ""
+    if isinstance(formal, OptionalType):
+        if isinstance(actual, OptionalType):
+            return bind(formal.element, actual.element, variables)
+        return "" if actual.key == "None" else bind(formal.element, actual, variables)
+    if isinstance(formal, ListType) and isinstance(actual, TupleType) and actual.elements:
+        joined_all: Type | None = actual.elements[0]
+        for each in actual.elements[1:]:
+            joined_all = types.join(joined_all, each) if joined_all is not None else None
+        return bind(formal.element, joined_all, variables) if joined_all is not None else _cannot(formal, actual)
+    same_form = (isinstance(formal, ListType) and isinstance(actual, ListType)
+                 or isinstance(formal, DictType) and isinstance(actual, DictType)
+                 or isinstance(formal, TupleType) and isinstance(actual, TupleType)
+                 or isinstance(formal, types.WrapperType) and type(formal) is type(actual))
+    if not same_form or len(formal.elements) != len(actual.elements):
+        return _cannot(formal, actual)
+    return next((reason for x, y in zip(formal.elements, actual.elements, strict=True) if (reason := bind(x, y, variables))), "")
+
+
+def _cannot(formal: Type, actual: Type) -> str:
+    return f"Cannot match {type_name(formal)} to {type_name(actual)}"
+
+
+def _has_variables(type: Type) -> bool:
+    return isinstance(type, TypeVar) or any(map(_has_variables, type.elements))

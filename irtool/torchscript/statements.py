@@ -1,0 +1,427 @@
+"""Statements: assignments, `if`, loops, returns. `statements(e, list) -> Flow` compiles them in order and says how they are left.
+
+Where an `if` leaves in one branch only, what follows it goes into the other branch; where it may leave in a way only the run tells,
+what follows is guarded by a flag. Values that a leaving branch has none of are `prim::Uninitialized`.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from irtool.ir import types
+from irtool.ir.graph import Node, Value
+from irtool.ir.types import OptionalType, Type, UnionType
+from irtool.torchscript import loop_statements
+from irtool.torchscript.annotations import annotation, type_name
+from irtool.torchscript.assignment import assign, augmented, delete, set_variable
+from irtool.torchscript.conditions import Condition, condition, refine
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import BREAKS, CONTINUES, FALLS, RETURNS, THROWS, Branch, Environment, Flow
+from irtool.torchscript.exceptions import raise_exception
+from irtool.torchscript.expressions import EXPRESSIONS, meaning_of, value_of
+from irtool.torchscript.meanings import Context
+from irtool.torchscript.python_names import CONTEXTS
+from irtool.torchscript.reader import unsupported
+
+RESULT = "$result"
+"""The variable that holds the returned value."""
+
+
+class FallOff(ast.Return):
+    """The end of a function: returns None where nothing was returned before."""
+
+
+class Step(ast.stmt):
+    """A statement that the compiler makes: runs a function of its own."""
+
+    def __init__(self, at: ast.AST, action: Callable[[], None]) -> None:
+        super().__init__()
+        self.action = action
+        ast.copy_location(self, at)
+
+
+def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
+    """Compile a function's statements and make its result the graph's."""
+    check_syntax(e, body)
+    end = FallOff(value=None)
+    ast.copy_location(end, e.function.definition)
+    flow = statements(e, [*body, end])
+    result = e.env.find(RESULT)
+    if not isinstance(result, Value):       # it always raises
+        wanted = e.declared_return
+        result = e.none() if wanted is None or flow.skip is False else e.uninitialized(wanted)
+    e.graph.block.add_output(result)
+
+
+PARTS = (ast.Starred, ast.Slice, ast.FormattedValue)
+"""What stands in other expressions only."""
+
+
+def check_syntax(e: Emitter, body: Sequence[ast.stmt]) -> None:
+    """Refuse what has no meaning in any function, also where it never runs; nested functions look after theirs."""
+    pending: list[ast.AST] = list(reversed(body))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.stmt) and type(node) not in STATEMENTS and not isinstance(node, ast.If):
+            unsupported(e.place, node)
+        if isinstance(node, ast.expr) and type(node) not in EXPRESSIONS and not isinstance(node, PARTS):
+            unsupported(e.place, node)
+        if not isinstance(node, ast.FunctionDef):
+            pending += reversed(list(ast.iter_child_nodes(node)))
+
+
+def statements(e: Emitter, body: Sequence[ast.stmt]) -> Flow:
+    """Compile statements in order; those behind one that always leaves are not looked at."""
+    for i, statement in enumerate(body):
+        e.at(statement)
+        if isinstance(statement, ast.If):
+            flow, done = if_statement(e, statement, body[i + 1:])
+            if done or flow.exits:
+                return flow
+            continue
+        compiler = STATEMENTS.get(type(statement))
+        if compiler is None:
+            unsupported(e.place, statement)
+        flow = compiler(e, statement) or FALLS
+        if flow.exits:
+            return flow
+        if not flow.falls:
+            return guarded(e, statement, flow, body[i + 1:])
+    return FALLS
+
+
+# ---------------------------------------------------------------- if
+def if_statement(e: Emitter, statement: ast.If, rest: Sequence[ast.stmt]) -> tuple[Flow, bool]:
+    """An `if`; gives how it is left, and whether the statements behind it are done too."""
+    test = condition(e, statement.test)
+    e.at(statement)
+    if test.known is not None:      # the dead branch is not compiled
+        refine(e, test.when_true if test.known else test.when_false)
+        flow = statements(e, statement.body if test.known else statement.orelse)
+        if not flow.falls and not flow.exits:
+            return guarded(e, statement, flow, rest), True
+        return flow, False
+    node = e.node("prim::If", (test.as_value(e),), ())
+    first = branch(e, node, statement.body, test.when_true)
+    second = branch(e, node, statement.orelse, test.when_false)
+    leaving, staying = (first, second) if first.flow.exits else (second, first)
+    done = False
+    if leaving.flow.exits and not leaving.flow.throws and staying.flow.falls and rest:
+        done = True
+        continue_in(e, staying, rest)
+    flow = join(e, statement, node, first, second)
+    if not done and not flow.falls and not flow.exits:
+        return guarded(e, statement, flow, rest), True
+    return flow, done
+
+
+def branch(e: Emitter, node: Node, body: Sequence[ast.stmt], refinements: dict[str, Type]) -> Branch:
+    """Compile statements into a new block of a node."""
+    found = Branch(node.add_block(), Environment(e.env), e.env)
+    with e.inside(found.block, found.env):
+        refine(e, refinements)
+        found.flow = statements(e, body)
+    return found
+
+
+def continue_in(e: Emitter, branch: Branch, rest: Sequence[ast.stmt]) -> None:
+    """Compile what follows an `if` at the end of one of its branches."""
+    branch.env = Environment(branch.env, continues=branch.outer)
+    with e.inside(branch.block, branch.env):
+        branch.flow = statements(e, rest)
+
+
+def guarded(e: Emitter, statement: ast.stmt, flow: Flow, rest: Sequence[ast.stmt]) -> Flow:
+    """What follows a statement that may have left: run only if it did not."""
+    if not rest:
+        return flow
+    e.at(statement)
+    assert isinstance(flow.skip, Value)
+    node = e.node("prim::If", (flow.skip,), ())
+    gone = Branch(node.add_block(), Environment(e.env), e.env)
+    gone.flow = Flow(True, flow.go, flow.returned)
+    staying = Branch(node.add_block(), Environment(e.env), e.env)
+    continue_in(e, staying, rest)
+    return join(e, statement, node, gone, staying)
+
+
+def join(e: Emitter, at: ast.AST, node: Node, first: Branch, second: Branch) -> Flow:
+    """The results of an `if`: variables that either branch assigned, and how it is left."""
+    names = dict.fromkeys([*first.assigned(), *second.assigned()])
+    for name in names:
+        join_variable(e, at, node, name, first, second)
+    for branch in (first, second):
+        for name, why in branch.undefined().items():
+            if name not in names:
+                e.env.errors.setdefault(name, why)
+    if first.flow.throws and second.flow.throws:
+        return THROWS
+    parts = [join_flag(e, node, a, b) for a, b in (
+        (first.flow.skip, second.flow.skip), (first.flow.go, second.flow.go), (first.flow.returned, second.flow.returned))]
+    return Flow(*parts)
+
+
+def join_flag(e: Emitter, node: Node, a: Value | bool | None, b: Value | bool | None) -> Value | bool | None:
+    """One part of the flow behind an `if`: known where both branches agree."""
+    if a is None or b is None:
+        known = b if a is None else a
+        if not isinstance(known, Value):
+            return known
+    if isinstance(a, bool) and a is b:
+        return a
+    values = [part if isinstance(part, Value) else e.constant(bool(part)) for part in (a, b)]
+    return add_result(e, node, values[0], values[1], types.BOOL, e.graph.fresh_id())
+
+
+def add_result(e: Emitter, node: Node, a: Value, b: Value, type: Type, name: str) -> Value:
+    """A further result of an If."""
+    node.blocks[0].add_output(a)
+    node.blocks[1].add_output(b)
+    return node.add_output(name, type)
+
+
+def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch, second: Branch) -> None:
+    """One variable behind an `if`."""
+    a, b = first.env.find(name), second.env.find(name)
+    if a is b:
+        if isinstance(a, Value) and e.env.find(name) is not a:      # both assign one value from outside: one constant, say
+            e.env.set(name, a)
+        return
+    if a is None and not first.flow.exits or b is None and not second.flow.exits:
+        if name == RESULT:
+            known = a if isinstance(a, Value) else b
+            assert isinstance(known, Value)
+            a, b = (a, missing(e, second, known)) if b is None else (missing(e, first, known), b)
+        else:
+            e.env.errors[name] = f"{name} is not defined in the {'true' if a is None else 'false'} branch", at
+            return
+    if a is None and b is None or first.flow.exits and second.flow.exits and not matters_outside(e, name, first, second):
+        return
+    if a is None or b is None:
+        known = b if a is None else a
+        if not isinstance(known, Value):
+            return
+        a, b = (a, missing(e, second, known)) if b is None else (missing(e, first, known), b)
+    if not isinstance(a, Value) or not isinstance(b, Value):
+        e.env.errors[name] = f"{name} is not a first-class value in both branches of the if", at
+        return
+    a, b = replaced_where_left(e, name, first, second, a, b)
+    type = unified(e, name, a, b)
+    if type is None:
+        message = (f"Type mismatch: {name} is set to type {e.type_name(a)} in the true branch and type {e.type_name(b)} in the false "
+                   "branch")
+        if e.env.find(name) is not None:
+            e.fail(at, message)
+        e.env.errors[name] = message, at
+        return
+    found = add_result(e, node, a, b, type, e.graph.fresh_id() if name == RESULT else e.graph.fresh_name(name))
+    if a in e.inferred and b in e.inferred:
+        e.inferred.add(found)
+    e.env.set(name, found)
+
+
+def matters_outside(e: Emitter, name: str, first: Branch, second: Branch) -> bool:
+    """Where both branches leave, only the result matters, and variables from outside of the loop that goes on or ends."""
+    if name == RESULT:
+        return True
+    jumps = any(branch.flow.returned is not True and not branch.flow.throws for branch in (first, second))
+    return jumps and e.env.find(name) is not None
+
+
+def replaced_where_left(e: Emitter, name: str, first: Branch, second: Branch, a: Value, b: Value) -> tuple[Value, Value]:
+    """A branch that leaves the function or raises gives no value of its own: its types do not matter to the other."""
+    if name != RESULT:
+        for branch, other in ((first, b), (second, a)):
+            gone = branch.flow.throws or branch.flow.exits and branch.flow.returned is True
+            if gone and not (first.flow.exits and second.flow.exits):
+                unused = missing(e, branch, other)
+                a, b = (unused, b) if branch is first else (a, unused)
+    return a, b
+
+
+def missing(e: Emitter, branch: Branch, like: Value) -> Value:
+    """A value nobody will read, at the end of a branch."""
+    with e.inside(branch.block, branch.env):
+        return e.uninitialized(like.type)
+
+
+def unified(e: Emitter, name: str, a: Value, b: Value) -> Type | None:
+    """The type of a variable that is `a` in one branch and `b` in the other."""
+    outside = e.env.find(name)
+    declared = e.env.declared_type(name) or (outside.type if isinstance(outside, Value) else None)
+    if isinstance(declared, UnionType | OptionalType) and types.is_subtype(a.type, declared) and types.is_subtype(b.type, declared):
+        joined = types.join(a.type, b.type)
+        return joined if joined is not None else declared
+    return types.join(a.type, b.type)
+
+
+# ---------------------------------------------------------------- leaving
+def return_statement(e: Emitter, statement: ast.stmt) -> Flow:
+    """`return value`; the types of all returns are unified."""
+    assert isinstance(statement, ast.Return)
+    implicit = isinstance(statement, FallOff)
+    declared = e.declared_return
+    if implicit and declared is not None and declared.key not in ("None", "Any") and not isinstance(declared, OptionalType):
+        e.fail(e.function.definition, "Function was not annotated as having type None, but does not return along all paths",
+               len("def"))
+    value = e.none() if statement.value is None else e.as_value(meaning_of(e, statement.value, declared), statement.value)
+    e.at(statement)
+    if declared is not None:
+        value = e.converted(value, declared)
+        if not types.is_subtype(value.type, declared):
+            e.fail(statement, f"Return value was annotated as having type {type_name(declared)} but is actually of type "
+                              f"{e.type_name(value)}")
+        if declared.key == "Any" and value.type.key != "Any":
+            value = e.cast(value, declared)
+    else:
+        merged = value.type if e.merged_return is None else types.join(e.merged_return, value.type)
+        if merged is None:
+            assert e.merged_return is not None
+            e.fail(statement, f"Previous return statement returned a value of type {type_name(e.merged_return)} but this return "
+                              f"statement returns a value of type {type_name(value.type)}")
+        e.merged_return = merged
+    e.env.set(RESULT, value)
+    return RETURNS
+
+
+def break_statement(e: Emitter, statement: ast.stmt) -> Flow:
+    if not e.loops:
+        e.fail(statement, "SyntaxError: 'break' outside loop")
+    return BREAKS
+
+
+def continue_statement(e: Emitter, statement: ast.stmt) -> Flow:
+    if not e.loops:
+        e.fail(statement, "SyntaxError: 'continue' outside loop")
+    return CONTINUES
+
+
+def raise_statement(e: Emitter, statement: ast.stmt) -> Flow:
+    assert isinstance(statement, ast.Raise)
+    raise_exception(e, statement)
+    return THROWS
+
+
+def assert_statement(e: Emitter, statement: ast.stmt) -> Flow | None:
+    """`assert c, m`: an If whose other branch raises; what the condition says of types holds from here on."""
+    assert isinstance(statement, ast.Assert)
+    test = condition(e, statement.test)
+    e.at(statement)
+    message = statement.msg
+    if test.known is True:
+        refine(e, test.when_true)
+        return None
+    node = e.node("prim::If", (test.as_value(e),), ())
+    node.add_block()
+    other = node.add_block()
+    with e.inside(other, Environment(e.env)):
+        text = e.constant("AssertionError: ") if message is None else assertion_message(e, message)
+        e.node("prim::RaiseException", (text, e.none()), ())
+    refine(e, test.when_true)
+    return THROWS if test.known is False else None
+
+
+def assertion_message(e: Emitter, message: ast.expr) -> Value:
+    if isinstance(message, ast.Constant) and isinstance(message.value, str):
+        return e.constant("AssertionError: " + message.value)
+    text = value_of(e, message)
+    if text.type.key != "str":
+        text = e.operator(message, "aten::str", [text])
+    return e.operator(message, "aten::add", [e.constant("AssertionError: "), text])
+
+
+# ---------------------------------------------------------------- the rest
+def expression_statement(e: Emitter, statement: ast.stmt) -> None:
+    assert isinstance(statement, ast.Expr)
+    if not isinstance(statement.value, ast.Constant):       # a docstring
+        meaning_of(e, statement.value)
+
+
+def assign_statement(e: Emitter, statement: ast.stmt) -> None:
+    """`a = b = value`."""
+    assert isinstance(statement, ast.Assign)
+    declared = None
+    if statement.type_comment and not statement.type_comment.startswith("ignore"):
+        text = ast.copy_location(ast.Constant(statement.type_comment), statement)
+        declared = annotation(text, e.place)
+    single = len(statement.targets) == 1
+    meaning = meaning_of(e, statement.value, declared)
+    for target in statement.targets:
+        assign(e, target, meaning, statement, declared if single else None)
+
+
+def annotated_statement(e: Emitter, statement: ast.stmt) -> None:
+    """`name: type = value`."""
+    assert isinstance(statement, ast.AnnAssign)
+    if statement.value is None:
+        unsupported(e.place, statement, "without assigned value")
+    declared = annotation(statement.annotation, e.place)
+    assign(e, statement.target, meaning_of(e, statement.value, declared), statement, declared)
+
+
+def function_statement(e: Emitter, statement: ast.stmt) -> None:
+    """A nested `def`: a closure."""
+    assert isinstance(statement, ast.FunctionDef)
+    from irtool.torchscript.nested_functions import closure
+
+    set_variable(e, statement.name, closure(e, statement), statement)
+
+
+def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
+    """`with torch.no_grad():`; however the body is left, the contexts are left in turn."""
+    assert isinstance(statement, ast.With)
+    objects: list[Value] = []
+    for item in statement.items:
+        held = meaning_of(e, item.context_expr)
+        if not isinstance(held, Context) or held.object is None:
+            e.fail(item.context_expr, "With item expression must return an object: a context manager of torch "
+                                      f"({', '.join(sorted(CONTEXTS))})")
+        if item.optional_vars is not None:
+            e.fail(item.optional_vars, f"{held.name} gives no value for 'as'")
+        e.at(statement)
+        e.node("prim::Enter", (held.object,), (types.NONE,))
+        objects.append(held.object)
+    flow = statements(e, statement.body)
+    e.at(statement)
+    for made in reversed(objects):
+        e.node("prim::Exit", (made,), (types.TENSOR,))
+    return flow
+
+
+def step_statement(e: Emitter, statement: ast.stmt) -> None:
+    assert isinstance(statement, Step)
+    statement.action()
+
+
+def nothing(e: Emitter, statement: ast.stmt) -> None:
+    """`pass`."""
+
+
+def while_statement(e: Emitter, statement: ast.stmt) -> Flow:
+    assert isinstance(statement, ast.While)
+    return loop_statements.while_loop(e, statement)
+
+
+def for_statement(e: Emitter, statement: ast.stmt) -> Flow:
+    assert isinstance(statement, ast.For)
+    return loop_statements.for_loop(e, statement)
+
+
+def _augmented(e: Emitter, statement: ast.stmt) -> None:
+    assert isinstance(statement, ast.AugAssign)
+    augmented(e, statement)
+
+
+def _delete(e: Emitter, statement: ast.stmt) -> None:
+    assert isinstance(statement, ast.Delete)
+    delete(e, statement)
+
+
+STATEMENTS: dict[type[ast.stmt], Callable[[Emitter, ast.stmt], Flow | None]] = {
+    ast.Expr: expression_statement, ast.Assign: assign_statement, ast.AnnAssign: annotated_statement, ast.AugAssign: _augmented,
+    ast.Return: return_statement, FallOff: return_statement, ast.Break: break_statement, ast.Continue: continue_statement,
+    ast.Raise: raise_statement, ast.Assert: assert_statement, ast.Pass: nothing, ast.While: while_statement, ast.For: for_statement,
+    ast.With: with_statement, Step: step_statement, ast.FunctionDef: function_statement, ast.Delete: _delete,
+}
+
+__all__ = ["RESULT", "Condition", "function_body", "join", "statements"]

@@ -1,0 +1,251 @@
+"""Subscripts: reading, writing and deleting elements of tensors, lists, tuples, dicts and strings."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from irtool.ir import types
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.graph import Value
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.meanings import SliceValue
+
+Reader = Callable[[Emitter, ast.expr], Value]
+LONG = 4
+"""The number of int64."""
+
+
+def _value(e: Emitter, node: ast.expr) -> Value:
+    from irtool.torchscript.expressions import value_of
+
+    return value_of(e, node)
+
+
+def load_item(e: Emitter, node: ast.Subscript, held: Value) -> Value:
+    """`held[...]`."""
+    type = held.type
+    if isinstance(type, types.TensorType):
+        return tensor_item(e, node, held)
+    if isinstance(type, OptionalType):
+        e.fail(node, f"'{e.type_name(held)}' object is not subscriptable")
+    if isinstance(node.slice, ast.Tuple) and not isinstance(type, DictType):
+        e.fail(node, f"Unsupported operation: indexing {e.type_name(held)} with several indices")
+    index = slice_or_value(e, node.slice)
+    e.at(node)
+    if isinstance(index, list):
+        return sliced(e, node, held, index)
+    if isinstance(type, TupleType):
+        return tuple_item(e, node, held, index)
+    if isinstance(type, ListType | DictType) or type.key == "str":
+        return e.operator(node, "aten::__getitem__", [held, index])
+    e.fail(node, f"'{e.type_name(held)}' object is not subscriptable")
+
+
+def tuple_item(e: Emitter, node: ast.Subscript, held: Value, index: Value) -> Value:
+    """An element of a tuple, by a constant."""
+    known = constant(index) if is_constant(index) else None
+    elements = held.type.elements
+    if not isinstance(known, int):
+        if elements and all(types.same(each, elements[0]) for each in elements):
+            return e.one("prim::TupleIndex", (held, index), elements[0])
+        e.fail(node, f"Cannot index into a {e.type_name(held)} with a non-integer literal because we cannot resolve the output type")
+    if not -len(elements) <= known < len(elements):
+        e.fail(node, f"Tuple index out of range. Tuple is length {len(elements)} and index is {known}")
+    if held.node.kind == "prim::TupleConstruct":
+        return held.node.inputs[known]
+    return e.one("prim::TupleIndex", (held, index), elements[known])
+
+
+def bounds(e: Emitter, node: ast.Slice) -> list[Value | None]:
+    """start, stop, step; None where left out."""
+    return [None if part is None else _value(e, part) for part in (node.lower, node.upper, node.step)]
+
+
+def sliced(e: Emitter, node: ast.Subscript, held: Value, parts: Sequence[Value | None]) -> Value:
+    """`held[a:b:c]` of a list, a string or a tuple."""
+    start, stop, step = parts
+    if isinstance(held.type, TupleType):
+        known = [known_bound(e, node, part) for part in (start, stop, step)]
+        return e.tuple_value(e.unpacked(held)[slice(known[0], known[1], known[2])])
+    if not isinstance(held.type, ListType) and held.type.key != "str":
+        e.fail(node, f"'{e.type_name(held)}' object is not subscriptable")
+    none = e.none()
+    return e.operator(node, "aten::slice", [held, start or none, stop or none, step or e.constant(1)])
+
+
+def known_bound(e: Emitter, node: ast.Subscript, bound: Value | None) -> int | None:
+    """A bound of a tuple's slice: the graph's types must know it."""
+    known = constant(bound) if bound is not None and is_constant(bound) else None
+    if bound is not None and bound.type.key != "None" and not isinstance(known, int):
+        e.fail(node, "tuple slice bounds must be compile time constants")
+    return known if isinstance(known, int) else None
+
+
+# ---------------------------------------------------------------- tensors
+def tensor_item(e: Emitter, node: ast.Subscript, held: Value) -> Value:
+    """`x[...]`: select, slice, unsqueeze per part; then one aten::index for the tensors among them."""
+    view, indices = viewed(e, node, held)
+    return e.operator(node, "aten::index", [view, index_list(e, indices)]) if indices else view
+
+
+def index_list(e: Emitter, indices: Sequence[Value | None]) -> Value:
+    """The `Tensor?[]` operand of index and index_put_."""
+    none = e.none()
+    return e.list_value([none if index is None else index for index in indices], types.optional(types.TENSOR))
+
+
+def viewed(e: Emitter, node: ast.Subscript, held: Value) -> tuple[Value, list[Value | None]]:
+    """The view that ints, slices, None and `...` make, and a tensor (or None) per remaining dimension up to the last indexed one."""
+    parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    ellipsis = [i for i, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is Ellipsis]
+    if len(ellipsis) > 1:
+        e.fail(node, "An index can only have a single ellipsis ('...')")
+    view = held
+    tensors: dict[int, Value] = {}
+    dim = 0
+    behind = False
+    compiled = [compiled_index(e, part) for part in parts]
+    e.at(node)
+    for i, (part, index) in enumerate(zip(parts, compiled, strict=True)):
+        if ellipsis and i == ellipsis[0]:
+            behind = True
+            dim = -sum(consumes(other) for other in compiled[i + 1:])
+            continue
+        if isinstance(index, list):
+            none = e.none()
+            view = e.operator(node, "aten::slice", [view, e.constant(dim), index[0] or none, index[1] or none, index[2] or e.constant(1)])
+            dim += 1
+            continue
+        assert index is not None
+        if index.type.key == "None":
+            view = e.operator(node, "aten::unsqueeze", [view, e.constant(dim if not behind else dim - 1)])
+            dim += not behind
+        elif index.type.key == "int":
+            view = e.operator(node, "aten::select", [view, e.constant(dim), index])
+            dim += behind
+        else:
+            tensors[dim] = as_index_tensor(e, part, index)
+            dim += 1
+    if not tensors:
+        return view, []
+    if min(tensors) < 0:
+        e.fail(node, "Ellipses followed by tensor indexing is currently not supported")
+    return view, [tensors.get(i) for i in range(max(tensors) + 1)]
+
+
+def compiled_index(e: Emitter, part: ast.expr) -> Value | list[Value | None] | None:
+    """One part of a subscript."""
+    if isinstance(part, ast.Slice):
+        return bounds(e, part)
+    if isinstance(part, ast.Constant) and part.value is Ellipsis:
+        return None
+    return slice_or_value(e, part)
+
+
+def slice_or_value(e: Emitter, part: ast.expr) -> Value | list[Value | None]:
+    """An index; the bounds of what is a slice, written or by a variable."""
+    from irtool.torchscript.expressions import meaning_of
+
+    if isinstance(part, ast.Slice):
+        return bounds(e, part)
+    found = meaning_of(e, part)
+    return found.bounds if isinstance(found, SliceValue) else e.as_value(found, part)
+
+
+def consumes(index: Value | list[Value | None] | None) -> int:
+    """How many dimensions of the tensor a part stands for."""
+    return 0 if isinstance(index, Value) and index.type.key == "None" else 1
+
+
+def as_index_tensor(e: Emitter, part: ast.expr, index: Value) -> Value:
+    """A tensor that indexes: a list of numbers becomes one."""
+    if isinstance(index.type, types.TensorType):
+        return index
+    if isinstance(index.type, OptionalType) and isinstance(index.type.element, types.TensorType):
+        return index
+    if isinstance(index.type, ListType):        # also of bools and floats, as torch has it
+        return e.operator(part, "aten::tensor", [index], {"dtype": e.constant(LONG)})
+    e.fail(part, f"Unsupported operation: indexing tensor with unsupported index type '{e.type_name(index)}'. Only ints, slices, lists "
+                 "and tensors are supported")
+
+
+# ---------------------------------------------------------------- writing
+def store_item(e: Emitter, target: ast.Subscript, value: Value) -> None:
+    """`held[...] = value`."""
+    held = _value(e, target.value)
+    if isinstance(held.type, types.TensorType):
+        store_in_tensor(e, target, held, value)
+        return
+    if isinstance(held.type, TupleType):
+        e.fail(target, "Sliced expression not yet supported for subscripted assignment on tuples")
+    index = slice_or_value(e, target.slice)
+    if isinstance(index, list):
+        e.fail(target, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this")
+    e.at(target)
+    e.operator(target, "aten::_set_item", [held, index, value])
+
+
+def store_in_tensor(e: Emitter, target: ast.Subscript, held: Value, value: Value) -> None:
+    """`x[...] = v`: copy_ into the view, or index_put_."""
+    view, indices = viewed(e, target, held)
+    tensor = value
+    if not isinstance(value.type, types.TensorType):
+        tensor = e.operator(target, "aten::tensor", [value], {"dtype": dtype_of(e, view), "device": device_of(e, view)})
+    if indices:
+        e.operator(target, "aten::index_put_", [view, index_list(e, indices), tensor, e.constant(False)])
+    else:
+        e.operator(target, "aten::copy_", [view, tensor, e.constant(False)])
+
+
+def dtype_of(e: Emitter, tensor: Value) -> Value:
+    return e.one("prim::dtype", (tensor,), types.INT)
+
+
+def device_of(e: Emitter, tensor: Value) -> Value:
+    return e.one("prim::device", (tensor,), types.DEVICE)
+
+
+def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) -> None:
+    """`x[i] += v`: on the view of a tensor in place; else read, add, write."""
+    from irtool.torchscript.assignment import IN_PLACE, combined
+
+    held = _value(e, target.value)
+    if not isinstance(held.type, types.TensorType):
+        load = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+        if isinstance(held.type, TupleType) or held.type.key == "str":
+            e.fail(target, f"{e.type_name(held)} does not support augmented assignment.")
+        index = slice_or_value(e, target.slice)
+        if isinstance(index, list):
+            e.fail(target, "Sliced expression not yet supported for augmented assignment")
+        e.at(statement)
+        old = e.operator(load, "aten::__getitem__", [held, index])
+        new = combined(e, statement, old, _value(e, statement.value))
+        if not isinstance(old.type, types.TensorType):
+            e.operator(target, "aten::_set_item", [held, index, new])
+        return
+    kind = IN_PLACE[type(statement.op)]
+    view, indices = viewed(e, target, held)
+    if not indices:
+        value = _value(e, statement.value)
+        e.at(statement)
+        e.operator(statement, kind, [view, value])
+        return
+    chosen = index_list(e, indices)
+    old = e.operator(target, "aten::index", [view, chosen])
+    value = _value(e, statement.value)
+    e.at(statement)
+    new = e.operator(statement, kind, [old, value])
+    e.operator(target, "aten::index_put_", [view, chosen, new, e.constant(False)])
+
+
+def delete_item(e: Emitter, target: ast.Subscript) -> None:
+    """`del l[i]`."""
+    held = _value(e, target.value)
+    if isinstance(target.slice, ast.Slice):
+        e.fail(target, "del statements only support deletion at a single index, slicing is not supported (see "
+                       "https://github.com/pytorch/pytorch/issues/31430)")
+    e.operator(target, "aten::Delete", [held, _value(e, target.slice)])
+
+
+__all__ = ["add_in_place", "delete_item", "load_item", "store_item"]

@@ -1,0 +1,85 @@
+"""Functions and methods of torch that are no operators: `torch._check`, `torch.LongTensor(...)`, `x.type(...)`, `slice(...)`."""
+from __future__ import annotations
+
+import ast
+
+from irtool.ir import types
+from irtool.ir.dtypes import CODES
+from irtool.ir.graph import Value
+from irtool.ir.types import Type
+from irtool.torchscript.conditions import condition
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Environment, Meaning
+from irtool.torchscript.meanings import SliceValue, Special
+from irtool.torchscript.python_names import CONSTRUCTORS
+
+
+def constructed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.LongTensor([1, 2])`, `torch.FloatTensor(2, 3)`: a list's numbers, or room of a size."""
+    from irtool.torchscript.calls import arguments
+
+    given, named = arguments(e, node)
+    code = e.constant(CODES[CONSTRUCTORS[callee.name]])
+    if named:
+        e.fail(node, f"Legacy tensor constructor of {callee.name} takes no keyword arguments: {', '.join(named)}")
+    e.at(node)
+    if not given:
+        return e.operator(node, "aten::empty", [e.list_value([e.constant(0)], types.INT)], {"dtype": code})
+    if all(value.type.key == "int" for value in given):
+        return e.operator(node, "aten::empty", [e.list_value(given, types.INT)], {"dtype": code})
+    if len(given) != 1:
+        e.fail(node, f"{callee.name}: multiple positional arguments that were not all integers")
+    return e.operator(node, "aten::tensor", given, {"dtype": code})
+
+
+def check(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch._check(condition, message)`: an assertion."""
+    from irtool.torchscript.statements import assertion_message
+
+    names = [str(keyword.arg) for keyword in node.keywords]
+    if not 1 <= len(node.args) + len(names) <= 2:
+        e.fail(node, f"torch._check() expects 1 or 2 arguments, got {len(node.args) + len(names)}")
+    parts: dict[str, ast.expr] = dict(zip(("cond", "message"), node.args, strict=False))
+    for keyword in node.keywords:
+        if keyword.arg not in ("cond", "message"):
+            e.fail(node, f"torch._check() got unexpected keyword argument '{keyword.arg}'")
+        if keyword.arg in parts:
+            e.fail(node, f"torch._check() got multiple values for argument '{keyword.arg}'")
+        parts[keyword.arg] = keyword.value
+    if "cond" not in parts:
+        e.fail(node, "torch._check() missing required argument 'cond'")
+    test = condition(e, parts["cond"])
+    e.at(node)
+    chosen = e.node("prim::If", (test.as_value(e),), ())
+    chosen.add_block()
+    other = chosen.add_block()
+    with e.inside(other, Environment(e.env)):
+        text = assertion_message(e, parts["message"]) if "message" in parts else e.constant("AssertionError: ")
+        e.node("prim::RaiseException", (text, e.none()), ())
+    return e.none()
+
+
+def converted_type(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`x.type(torch.float64)`: the tensor in another dtype."""
+    from irtool.torchscript.calls import arguments
+
+    assert callee.receiver is not None
+    given, named = arguments(e, node)
+    if len(given) + len(named) != 1 or set(named) - {"dtype"}:
+        e.fail(node, "type expected exactly 1 argument, the dtype")
+    code = given[0] if given else named["dtype"]
+    e.at(node)
+    return e.operator(node, "aten::to", [callee.receiver, code, e.constant(False), e.constant(False), e.none()])
+
+
+def slice_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`slice(stop)`, `slice(start, stop, step)`, for subscripts."""
+    from irtool.torchscript.calls import arguments
+
+    given, named = arguments(e, node)
+    if named:
+        e.fail(node, "Slice does not accept any keyword arguments")
+    if not 1 <= len(given) <= 3:
+        e.fail(node, f"slice expected 1 to 3 arguments, got {len(given)}")
+    parts: list[Value | None] = [None if value.type.key == "None" else value for value in given]
+    return SliceValue([None, parts[0], None] if len(parts) == 1 else [*parts, None][:3])
