@@ -51,7 +51,7 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
     def fits(node: Node) -> bool:
         """Is it pointwise, and its result no memory that is written into? Reading what is written somewhere is no reason to stand outside:
         nothing is moved past a write into what it reads. But a group makes its results."""
-        return is_pointwise(node) and not (writes and may_be_a_view(node) and aliases().has_writers(node))
+        return may_be_fused(node) and not (writes and may_be_a_view(node) and aliases().has_writers(node))
 
     groups = all_groups(graph, threshold, fits, aliases)
     renamed: dict[Value, Value] = {}
@@ -69,7 +69,7 @@ def may_be_a_view(node: Node) -> bool:
     return schema is None or any(result.alias is not None for result in schema.returns)
 
 
-def is_pointwise(node: Node) -> bool:
+def may_be_fused(node: Node) -> bool:
     """Does each element of the node's results depend on its operands' elements at that place alone?
 
     Found by running the operator's kernel on symbols, with the dtypes the types say (float32 where they do not).

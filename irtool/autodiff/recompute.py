@@ -19,29 +19,13 @@ from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.graph import Node, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.types import ListType, TensorType
-from irtool.partial.evaluate import ELEMENTWISE
+from irtool.ops.facts import facts_of_node
 
 if TYPE_CHECKING:
     from irtool.autodiff.captures import Captures
 
-VIEWS = frozenset(f"aten::{name}" for name in """
-t transpose permute view reshape unsqueeze squeeze expand expand_as view_as select slice narrow detach alias flatten unflatten movedim
-numpy_T mT mH adjoint real imag diagonal swapaxes
-""".split()) | {"prim::ConstantChunk"}
-"""Kinds whose result lives in the memory of the first operand, or may."""
-FREE = VIEWS | frozenset(f"aten::{name}" for name in """
-eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_xor logical_not to type_as
-""".split()) | frozenset(("prim::ListConstruct", "aten::size", "aten::dim", "aten::len", "prim::dtype"))
-"""Views, comparisons, conversions, sizes: never dearer than keeping the result."""
-CHEAP = FREE | ELEMENTWISE | frozenset(f"aten::{name}" for name in """
-sinh cosh tan asin acos atan asinh acosh atanh log2 log10 exp2 erfc ceil floor round trunc frac square fmod remainder atan2 hypot
-relu6 leaky_relu elu selu celu silu gelu mish softplus softsign hardtanh hardswish hardsigmoid hardshrink softshrink threshold logsigmoid
-lerp addcmul addcdiv rsub max min maximum minimum fmax fmin nan_to_num clamp_min clamp_max lgamma sinc xlogy logaddexp deg2rad rad2deg
-zeros_like ones_like contiguous clone bitwise_and bitwise_or bitwise_xor bitwise_not true_divide positive
-""".split())
-"""And what works element by element."""
-REDUCING = frozenset(("aten::max", "aten::min"))
-"""Kinds that are elementwise with two tensors only."""
+ASKING = frozenset(("prim::ListConstruct", "aten::size", "aten::dim", "aten::len", "prim::dtype"))
+"""Kinds that ask about a tensor, or list the answers: computing them again costs nothing."""
 NARROWING = 8
 """Bytes of an element whose type does not say."""
 
@@ -50,7 +34,7 @@ def choose_captures(captures: Captures, least: bool) -> None:
     """Change what df takes: values of f that are computed again are no longer captured."""
     read = captures.values_read()
     wanted = [value for value, own in captures.captures.items() if own in read and value.node.owner is captures.f.block]
-    allowed = _allowed(captures, CHEAP if least else FREE)
+    allowed = _allowed(captures, least)
     if least:
         again = cut(captures, wanted, allowed)
     else:
@@ -59,8 +43,8 @@ def choose_captures(captures: Captures, least: bool) -> None:
         compute_again(captures, again)
 
 
-def _allowed(captures: Captures, kinds: frozenset[str]) -> Callable[[Value], bool]:
-    """May this value of f be computed again?"""
+def _allowed(captures: Captures, least: bool) -> Callable[[Value], bool]:
+    """May this value of f be computed again? `least`: also where that costs a pass over the elements."""
     f = captures.f
     aliases: list[Aliases | None] = []
 
@@ -71,9 +55,10 @@ def _allowed(captures: Captures, kinds: frozenset[str]) -> Callable[[Value], boo
 
     def allowed(value: Value) -> bool:
         node = value.node
-        if node.kind not in kinds or node.owner is not f.block or node.blocks or len(node.outputs) != 1 and node.kind not in VIEWS:
+        facts = facts_of_node(node)
+        if not (facts.is_cheap if least else facts.is_free) and node.kind not in ASKING:
             return False
-        if node.kind in REDUCING and not (len(node.inputs) == 2 and all(isinstance(each.type, TensorType) for each in node.inputs)):
+        if node.owner is not f.block or node.blocks or len(node.outputs) != 1 and not facts.is_view:
             return False
         if facts_of(node.kind).is_random or node_may_write(node):
             return False
@@ -137,7 +122,7 @@ def cut(captures: Captures, wanted: list[Value], allowed: Callable[[Value], bool
 
 def _memory_of(value: Value) -> Value:
     """The value in whose memory a view lives: to keep the view is to keep all of it."""
-    while value.node.kind in VIEWS and value.node.inputs:
+    while facts_of_node(value.node).is_view and value.node.inputs:
         value = value.node.inputs[0]
     return value
 

@@ -17,7 +17,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_block, replace_node
 from irtool.ir.types import TensorType, spell, tensor_type
 from irtool.passes import BY_NAME
-from irtool.passes.fuse import is_pointwise
+from irtool.passes.fuse import may_be_fused
 
 SUMS_TO_SIZE = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size"))
 
@@ -46,7 +46,7 @@ def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
             size = numbers_of(back.get(node.output)) if node.kind == "aten::size" and len(node.inputs) == 1 else []
             if size:
                 replace_node(node, [Builder(copy).before(node).constant(size, node.output.type)])
-            elif node.kind in SUMS_TO_SIZE and keeps_its_size(node, back) and all(is_pointwise(user) for user, _ in node.output.uses):
+            elif node.kind in SUMS_TO_SIZE and keeps_its_size(node, back) and all(may_be_fused(user) for user, _ in node.output.uses):
                 replace_node(node, [node.inputs[0]])
         sums_early(copy)
     BY_NAME["fuse"].function(copy, threshold=1)      # one operator may be several steps

@@ -18,15 +18,11 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
+from irtool.ops.facts import KEEPS, REAL, facts_of_node
 from irtool.partial.fold_rules import RULES
 from irtool.partial.items import NONE, Item, Items, Known, elements, holds_tensor, item_of, listed, place_of, whole
-from irtool.partial.result_shapes import TELLERS
+from irtool.partial.result_shapes import SHAPES
 
-ELEMENTWISE = frozenset(f"aten::{name}" for name in """
-add sub mul div neg exp log sqrt rsqrt reciprocal sin cos tan tanh sigmoid abs sign pow relu where sinh cosh square erf log1p expm1
-eq ne lt le gt ge minimum maximum clamp masked_fill logical_and logical_or logical_not
-""".split())
-"""Kinds whose result has the shape that the operands broadcast to."""
 MAX_ROUNDS = 64
 """Longer loops stay loops."""
 
@@ -313,14 +309,14 @@ class Inliner:
         return spell(type, self.graph.dialect)
 
     def result_type(self, node: Node, output: Value, operands: list[Item]) -> Type:
-        """The type of a result: of an elementwise operator, its first tensor's where the shape is the same; else what the formula says."""
-        if node.kind in ELEMENTWISE and node.kind not in _NOT_FIRST and isinstance(output.type, TensorType) and operands \
-                and isinstance(operands[0], Value):
+        """The type of a result: of a pointwise operator, its first tensor's where the shape is the same; else what the formula says."""
+        facts = facts_of_node(node)
+        if facts.result in (KEEPS, REAL) and isinstance(output.type, TensorType) and operands and isinstance(operands[0], Value):
             shape = self.shape_after(node, operands)
             first = operands[0].type
             others = [item.type for item in operands[1:] if isinstance(item, Value) and isinstance(item.type, TensorType)]
             others += [types.tensor_type("complex128") for item in operands if isinstance(item, Known) and isinstance(item.value, complex)]
-            if shape is not None and isinstance(first, TensorType) and first.shape == shape and _keeps_dtype(node, first, others):
+            if shape is not None and isinstance(first, TensorType) and first.shape == shape and _keeps_dtype(facts.result, first, others):
                 return contiguous(first, self.graph.dialect)
         return self.spelled(output.type)
 
@@ -332,8 +328,9 @@ class Inliner:
         return None if shape is None else types.tensor_type(sizes=shape)
 
     def shape_after(self, node: Node, operands: list[Item]) -> tuple[int, ...] | None:
-        """The shape of a node's result, for the kinds for which that is easily told."""
-        if node.kind in ELEMENTWISE:
+        """The shape of a node's result; None where it is not known."""
+        facts = facts_of_node(node)
+        if facts.is_pointwise:
             shapes = []
             for operand in operands:
                 if isinstance(operand, Value) and isinstance(operand.type, TensorType):
@@ -342,24 +339,23 @@ class Inliner:
                         return None
                     shapes.append(shape)
             return broadcast(shapes)
-        tell = TELLERS.get(node.kind)
-        if tell is None:
+        if facts.is_shape_like:
+            return shape_of(self.type_of(operands[0])) if isinstance(operands[0], Value) else None
+        rule = SHAPES.get(node.kind)
+        if rule is None:
             return None
-        return tell([shape_of(self.type_of(operand)) if isinstance(operand, Value) else None for operand in operands], operands)
+        return rule([shape_of(self.type_of(operand)) if isinstance(operand, Value) else None for operand in operands], operands)
 
 
-def _keeps_dtype(node: Node, first: TensorType, others: Sequence[TensorType]) -> bool:
-    """Has the result the dtype of the first operand? Not where another operand may have a wider one, or what is complex becomes real."""
+def _keeps_dtype(result: str, first: TensorType, others: Sequence[TensorType]) -> bool:
+    """Has a pointwise result (`facts_of_node(node).result`) the dtype of the first operand? Not where another operand's may be wider."""
     is_complex = first.dtype is not None and first.dtype.startswith("complex")
-    if node.kind == "aten::abs" and is_complex or first.dtype is not None and not is_complex and "float" not in first.dtype:
+    if result != KEEPS and (result != REAL or is_complex):
+        return False
+    if first.dtype is not None and not is_complex and "float" not in first.dtype:
         return False
     return all(other.dtype in (None, first.dtype, "bool") or other.rank == 0 and (is_complex or not other.dtype.startswith("complex"))
                for other in others)
-
-
-_NOT_FIRST = frozenset(("aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::where", "aten::logical_and",
-                        "aten::logical_or", "aten::logical_not"))
-"""Elementwise kinds whose result has another dtype than the first operand."""
 
 
 def guard_around(block: Block, value: Value) -> Block | None:

@@ -1,22 +1,16 @@
-"""The shape of a result, told from the shapes of the operands: the kinds that gradient formulas use between reshapes and sums."""
+"""The shape of a result from the shapes of the operands: the kinds that gradient formulas use between reshapes and sums."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from irtool.ir.graph import Value
-from irtool.partial.items import Item, Known, int_list, place_of
+from irtool.partial.items import Item, int_list, place_of
 
 Shape = tuple[int, ...]
-Teller = Callable[[Sequence[Shape | None], Sequence[Item]], Shape | None]
+Rule = Callable[[Sequence[Shape | None], Sequence[Item]], Shape | None]
 
 SIZED = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
 """Kinds whose result has the shape that an operand names."""
-LIKE_FIRST = frozenset(f"aten::{name}" for name in """
-conj resolve_conj contiguous clone detach zeros_like ones_like type_as threshold_backward sigmoid_backward tanh_backward gelu_backward
-silu_backward hardswish_backward hardsigmoid_backward hardtanh_backward leaky_relu_backward elu_backward softplus_backward
-_softmax_backward_data _log_softmax_backward_data native_dropout_backward cumsum flip
-""".split())
-"""Kinds whose result has the shape of the first operand."""
 
 
 def _mm(shapes: Sequence[Shape | None], operands: Sequence[Item]) -> Shape | None:
@@ -59,10 +53,6 @@ def _sized(shapes: Sequence[Shape | None], operands: Sequence[Item]) -> Shape | 
     return tuple(sizes) if sizes is not None and all(size >= 0 for size in sizes) else None
 
 
-def _like_first(shapes: Sequence[Shape | None], operands: Sequence[Item]) -> Shape | None:
-    return shapes[0] if shapes and not (isinstance(operands[0], Known)) else None
-
-
-TELLERS: dict[str, Teller] = {"aten::mm": _mm, "aten::bmm": _bmm, "aten::t": _t, "aten::transpose": _transpose,
-                              "aten::unsqueeze": _unsqueeze, **dict.fromkeys(SIZED, _sized), **dict.fromkeys(LIKE_FIRST, _like_first)}
-"""By kind; elementwise kinds broadcast (`irtool.partial.evaluate`)."""
+SHAPES: dict[str, Rule] = {"aten::mm": _mm, "aten::bmm": _bmm, "aten::t": _t, "aten::transpose": _transpose,
+                           "aten::unsqueeze": _unsqueeze, **dict.fromkeys(SIZED, _sized)}
+"""By kind. Pointwise results have the shape that the operands broadcast to (`irtool.ops.facts`)."""

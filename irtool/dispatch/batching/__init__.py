@@ -58,11 +58,12 @@ def find(name: str) -> Rule | None:
     load()
     found = _rules.get(name) or _rules.get(_general(name))
     if found is None:
-        from irtool.dispatch.batching.pointwise import is_pointwise, pointwise
+        from irtool.dispatch.batching.pointwise import pointwise
         from irtool.dispatch.operator_rules import LIBRARY
+        from irtool.ops.facts import facts_of_overload
 
         plain = LIBRARY.without_write(name)
-        found = pointwise if is_pointwise(name) else None if plain is None else find(plain)
+        found = pointwise if facts_of_overload(name).is_pointwise else None if plain is None else find(plain)
         if found is not None:
             _rules[name] = found
     return found

@@ -1,62 +1,15 @@
 """The rule of all pointwise operators: align what is visible, let the rest broadcast."""
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from irtool.dispatch.batched import Batch
-from irtool.ir.errors import Error
 from irtool.ops.arrays import code_of, dtype_of
 from irtool.ops.call import overload
 from irtool.ops.promotion import result_type
-from irtool.ops.symbols.elementwise import NotPointwise, Symbol, symbolic
 from irtool.ops.tensor import Tensor
-
-TRIES: dict[str, tuple[Any, ...]] = {
-    "Scalar": (0.5, 1), "Scalar?": (0.5, None), "float": (0.5,), "float?": (0.5, None), "bool": (False,), "int": (1,), "ScalarType": (6,),
-    "int?": (None,), "bool?": (None,), "ScalarType?": (None,), "MemoryFormat?": (None,), "Device": ("cpu",), "Device?": (None,),
-    "Layout?": (None,), "str": ("none",), "str?": ("floor", None), "Generator?": (None,),
-}
-"""Operands to try a kernel with, by type."""
-
-
-@cache
-def is_pointwise(name: str) -> bool:
-    """Does each element of an overload's results depend on its operands' elements at that place alone?
-
-    Found by running its kernel on symbols (`irtool.ops.symbols.elementwise`).
-    """
-    from irtool.ir.effects import facts_of
-
-    try:
-        found = overload(name)
-    except Error:
-        return False
-    if found.mode != "plain" or facts_of(found.schema.kind).is_random:
-        return False
-    for dtype in ("float32", "int64", "bool"):
-        for place in (0, 1):
-            args = [_try(argument, place, dtype) for argument in found.schema.arguments]
-            if any(each is ... for each in args) or not any(isinstance(each, Symbol) for each in args):
-                return False
-            try:
-                symbolic(found, args)
-                return True
-            except NotPointwise:
-                continue
-    return False
-
-
-def _try(argument: Any, place: int, dtype: str) -> Any:
-    text = argument.type.text
-    if text in ("Tensor", "Tensor?"):
-        return Symbol(np.dtype("bool" if argument.name in ("condition", "mask") else dtype), False)
-    if argument.has_default and not place and text not in ("Scalar?", "float?"):
-        return argument.default
-    choices = TRIES.get(text)
-    return ... if choices is None else choices[min(place, len(choices) - 1)]
 
 
 def pointwise(batch: Batch, *args: Any) -> Any:
@@ -98,4 +51,4 @@ def common_dtype(batch: Batch, args: tuple[Any, ...]) -> int | None:
     return code_of(result_type([np.empty((0,) * each.ndim, dtype_of(each.dtype)) if isinstance(each, Tensor) else each for each in values]))
 
 
-__all__ = ["aligned", "is_pointwise", "pointwise"]
+__all__ = ["aligned", "pointwise"]

@@ -1,0 +1,91 @@
+"""Facts about operators, each said once: what passes, differentiation, layers and plans ask about an overload.
+
+    facts_of_overload("aten::mul.Tensor").is_pointwise          # True
+    facts_of_node(node).is_view
+
+Sources: `facts.txt` beside this file, which kernels on symbols say (`tools/facts.py` writes it), the alias annotations of the schema, and
+for the rest one declared row here. No kernel and no NumPy is loaded. Operators that are aliases of one another have equal facts.
+"""
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from irtool.ir.schema import schema_of, schemas
+
+if TYPE_CHECKING:
+    from irtool.ir.graph import Node
+    from irtool.ir.schema import Schema
+
+KEEPS, BOOL, REAL, OTHER = "keeps", "bool", "real", "other"
+"""The dtype of a pointwise result: that of the first operand where it is floating-point or complex; bool; that of the first operand where
+it is floating-point (of complex operands the real part's, or none is given); none of these."""
+DECLARED_POINTWISE = dict.fromkeys(("aten::masked_fill.Scalar", "aten::masked_fill.Tensor"), KEEPS)
+"""Pointwise overloads whose kernels write into a copy, which symbols do not follow."""
+SHAPE_LIKE = frozenset(f"aten::{name}" for name in """
+zeros_like ones_like empty_like full_like rand_like randn_like randint_like type_as flip roll cumsum cumprod cummax cummin logcumsumexp _logcumsumexp sort
+softmax log_softmax special_softmax special_log_softmax _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data dropout native_dropout native_dropout_backward
+""".split())
+"""Kinds that are not pointwise and whose first result has the shape of the first operand."""
+CHEAP_COPIES = frozenset(("aten::zeros_like", "aten::ones_like", "aten::clone", "aten::contiguous"))
+"""Kinds that are not pointwise and cost no more than reading the operand once."""
+CASTS = frozenset(("aten::to", "aten::type_as"))
+"""Kinds that only change the dtype."""
+FIXED_VIEWS = frozenset(("prim::ConstantChunk",))
+"""Views without a schema that says so."""
+
+
+class OverloadFacts:
+    """What is known of one overload."""
+
+    __slots__ = ("result", "is_pointwise", "is_view", "is_shape_like", "is_cheap", "is_free")
+
+    def __init__(self, kind: str, result: str, is_view: bool) -> None:
+        self.result = result
+        """KEEPS, BOOL, REAL or OTHER for a pointwise overload, else empty."""
+        self.is_pointwise = bool(result)
+        """Each element of the results depends on the operands' elements at its place alone; operands are broadcast."""
+        self.is_view = is_view
+        """The result lives in the memory of the first operand, or may."""
+        self.is_shape_like = kind in SHAPE_LIKE or is_view and kind in CASTS
+        """The first result has the shape of the first operand, though the overload is not pointwise."""
+        self.is_free = is_view or kind in CASTS or result == BOOL
+        """Computing the result again never costs more than keeping it."""
+        self.is_cheap = self.is_free or self.is_pointwise or kind in CHEAP_COPIES
+        """Computing the result again costs about as much as reading the operands."""
+
+
+UNKNOWN = OverloadFacts("", "", False)
+"""Of what has no schema."""
+
+
+@cache
+def facts_of_overload(name: str) -> OverloadFacts:
+    """The facts of an overload by qualified name, `aten::mul.Tensor`."""
+    kind = name.partition(".")[0]
+    schema = next((each for each in schemas(kind) if each.name == name), None)
+    return OverloadFacts(kind, _pointwise().get(name, ""), kind in FIXED_VIEWS or schema is not None and _gives_view(schema))
+
+
+def facts_of_node(node: Node) -> OverloadFacts:
+    """The facts of the overload that a node means."""
+    schema = schema_of(node)
+    if schema is None:
+        return facts_of_overload(node.kind) if node.kind in FIXED_VIEWS else UNKNOWN
+    return facts_of_overload(schema.name)
+
+
+def _gives_view(schema: Schema) -> bool:
+    """Does the schema say that the result is the first operand's memory, `Tensor(a) self -> Tensor(a)`, and is not written into?"""
+    if not schema.arguments or not schema.returns:
+        return False
+    own, given = schema.arguments[0].alias, schema.returns[0].alias
+    return own is not None and given is not None and not own.is_write and schema.arguments[0].type.text == "Tensor"
+
+
+@cache
+def _pointwise() -> dict[str, str]:
+    """Pointwise overloads: the dtype of their results."""
+    rows = (Path(__file__).parent / "facts.txt").read_text(encoding="utf-8").split("\n")
+    return {**dict(row.split() for row in rows if row), **DECLARED_POINTWISE}

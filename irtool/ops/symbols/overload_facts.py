@@ -1,0 +1,71 @@
+"""What running a kernel on symbols says about its overload: is it pointwise, and which dtype does its result have?
+
+`tools/facts.py` asks this of every overload and writes the answers to `irtool/ops/facts.txt`, so that passes need no kernels.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irtool.ir.effects import facts_of
+from irtool.ir.errors import Error
+from irtool.ops.call import overload
+from irtool.ops.symbols.elementwise import NotPointwise, Symbol, symbolic
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "Scalar": (0.5, 1), "Scalar?": (0.5, None), "float": (0.5,), "float?": (0.5, None), "bool": (False,), "int": (1,), "ScalarType": (6,),
+    "int?": (None,), "bool?": (None,), "ScalarType?": (None,), "MemoryFormat?": (None,), "Device": ("cpu",), "Device?": (None,),
+    "Layout?": (None,), "str": ("none",), "str?": ("floor", None), "Generator?": (None,),
+}
+"""Values that a kernel is tried with, by the type of the argument."""
+DTYPES = ("float32", "float64", "complex64", "int64", "bool")
+KEEPS, BOOL, REAL, OTHER = "keeps", "bool", "real", "other"
+"""The dtype of a result: that of the first operand where it is floating-point or complex; bool; that of the first operand where it is
+floating-point (of complex operands the real part's, or none is given); none of these."""
+
+
+def pointwise_result(name: str) -> str | None:
+    """KEEPS, BOOL, REAL or OTHER of a pointwise overload (`aten::mul.Tensor`); None where an element of its results depends on more than
+    the operands' elements at its place, or where no kernel says."""
+    try:
+        found = overload(name)
+    except Error:
+        return None
+    if found.mode != "plain" or facts_of(found.schema.kind).is_random:
+        return None
+    results = {dtype: result for dtype in DTYPES if (result := _result(found, dtype)) is not None}
+    if not results:
+        return None
+    if all(result == "bool" for result in results.values()):
+        return BOOL
+    if found.schema.arguments[0].type.text != "Tensor" or found.schema.arguments[0].name in ("condition", "mask"):
+        return OTHER
+    real = [results.get(dtype) for dtype in ("float32", "float64")]
+    if real != ["float32", "float64"]:
+        return OTHER
+    return KEEPS if results.get("complex64") == "complex64" else REAL if results.get("complex64") in (None, "float32") else OTHER
+
+
+def _result(found: Any, dtype: str) -> str | None:
+    """The dtype of the first result where all operands have this dtype; None where the kernel does not take it, or is not pointwise."""
+    for place in (0, 1):
+        values = [_value(argument, place, dtype) for argument in found.schema.arguments]
+        if any(each is ... for each in values) or not any(isinstance(each, Symbol) for each in values):
+            return None
+        try:
+            return str(symbolic(found, values)[0].dtype)
+        except NotPointwise:
+            continue
+    return None
+
+
+def _value(argument: Any, place: int, dtype: str) -> Any:
+    """The first or second value to try for an argument; ... where its type has none."""
+    text = argument.type.text
+    if text in ("Tensor", "Tensor?"):
+        return Symbol(np.dtype("bool" if argument.name in ("condition", "mask") else dtype), False)
+    if argument.has_default and not place and text not in ("Scalar?", "float?"):
+        return argument.default
+    choices = ARGUMENTS.get(text)
+    return ... if choices is None else choices[min(place, len(choices) - 1)]

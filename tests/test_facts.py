@@ -1,0 +1,89 @@
+"""Facts about operators (`irtool.ops.facts`): what kernels say, what samples show, and that aliases of one operator agree."""
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.ir.effects import MUTATORS
+from irtool.ir.schema import declared_kinds, schemas
+from irtool.ir.types import DictType, ListType
+from irtool.ops import OPS
+from irtool.ops.call import call_op
+from irtool.ops.facts import KEEPS, facts_of_overload
+from irtool.passmanager import PassManager
+
+ROOT = Path(__file__).parent.parent
+ATEN = sorted(name for name in OPS if name.startswith("aten::"))
+
+
+def test_the_file_is_what_kernels_say() -> None:
+    spec = importlib.util.spec_from_file_location("facts_tool", ROOT / "tools" / "facts.py")
+    assert spec is not None and spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.FILE.read_text(encoding="utf-8") == tool.text(), "python tools/facts.py"
+
+
+def facts(name: str) -> tuple[object, ...]:
+    found = facts_of_overload(name)
+    return tuple(getattr(found, each) for each in type(found).__slots__)
+
+
+def test_aliases_have_equal_facts() -> None:
+    """Overloads of one stanza with the same parameters and results: `absolute` is `abs`, `swapdims` is `swapaxes`."""
+    unequal = []
+    for op in {id(OPS[name]): OPS[name] for name in ATEN}.values():
+        by_signature: dict[str, list[str]] = {}
+        for text, name in zip(op.schemas, op.names, strict=True):
+            by_signature.setdefault(text.partition("(")[2], []).append(name)
+        for names in by_signature.values():
+            unequal += [(names[0], name) for name in names[1:] if facts(name) != facts(names[0])]
+    assert not unequal
+
+
+@pytest.mark.parametrize("name", [name for name in ATEN if OPS[name].samples.get(name)
+                                  and (facts_of_overload(name).is_pointwise or facts_of_overload(name).is_shape_like)])
+def test_samples_have_the_shape_and_dtype_that_facts_say(name: str) -> None:
+    known = facts_of_overload(name)
+    for call in OPS[name].samples[name]:
+        arguments = call.arguments(next(text for text in OPS[name].schemas if text.startswith(name + "(")))
+        result = call_op(name, list(arguments))
+        first = result[0] if isinstance(result, tuple) else result
+        arrays = [each for each in arguments if isinstance(each, np.ndarray)]
+        expected = np.broadcast_shapes(*[each.shape for each in arrays]) if known.is_pointwise else arguments[0].shape
+        assert np.shape(first) == expected
+        if known.result == KEEPS and arguments[0].dtype.kind in "fc" and all(each.dtype.kind != "c" for each in arrays[1:]):
+            assert first.dtype == arguments[0].dtype
+
+
+def test_every_kind_that_changes_a_list_is_known() -> None:
+    declared = {kind for kind in declared_kinds() for schema in schemas(kind) for argument in schema.arguments
+                if argument.alias is not None and argument.alias.is_write and not argument.alias.on_elements
+                and isinstance(argument.type, ListType)}
+    dicts = {kind for kind in declared_kinds() for schema in schemas(kind) for argument in schema.arguments
+             if argument.alias is not None and argument.alias.is_write and isinstance(argument.type, DictType)}
+    assert declared <= MUTATORS <= declared | dicts
+
+
+@pytest.mark.parametrize(("one", "other"), [("swapaxes(%x, %a, %b)", "swapdims(%x, %a, %b)"), ("abs(%x)", "absolute(%x)"),
+                                            ("acos(%x)", "arccos(%x)"), ("clamp(%x, %a, %b)", "clip(%x, %a, %b)"),
+                                            ("gt(%x, %a)", "greater(%x, %a)"), ("div(%x, %x)", "divide(%x, %x)")])
+def test_aliases_are_captured_alike(one: str, other: str) -> None:
+    def captures(call: str) -> object:
+        text = f"""graph(%x : Float(2, 3)):
+  %a : int = prim::Constant[value=0]()
+  %b : int = prim::Constant[value=1]()
+  %y : Tensor = aten::exp(%x)
+  %z : Tensor = aten::{call.replace('%x', '%y')}
+  %w : Tensor = aten::mul(%z, %z)
+  return (%w)
+"""
+        module = PassManager("differentiate{save=least}").run(irtool.parse(text))
+        f = module.graphs[0]
+        return len(f.outputs), len(module.graphs[1].inputs)
+
+    assert captures(one) == captures(other)
