@@ -4,8 +4,7 @@ from __future__ import annotations
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
 from irtool.ir.source import Diagnostic
-
-KINDS = frozenset(("prim::PythonOp", "prim::IgnoredPythonOp"))
+from irtool.ir.structure_kinds import PYTHON_OPERATORS
 
 
 def check_inplace(graph: Graph) -> bool:
@@ -24,7 +23,7 @@ def check_inplace(graph: Graph) -> bool:
           return (%1)
     """
     for node in graph.walk():
-        if node.kind[:1] != "^" and node.kind not in KINDS or "inplace" not in node.attributes:
+        if node.kind[:1] != "^" and node.kind not in PYTHON_OPERATORS or "inplace" not in node.attributes:
             continue
         if node.attributes["inplace"].value in (1, True):
             message = f"inplace {node.kind.removeprefix('^')} not supported in the JIT"

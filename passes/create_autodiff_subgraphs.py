@@ -16,20 +16,9 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.schema import schema_of
 from irtool.ir.types import ListType
+from irtool.ops.torch_lists import SYMBOLIC
 from irtool.passes import BY_NAME
 
-SYMBOLIC = frozenset(f"aten::{name}" for name in """
-_autocast_to_full_precision _autocast_to_reduced_precision _dim_arange _grad_sum_to_size _slow_conv2d_forward abs acos adaptive_avg_pool1d
-adaptive_avg_pool2d adaptive_avg_pool3d add.Scalar add.Tensor addcmul addmm asin atan avg_pool2d batch_norm bmm cat ceil clamp clamp.Tensor
-contiguous cos cosh div.Scalar div.Scalar_mode div.Tensor div.Tensor_mode dot dropout embedding eq.Scalar erf erfc exp expm1 floor
-fmod.Scalar frac ge.Scalar gelu gt.Scalar hardshrink hardsigmoid hardswish hardtanh index.Tensor_hacked_twin layer_norm le.Scalar leaky_relu
-lerp.Scalar lerp.Tensor linear log log10 log1p log2 log_softmax.int logsumexp lt.Scalar matmul max.other max_pool2d max_pool2d_with_indices
-mean mean.dim min.other mm mul.Scalar mul.Tensor mv native_batch_norm ne.Scalar neg nll_loss nonzero permute pow.Scalar pow.Tensor_Scalar
-pow.Tensor_Tensor reciprocal relu relu6 remainder.Scalar round rsqrt rsub.Scalar sigmoid silu sin sinh softmax.int softplus sqrt squeeze
-split.Tensor split_with_sizes squeeze.dim stack std std.correction std.dim sub.Scalar sub.Tensor t tan tanh threshold to.prim_Device trunc
-type_as unbind.int unsqueeze var var.correction var.dim where.self
-""".split())
-"""The overloads that torch 2.13 differentiates symbolically."""
 KINDS = frozenset(name.partition(".")[0] for name in SYMBOLIC) | {"aten::chunk"}
 NO_NODES: Mapping[Node, Sequence[Node]] = {}
 NO_VALUES: Mapping[Value, Container[Node]] = {}

@@ -7,14 +7,10 @@ from irtool.ir.dialect import Dialect
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import replace_node
 from irtool.ir.types import TensorType, Type, spell, tensor_type
+from irtool.ops.size_facts import NUMBER_CONVERSIONS
 
 DTYPES: dict[str, str | None] = {"int": "int64", "float": "float64", "bool": "bool", "complex": "complex128", "Scalar": None}
 """What a number is as a tensor: torch's default for Python scalars in double precision."""
-
-CONVERSIONS = frozenset(f"aten::{name}" for name in (
-    "Bool", "Float", "Int", "FloatImplicit", "IntImplicit", "ScalarImplicit")) | {
-    "prim::NumToTensor", "prim::TensorToNum", "prim::TensorToBool", "prim::ImplicitTensorToNum", "prim::Int", "prim::Float", "prim::Bool"}
-"""Between numbers and tensors: nothing to do where both are tensors."""
 
 
 def erase_number_types(graph: Graph) -> bool:
@@ -77,7 +73,7 @@ class Eraser:
                 self.block(inner)
             if node.kind in CONSTANT_KINDS and len(node.outputs) == 1:
                 self.constant(node)
-            elif node.kind in CONVERSIONS and len(node.inputs) == 1 and isinstance(node.inputs[0].type, TensorType):
+            elif node.kind in NUMBER_CONVERSIONS and len(node.inputs) == 1 and isinstance(node.inputs[0].type, TensorType):
                 replace_node(node, node.inputs[:1])
                 self.changed = True
             else:

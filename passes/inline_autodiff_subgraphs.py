@@ -5,8 +5,7 @@ from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.graph import Graph, Node
 from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import inline_graph, replace_node
-
-KINDS = frozenset(("prim::DifferentiableGraph", "prim::GraphExecutor"))
+from irtool.ir.structure_kinds import GROUP_KINDS
 
 
 def inline_autodiff_subgraphs(graph: Graph, threshold: int = 5) -> bool:
@@ -29,7 +28,7 @@ def inline_autodiff_subgraphs(graph: Graph, threshold: int = 5) -> bool:
     """
     changed = False
     for node in list(graph.walk()):
-        if node.kind not in KINDS or node.owner is None or owns_gradient(node):
+        if node.kind not in GROUP_KINDS or node.owner is None or owns_gradient(node):
             continue
         attribute = node.attributes.get("Subgraph")
         if attribute is None or not isinstance(attribute.value, Graph):

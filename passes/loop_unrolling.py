@@ -4,10 +4,11 @@ from __future__ import annotations
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir import types
 from irtool.ir.builder import Builder
-from irtool.ir.constants import CONSTANT_KINDS, constant
+from irtool.ir.constants import constant
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node, replace_node
+from irtool.ir.structure_kinds import PROFILE_KINDS
 
 FACTOR = 8
 """How many rounds of a loop of unknown length become one."""
@@ -17,7 +18,6 @@ MAX_ROUNDS = 64
 """A loop that is known to run fewer times is written out whole."""
 MAX_NODES = 20_000
 """No loop is written out to more nodes than this."""
-NOT_RUN = CONSTANT_KINDS | {"prim::profile", "prim::profile_ivalue"}
 
 
 def loop_unrolling(graph: Graph, whole: bool = False) -> bool:
@@ -87,7 +87,7 @@ def size_of(block: Block, limit: int) -> int:
     for node in block:
         for inner in node.blocks:
             count += size_of(inner, limit - count)
-        count += node.kind not in NOT_RUN
+        count += node.kind not in PROFILE_KINDS
         if count >= limit:
             return limit
     return count + 1

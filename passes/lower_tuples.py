@@ -10,11 +10,8 @@ from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.pair import is_in_pair
 from irtool.ir.rewrite import replace_node, replace_output
 from irtool.ir.source import Diagnostic
+from irtool.ir.structure_kinds import TUPLE_FORWARDING
 from irtool.ir.types import TupleType
-
-FORWARDING = frozenset(("prim::If", "prim::Loop", "prim::Uninitialized", "prim::Param", "aten::__getitem__", "prim::DifferentiableGraph",
-                        "prim::unchecked_cast"))
-"""Kinds whose tuple results may be replaced by their elements."""
 
 
 def lower_tuples(graph: Graph, all: bool = False) -> bool:
@@ -156,7 +153,7 @@ class Lowering:
             if not isinstance(value.type, TupleType) or not value.has_uses and node is not self.graph.block.param_node:
                 index += 1
                 continue
-            if node.kind not in FORWARDING:
+            if node.kind not in TUPLE_FORWARDING:
                 self.refuse(node, f"{node.kind} gives a tuple")
             self.split_value(node, index)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.analysis.shape_changes import loose_tensors
-from irtool.analysis.undefined_values import UNDEFINED_KINDS, may_be_undefined
+from irtool.analysis.undefined_values import may_be_undefined
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant, is_none
@@ -14,6 +14,7 @@ from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import become_constant
 from irtool.ir.schema import Literal, node_argument
+from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.sweep import Sweep
 from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
 

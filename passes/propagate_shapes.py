@@ -15,10 +15,9 @@ from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
+from irtool.ops.size_facts import NUMBER_KINDS
 from irtool.passes.erase_shapes import without_shapes
 
-NUMBERS = frozenset(f"aten::{name}" for name in "Bool Int Float ScalarImplicit FloatImplicit IntImplicit ComplexImplicit Complex".split())
-"""Kinds that give numbers, whose types are what they are."""
 NUMBER_DTYPES = {"int": "int64", "bool": "int64", "float": "float64", "complex": "complex128"}
 
 
@@ -99,7 +98,7 @@ class Sweep:
             self.loop(node)
         elif special is not None:
             special(self, node)
-        elif node.kind not in NUMBERS and not has_side_effects(node):
+        elif node.kind not in NUMBER_KINDS and not has_side_effects(node):
             self.operator(node, may_expand)
 
     def operator(self, node: Node, may_expand: bool) -> None:

@@ -13,11 +13,9 @@ from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs, read_numbers, set_defined
 from irtool.ir.rewrite import inline_block, replace_node
 from irtool.ir.shapes import contiguous
+from irtool.ir.structure_kinds import GRADIENT_KINDS
 from irtool.ir.types import ListType, TensorType, TupleType, Type, spell
 from irtool.partial.items import holds_tensor
-
-UNDEFINED_KINDS = frozenset(("prim::Undefined", "prim::AutogradZero"))
-GRADIENT_KINDS = frozenset(("prim::GradOf", "prim::AutogradAdd"))
 
 
 def specialize_undef(module: Module, defined: tuple[bool, ...] = ()) -> bool:

@@ -11,9 +11,9 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("irtool.ir",),
     ("irtool.text",),
-    ("irtool.analysis",),
     ("irtool.ops",),
     ("irtool.interpret", "irtool.values"),
+    ("irtool.analysis",),
     ("irtool.torchscript",),
     ("irtool.partial",),
     ("irtool.autodiff",),

@@ -11,14 +11,13 @@ from irtool.analysis.alias import Aliases
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.effects import STATISTICS, facts_of, node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ops.torch_lists import NEVER_GROUPED
 
 REACH, NEAR = 4096, 32
 """A producer farther away from its consumer is left where it is: looking at what is between would make long graphs slow. The second is
 for graphs in which that has been done often."""
 PATIENCE = 200_000, 8
 """How many items may be looked at over the whole block, with so many more per node, before only what is near is moved."""
-VIEWS = frozenset(f"aten::{name}" for name in "view view_as reshape transpose expand expand_as".split())
-"""Never in a group: as its results they would be differentiated wrongly."""
 
 
 class Item:
@@ -84,7 +83,7 @@ class Grouping:
             item.prev, item.next = last, self.end
             last.next = self.end.prev = item
             last = item
-            if node.kind in CONSTANT_KINDS or node.kind in VIEWS or item.writers and node.kind not in STATISTICS:
+            if node.kind in CONSTANT_KINDS or node.kind in NEVER_GROUPED or item.writers and node.kind not in STATISTICS:
                 continue
             if fits(node):
                 self.fitting.add(item)

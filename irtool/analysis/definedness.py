@@ -8,22 +8,14 @@ from __future__ import annotations
 from irtool.ir.constants import constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import Block, Node, Value
+from irtool.ir.structure_kinds import ASKING_DEFINED, COMBINING_KINDS, ELEMENT_KINDS, UNDEFINED_KINDS
 from irtool.ir.types import ListType, TupleType
 
 DEFINED, UNDEFINED, UNKNOWN = range(3)
 
-ASKING = ("prim::AutogradAnyNonZero", "prim::AnyDefined")
-"""Kinds that ask whether a gradient is defined."""
 
-
-UNDEFINED_KINDS = frozenset(("prim::Undefined", "prim::AutogradZero"))
 WRITERS = {"aten::append": 1, "aten::_set_item": 2, "aten::insert": 2}
 """Kinds that put an element into a list -> the operand that it is."""
-LIST_KINDS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::NamedTupleConstruct", "aten::add", "aten::mul", "aten::slice",
-                        "aten::list", "aten::copy", "prim::AutogradAdd"))
-"""Kinds that put lists and tuples together."""
-ITEM_KINDS = frozenset(("aten::__getitem__", "prim::ListUnpack", "prim::TupleUnpack", "prim::TupleIndex", "aten::pop"))
-"""Kinds that give elements."""
 
 
 class Definedness:
@@ -118,12 +110,12 @@ class Definedness:
         if node.kind in WRITERS and isinstance(node.inputs[0].type, ListType):
             if self.of(node.inputs[WRITERS[node.kind]]) != DEFINED:
                 self.state[node.inputs[0]] = UNKNOWN
-        elif node.kind in LIST_KINDS and isinstance(node.output.type, ListType | TupleType):
+        elif node.kind in COMBINING_KINDS and isinstance(node.output.type, ListType | TupleType):
             whole = node.kind.endswith("Construct")
             parts = [value for value in node.inputs if whole or isinstance(value.type, ListType)]
             if any(self.of(value) != DEFINED for value in parts):
                 self.set_all(node, UNKNOWN)
-        elif node.kind in ITEM_KINDS and self.of(node.inputs[0]) != DEFINED:
+        elif node.kind in ELEMENT_KINDS and self.of(node.inputs[0]) != DEFINED:
             self.set_all(node, UNKNOWN)
 
     def join(self, values: tuple[Value, ...] | list[Value]) -> int:
@@ -133,7 +125,7 @@ class Definedness:
 
     def answer(self, asked: Node) -> bool | None:
         """Does a node say that a gradient is there? None where that is not known, or it asks something else."""
-        if asked.kind in ASKING:
+        if asked.kind in ASKING_DEFINED:
             states = {self.of(value) for value in asked.inputs}
             return True if DEFINED in states else None if UNKNOWN in states else False
         if asked.kind in ("aten::__is__", "aten::__isnot__"):

@@ -7,17 +7,8 @@ from __future__ import annotations
 
 from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
+from irtool.ir.structure_kinds import CONTAINERS, GIVE_CHANGED_LIST, SHARING_KINDS
 from irtool.ir.types import ListType
-
-GIVES_ITSELF = frozenset(("aten::append", "aten::_set_item", "aten::add_"))
-"""Kinds that change a list and give it back."""
-CONTAINERS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::SetAttr", "aten::append",
-                        "aten::_set_item", "aten::insert"))
-"""Kinds that put a list into another container."""
-SHARING = frozenset(("aten::__getitem__", "aten::pop", "prim::TupleUnpack", "prim::TupleIndex", "prim::ListUnpack", "prim::GetAttr",
-                     "aten::get", "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional",
-                     "prim::CallFunction", "prim::CallMethod"))
-"""Kinds whose result may be a list that somebody else holds too."""
 
 
 class Changes:
@@ -34,7 +25,7 @@ class Changes:
         if not changers:
             return
         for node in changers:
-            if node.kind in GIVES_ITSELF and node.outputs:
+            if node.kind in GIVE_CHANGED_LIST and node.outputs:
                 node.outputs[0].replace_all_uses_with(node.inputs[0])
         for node in graph.walk():
             self._follow(node)
@@ -94,7 +85,7 @@ class Changes:
 
     def _check(self, value: Value) -> None:
         """Find out whether a list that changes may be held by a second name."""
-        if value.node.kind in SHARING or value.node.kind == PARAM and value.node.owner_block.owning_node is None:
+        if value.node.kind in SHARING_KINDS or value.node.kind == PARAM and value.node.owner_block.owning_node is None:
             self.shared.setdefault(value, self._changers[self._find(value)][0])
         seen: set[Node] = set()
         for user, slot in value.uses:
@@ -114,7 +105,7 @@ class Changes:
             return used_after(value, user) or any(ancestor(each, user.owner_block) is user and each is not user for each, _ in value.uses)
         if user.kind in CONTAINERS and (slot > 0 or not user.kind.startswith("aten::")):
             return self.changes_after(value, user)
-        return user.kind in SHARING and user.kind not in ("aten::__getitem__", "aten::pop", "prim::ListUnpack")
+        return user.kind in SHARING_KINDS and user.kind not in ("aten::__getitem__", "aten::pop", "prim::ListUnpack")
 
 
 def ancestor(node: Node, block: Block) -> Node | None:

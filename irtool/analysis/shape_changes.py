@@ -2,13 +2,11 @@
 from __future__ import annotations
 
 from irtool.analysis.alias import Aliases
-from irtool.ir.effects import RESHAPES, node_may_write
+from irtool.ir.effects import node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType
-
-RESHAPING = RESHAPES | frozenset(f"aten::{name}" for name in "resize_ resize_as_ set_ data set_data detach_".split())
-"""Kinds that change the shape of their operand itself, or may give it other memory."""
+from irtool.ops.size_facts import RESHAPING
 
 
 def changes_shapes(node: Node) -> bool:

@@ -26,6 +26,7 @@ from irtool.analysis.shape_facts import (
 from irtool.analysis.shape_sizes import COMPARISONS, scalar_arithmetic
 from irtool.ir.constants import NOT_CONSTANT
 from irtool.ir.types import TensorType, tensor_type
+from irtool.ops.torch_lists import FIRST_OPERAND, UNARY, UNARY_FLOAT
 
 
 def _first(facts: Facts) -> list[TensorType] | None:
@@ -206,24 +207,6 @@ def _type_as_partial(facts: Facts) -> list[TensorType] | None:
     return one(with_dtype(facts.types[0], facts.types[1].dtype))
 
 
-UNARY = """
-alias celu clamp_max clamp_min clone contiguous dropout elu feature_alpha_dropout feature_dropout flip gelu
-glu hardshrink hardtanh leaky_relu neg permute pin_memory relu rot90 rrelu selu slice.Tensor softplus softshrink
-t threshold transpose.int tril triu alpha_dropout bernoulli bernoulli.p narrow ceil floor round trunc frac sign pinverse inverse
-normal.Tensor_float log_sigmoid hardswish mvlgamma clamp
-"""
-UNARY_FLOAT = """
-acos asin atan cos cosh digamma erf erfc erfinv exp expm1 lgamma log log10 log1p log2 logit reciprocal rsqrt sigmoid sin sinh sqrt tan tanh
-"""
-FIRST = """
-batch_norm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input conv_transpose3d.input convolution _convolution
-_convolution.deprecated adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d
-max_pool3d max_unpool2d max_unpool3d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
-replication_pad3d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
-prelu bilinear hardswish_
-"""
-
-
 def _same(name: str | None) -> str | None:
     return name
 
@@ -242,7 +225,8 @@ def _names(words: str) -> list[str]:
 
 
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(_names(UNARY), _first), **dict.fromkeys(_names(UNARY_FLOAT), _first_float), **dict.fromkeys(_names(FIRST), _first),
+    **dict.fromkeys(_names(UNARY), _first), **dict.fromkeys(_names(UNARY_FLOAT), _first_float),
+    **dict.fromkeys(_names(FIRST_OPERAND), _first),
     **dict.fromkeys(_names("add.Tensor sub.Tensor mul.Tensor"), _spread), "aten::div.Tensor": _spread_float,
     **dict.fromkeys(_names("pow.Tensor_Tensor fmod.Tensor remainder.Tensor max.other min.other lerp.Scalar lerp.Tensor __and__.Tensor "
                            "__or__.Tensor __xor__.Tensor __lshift__.Tensor __rshift__.Tensor addcmul"), _spread_known),

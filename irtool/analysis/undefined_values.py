@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.graph import PARAM, Value
+from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.types import TensorType
-
-UNDEFINED_KINDS = frozenset(("prim::AutogradZero", "prim::Undefined"))
 
 
 def may_be_undefined(value: Value) -> bool:

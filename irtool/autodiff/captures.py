@@ -16,13 +16,12 @@ from irtool.ir.effects import CHOICE_KINDS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node, replace_node
+from irtool.ir.structure_kinds import SIZE_QUESTIONS
 from irtool.ir.types import OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
 from irtool.partial.items import Item
 
 SAME = "prim::AutogradAdd"
 """The kind of nodes of one operand that give a gradient a name of its own while df is being made."""
-SIZES = ("aten::size", "aten::dim", "prim::dtype")
-"""Kinds that ask how large a tensor is, rather than what it holds."""
 SOURCE = "prim::Uninitialized"
 """The kind of the nodes that stand for inputs while df is being made."""
 
@@ -161,7 +160,7 @@ class Captures:
                     del self.captures[value]
                     self.ask(node.kind, own, whole, value in self.exports)
 
-    def values_read(self, but: tuple[str, ...] = ()) -> set[Value]:
+    def values_read(self, but: frozenset[str] = frozenset()) -> set[Value]:
         """The values of df that something reads, nodes of some kinds aside: what uses would tell, for less."""
         read = set(self.df.outputs)
         for node in self.df.walk():
@@ -194,7 +193,7 @@ class Captures:
 
     def save_sizes(self) -> None:
         """What is captured only to be asked for its size is not: f asks, where it is computed."""
-        read = self.values_read(SIZES)
+        read = self.values_read(SIZE_QUESTIONS)
         for value, own in list(self.captures.items()):
             if own in read:
                 continue
@@ -202,7 +201,7 @@ class Captures:
             users = list(dict.fromkeys(user for user, _ in own.uses))
             if value in self.kept or inner.is_block_input or inner.node.blocks or inner.node.kind == "prim::AutogradAdd":
                 continue        # it may be undefined
-            if any(user.kind not in SIZES or len(user.inputs) != 1 for user in users):
+            if any(user.kind not in SIZE_QUESTIONS or len(user.inputs) != 1 for user in users):
                 continue
             found: dict[str, Value] = {}
             for user in users:

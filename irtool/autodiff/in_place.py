@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from irtool.analysis.alias import Aliases
-from irtool.analysis.list_changes import CONTAINERS, ancestor
+from irtool.analysis.list_changes import ancestor
 from irtool.autodiff.formula_graphs import has_own_formula
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
@@ -13,7 +13,9 @@ from irtool.ir.effects import IF_KINDS, node_may_write
 from irtool.ir.graph import RETURN, Graph, Node, Value
 from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
+from irtool.ir.structure_kinds import CONTAINERS
 from irtool.ir.types import TENSOR, TensorType, spell
+from irtool.ops.size_facts import OVERLAPPING_VIEWS
 
 
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
@@ -117,15 +119,11 @@ def is_alone(graph: Graph, value: Value, node: Node) -> bool:
         return False
     aliases = Aliases(graph)
     names = [other for other in aliases.names_of(value) if other is not node.output and isinstance(other.type, TensorType)]
-    if any(other.node.kind in OVERLAPPING for other in names):
+    if any(other.node.kind in OVERLAPPING_VIEWS for other in names):
         return False
     if any(not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses) for other in names if other is not value):
         return False
     return not any(is_held(user, node) for other in names for user, _ in other.uses)
-
-
-OVERLAPPING = frozenset(f"aten::{name}" for name in "expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid".split())
-"""Kinds of views of which several elements may be one place in memory: what is written into one, all of them are."""
 
 
 def is_held(user: Node, node: Node) -> bool:

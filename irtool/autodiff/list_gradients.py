@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irtool.analysis.list_changes import SHARING
 from irtool.autodiff.captures import SOURCE
 from irtool.autodiff.loop_captures import element_type
 from irtool.ir import types
@@ -18,18 +17,13 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Node, Value
+from irtool.ir.structure_kinds import PARTIAL_GRADIENT_KINDS, SHARING_KINDS
 from irtool.ir.types import ListType, TupleType, Type
 from irtool.partial.evaluate import guard_around
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of, place_of
 
 if TYPE_CHECKING:
     from irtool.autodiff.reverse import Differentiator
-
-PARTIAL = frozenset(("aten::__getitem__", "aten::select", "aten::slice", "aten::add", "aten::append", "aten::_set_item", "aten::insert",
-                     "aten::pop", "aten::Delete", "aten::extend", "aten::add_", "aten::reverse", "prim::ListConstruct"))
-"""Kinds whose gradients may be lists with undefined elements."""
-LISTS = frozenset(("aten::__getitem__", "aten::select", "aten::slice", "aten::add", "aten::list", "aten::copy", "aten::mul"))
-"""Kinds that take lists apart and put them together, when their first operand is a list."""
 
 
 class Lists:
@@ -126,7 +120,7 @@ def is_there(value: Value, node: Node) -> bool:
     """Is a list that `node` reads certain to be there where it comes from? In a graph of gradients it may be undefined."""
     if value.is_block_input:
         return guard_around(node.owner_block, value) is None
-    return value.node.kind.startswith("aten::") and value.node.kind not in SHARING
+    return value.node.kind.startswith("aten::") and value.node.kind not in SHARING_KINDS
 
 
 def is_list(value: Value) -> bool:
@@ -242,7 +236,7 @@ def is_whole(d: Differentiator, gradients: Value) -> bool:
     """Are the elements of a gradient that is there all certain to be there? Those from outside, or from an operator's formula, are."""
     node = gradients.node
     if node.kind == "prim::GradOf":
-        return node.attributes["name"].value not in PARTIAL
+        return node.attributes["name"].value not in PARTIAL_GRADIENT_KINDS
     return node.kind == SOURCE
 
 

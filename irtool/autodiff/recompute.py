@@ -18,14 +18,13 @@ from irtool.ir.dtypes import CODES
 from irtool.ir.effects import facts_of, node_may_write
 from irtool.ir.graph import Node, Value
 from irtool.ir.rewrite import clone_node
+from irtool.ir.structure_kinds import FREE_QUESTIONS
 from irtool.ir.types import ListType, TensorType
 from irtool.ops.facts import facts_of_node
 
 if TYPE_CHECKING:
     from irtool.autodiff.captures import Captures
 
-ASKING = frozenset(("prim::ListConstruct", "aten::size", "aten::dim", "aten::len", "prim::dtype"))
-"""Kinds that ask about a tensor, or list the answers: computing them again costs nothing."""
 NARROWING = 8
 """Bytes of an element whose type does not say."""
 
@@ -56,7 +55,7 @@ def _allowed(captures: Captures, least: bool) -> Callable[[Value], bool]:
     def allowed(value: Value) -> bool:
         node = value.node
         facts = facts_of_node(node)
-        if not (facts.is_cheap if least else facts.is_free) and node.kind not in ASKING:
+        if not (facts.is_cheap if least else facts.is_free) and node.kind not in FREE_QUESTIONS:
             return False
         if node.owner is not f.block or node.blocks or len(node.outputs) != 1 and not facts.is_view:
             return False

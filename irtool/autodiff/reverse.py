@@ -17,7 +17,7 @@ from irtool.autodiff.formula_graphs import formula_of
 from irtool.autodiff.groups import open_groups
 from irtool.autodiff.hidden_writes import hidden_writes
 from irtool.autodiff.in_place import is_rewritable, live_nodes, without_writes, writes_for_good
-from irtool.autodiff.list_gradients import LISTS, hand_on_list, is_list, undo, unpack
+from irtool.autodiff.list_gradients import hand_on_list, is_list, undo, unpack
 from irtool.autodiff.list_zeros import filled
 from irtool.autodiff.loop_gradients import reverse_loop
 from irtool.autodiff.packed_gradients import reverse_packed
@@ -38,15 +38,10 @@ from irtool.ir.kinds import unknown_operator
 from irtool.ir.packed import owns_gradient
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.source import Diagnostic
+from irtool.ir.structure_kinds import LIST_RESHAPING_KINDS, STRUCTURE, TYPE_CASTS
 from irtool.ir.types import INT, ListType, NamedTupleType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.partial.evaluate import Inliner
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of
-
-STRUCTURE = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::TupleUnpack", "prim::ListUnpack", "prim::TupleIndex",
-                       "prim::NamedTupleConstruct"))
-"""Kinds that only put values together and take them apart: gradients are handed on without a formula."""
-CASTS = frozenset(("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"))
-"""Kinds whose result is their operand, under another type."""
 
 
 class Reverse:
@@ -232,9 +227,9 @@ class Differentiator(Captures):
                 undo(self, node)
             elif node.kind in STRUCTURE:
                 self.hand_on(node)
-            elif node.kind in LISTS and is_list(node.inputs[0]):
+            elif node.kind in LIST_RESHAPING_KINDS and is_list(node.inputs[0]):
                 hand_on_list(self, node)
-            elif node.kind in CASTS:
+            elif node.kind in TYPE_CASTS:
                 self.add_gradient(node.inputs[0], self.own(self.gradients[node.output]))
             elif node.kind == "prim::AutogradAdd":
                 for value in node.inputs:

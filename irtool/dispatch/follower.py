@@ -25,6 +25,16 @@ from irtool.ir.schema import Argument
 from irtool.ir.types import BOOL, FLOAT, INT, ListType, OptionalType, list_of, tensor_type
 from irtool.ops.arrays import CODES
 from irtool.ops.call import overload
+from irtool.ops.size_facts import (
+    COUNTED_BY_SIZES,
+    DTYPE_QUESTIONS,
+    MEMORY_MOVERS,
+    PLACE_NUMBERS,
+    SIZE_LISTS,
+    SIZE_NUMBERS,
+    SIZE_QUESTIONS,
+    SIZED_BY_ELEMENTS,
+)
 from irtool.ops.tensor import Tensor
 from irtool.ops.tensor_facts import BY_NAME
 
@@ -38,35 +48,6 @@ NUMBERS = {"aten::item": None, "aten::Int": int, "aten::Float": float, "aten::Sc
 """Operators that make a number of a tensor's element, and of which class."""
 PYTHON_NUMBERS = frozenset(("int", "float", "bool", "Scalar"))
 """Types of arguments for which a tensor may stand."""
-FACTS = frozenset(f"aten::{name}" for name in """
-size stride numel len sym_size sym_numel sym_stride is_contiguous storage_offset is_non_overlapping_and_dense is_same_size
-""".split())
-"""Operators that ask for a tensor's sizes."""
-KNOWN = frozenset(f"aten::{name}" for name in """
-dim is_complex is_floating_point is_signed is_cuda is_sparse is_quantized device dtype layout get_device result_type can_cast
-is_inference is_conj is_neg promote_types is_leaf requires_grad is_set_to is_pinned
-""".split())
-"""Operators that ask for what every tensor of a rank and a dtype has."""
-BY_ELEMENTS = frozenset(f"aten::{name}" for name in """
-nonzero nonzero_numpy argwhere masked_select unique_dim unique_consecutive unique_dim_consecutive _unique _unique2 repeat_interleave
-bincount one_hot _pack_padded_sequence _pad_packed_sequence segment_reduce linalg_lstsq _reshape_from_tensor gru.data lstm.data
-rnn_relu.data rnn_tanh.data tensor_split.tensor_indices_or_sections
-""".split())
-"""Operators the sizes of whose results depend on elements."""
-BY_SIZES = frozenset(f"aten::{name}" for name in "squeeze squeeze_ unbind split chunk tensor_split meshgrid".split())
-"""Operators the rank or the number of whose results depends on sizes."""
-FREE = frozenset((("aten::select", "index"), ("aten::select_backward", "index"), ("aten::narrow", "start"),
-                  ("aten::slice_backward", "start"), ("aten::slice_backward", "end"), ("aten::slice_scatter", "start"),
-                  ("aten::slice_scatter", "end"), ("aten::select_scatter", "index")))
-"""Whole numbers that may stay numbers of the trace: sizes do not depend on them."""
-SIZING = frozenset((("aten::slice", "start"), ("aten::slice", "end"), ("aten::narrow", "length"), ("aten::arange", "start"),
-                    ("aten::arange", "end"), ("aten::arange", "step")))
-"""Numbers that sizes of the result depend on."""
-SIZES = frozenset((*[(f"aten::{name}", "size") for name in "zeros ones full empty rand randn expand view".split()],
-                   ("aten::reshape", "shape"), ("aten::repeat", "repeats")))
-"""Lists of sizes."""
-MOVING = frozenset(f"aten::{name}" for name in "resize_ resize_as_ set_".split())
-"""Operators that give a tensor other memory."""
 
 Because = tuple[Number, ...] | None
 """What the sizes of a tensor depend on: numbers of the arguments; None for elements."""
@@ -219,7 +200,7 @@ class Follower(Tracer):
         causes: list[Because] = [(each,) if each.is_of_arguments else None for each in sizing if each.source not in self.known]
         causes += [self.varying[each.data] for each in tensors_in(list(args)) if self.owns(each) and each.data in self.varying]
         masks = kind == "aten::index" and any(CODES[each.dtype] in ("bool", "uint8") for each in tensors_in([args[1]]))
-        if masks or kind in BY_ELEMENTS or name in BY_ELEMENTS or kind == "aten::where" and len(args) == 1:
+        if masks or kind in SIZED_BY_ELEMENTS or name in SIZED_BY_ELEMENTS or kind == "aten::where" and len(args) == 1:
             causes.append(None)
         if not causes:
             return
@@ -238,7 +219,7 @@ class Follower(Tracer):
         args = [self.allowed(kind, argument, arg, sizing) for arg, argument in zip(args, schema.arguments, strict=True)]
         if schema.is_mutable:
             self.check_write(kind, schema, args)
-        if kind in BY_SIZES or kind in FACTS:
+        if kind in COUNTED_BY_SIZES or kind in SIZE_QUESTIONS:
             for each in tensors_in(args):
                 self.settle(each)
         is_own = any(self.owns(each) or self.is_from_outside(each) for each in tensors_in(args)) or any(True for _ in numbers_in(args))
@@ -269,7 +250,7 @@ class Follower(Tracer):
 
     def asked(self, kind: str, args: list[Any], result: Any) -> Any:
         """What an operator gives that makes no tensor: a number, or a decision."""
-        if kind in FACTS or kind in KNOWN or result is None or isinstance(result, str):
+        if kind in SIZE_QUESTIONS or kind in DTYPE_QUESTIONS or result is None or isinstance(result, str):
             return result
         operands = [self.operand(arg) for arg in args]
         if kind in NUMBERS and type(result) in (int, float):
@@ -292,16 +273,16 @@ class Follower(Tracer):
         if isinstance(value, list | tuple):
             if not any(True for _ in numbers_in(value)):
                 return value
-            if place in SIZES:
+            if place in SIZE_LISTS:
                 sizing += numbers_in(value)
                 return value
             return [each.decided() if type(each) is Number else each for each in value]
         if value.source in self.known:
             return self.known[value.source]
-        if place in SIZING:
+        if place in SIZE_NUMBERS:
             sizing.append(value)
             return value
-        if place in FREE or not isinstance(declared, ListType) and str(declared.key) != "int" and kind != "aten::arange":
+        if place in PLACE_NUMBERS or not isinstance(declared, ListType) and str(declared.key) != "int" and kind != "aten::arange":
             return value
         return value.decided()
 
@@ -324,7 +305,7 @@ class Follower(Tracer):
                                    "inside the function: make it an argument, or return what it shall hold")
         for place, (box, memory) in enumerate(self.watched):
             if box is target or np.may_share_memory(target.value.array, memory):
-                if kind in MOVING:
+                if kind in MEMORY_MOVERS:
                     raise UnsupportedError(f"{kind} of an argument is not supported inside irtool.jit")
                 self.written.add(place)
 

@@ -11,10 +11,9 @@ from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import Mapping, clone_node
 from irtool.ir.source import Diagnostic
+from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.type_model import contiguous_strides
 from irtool.ir.types import TensorType, tensor_type
-
-CONSTRUCTS = frozenset(("prim::ListConstruct", "prim::TupleConstruct"))
 
 
 class Blocks:

@@ -15,13 +15,13 @@ from irtool.dispatch.stack import choose_overload
 from irtool.ir.schema import parse_schema
 from irtool.ops import OPS
 from irtool.ops.call import overload
+from irtool.ops.size_facts import NOT_LOGGED
 from irtool.ops.tensor import run_overload
 
 Apply = Callable[..., Any]
 OPERATORS = {"aten::add": "+", "aten::sub": "-", "aten::mul": "*", "aten::div": "/"}
 PLAIN = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
 """Kinds that write, and those that do the same without."""
-SILENT = frozenset(("aten::size", "aten::dim", "aten::numel", "aten::is_complex", "aten::is_floating_point"))
 
 
 class Library:
@@ -127,7 +127,7 @@ class Library:
     # -- printing
     def is_logged(self, name: str) -> bool:
         """Is it printed? Questions about sizes are not."""
-        return name.partition(".")[0] not in SILENT
+        return name.partition(".")[0] not in NOT_LOGGED
 
     def spelled(self, name: str, args: list[Any], label: Callable[[Any], str], is_tape: bool = False) -> str:
         """The operation as a line shows it: `v0 + v1`, `v0.sum(dim=(0,))`, `where(v0, v1, v2)`."""

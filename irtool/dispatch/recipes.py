@@ -21,17 +21,13 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import Schema
+from irtool.ir.structure_kinds import HANDING_ON, NO_ELEMENTS_ASKED
 from irtool.ir.types import TensorType, TupleType
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import call_node, overload, plan_for
 from irtool.ops.tensor import Tensor, wrapped
 
 Apply = Callable[..., Any]
-
-
-FACTS = frozenset(("aten::size", "aten::dim", "aten::len", "aten::numel", "prim::Constant", "prim::dtype", "aten::is_complex",
-                   "prim::ListConstruct", "aten::__getitem__", "prim::device"))
-"""Kinds that ask for no elements."""
 
 
 class Recipe:
@@ -53,7 +49,7 @@ class Recipe:
         places.update((value, ("kept", i)) for i, value in enumerate(own))
         self.wanted = [places[value] for value in saved]
         self.kept = _slice(formula, own) if own and not self.is_whole else None
-        self.is_later = self.kept is not None and all(node.kind in FACTS for node in self.kept.walk())
+        self.is_later = self.kept is not None and all(node.kind in NO_ELEMENTS_ASKED for node in self.kept.walk())
         """Are only sizes and dtypes kept, which can as well be asked for when they are needed?"""
 
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
@@ -173,7 +169,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
             return run_custom(node, values, apply.__self__)     # type: ignore[attr-defined]
         if kind in OTHERS:
             return (OTHERS[kind](apply, values),)
-        if kind in PLAIN or not any(True for _ in tensors_in(values)):
+        if kind in HANDING_ON or not any(True for _ in tensors_in(values)):
             return [wrapped(each) for each in call_node(node, values)]
         return _results(node, wrapped_call(node, values))
     return call
@@ -190,11 +186,6 @@ def added(a: Any, b: Any, apply: Apply) -> Any:
 
 PYTHON = frozenset(("list", "dict", "scalar", "string"))
 """Families of operators on Python values, which hand on tensors that are in them."""
-PLAIN = frozenset(("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex",
-                   "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::AutogradAnyNonZero", "prim::AutogradAllNonZero",
-                   "prim::AutogradZero", "prim::Uninitialized", "prim::DictConstruct", "prim::RaiseException",
-                   "prim::IfThenElse", "prim::awaitable_nowait", "prim::awaitable_wait"))
-"""Kinds that hand tensors on without looking at their elements."""
 
 
 def _reduced(apply: Apply, values: list[Any]) -> Any:

@@ -31,12 +31,11 @@ from irtool.ir.schema import Argument
 from irtool.ir.types import BOOL, INT, ListType, OptionalType, TensorType, Type, tensor_type
 from irtool.ops.arrays import element_strides
 from irtool.ops.call import overload
+from irtool.ops.size_facts import DECIDING
 from irtool.ops.tensor import Tensor
 from irtool.ops.tensor_facts import Dtype, Place
 
 INPUT_NAME = re.compile(r"[\w.]+")
-DECIDING = frozenset(f"aten::{name}" for name in "Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit".split())
-"""Operators that make of a tensor's elements what Python decides by."""
 
 
 class TraceWarning(UserWarning):

@@ -35,6 +35,7 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
+from irtool.ir.structure_kinds import CONSTRUCTS, GROUP_KINDS
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import using
 from irtool.ops.call import call_node
@@ -42,8 +43,6 @@ from irtool.passes import BY_NAME
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
-
-GROUP_KINDS = frozenset(("prim::DifferentiableGraph", "prim::GraphExecutor"))
 
 
 class Options:
@@ -169,16 +168,13 @@ def outline(graph: Graph, differentiables: dict[Node, Differentiable]) -> list[O
     """The outputs of a graph that is one node with a gradient and what puts its results together; empty for any other graph."""
     first = graph.block.return_node.next
     rest = list(graph.block)[1:]
-    if first not in differentiables or len(differentiables) > 1 or any(node.kind not in PUT_TOGETHER for node in rest):
+    if first not in differentiables or len(differentiables) > 1 or any(node.kind not in CONSTRUCTS for node in rest):
         return []
     found: dict[Value, Outline] = {value: value for value in (*graph.inputs, *first.outputs)}
     for node in rest:
         parts = [found[value] for value in node.inputs]
         found[node.output] = tuple(parts) if node.kind == "prim::TupleConstruct" else parts
     return [found[value] for value in graph.outputs]
-
-
-PUT_TOGETHER = frozenset(("prim::TupleConstruct", "prim::ListConstruct"))
 
 
 def put_together(part: Outline, found: dict[Value, Any]) -> Any:

@@ -25,6 +25,7 @@ from irtool.ir.errors import PassError, RunError, UnsupportedError
 from irtool.ir.graph import RETURN, Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
+from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.types import TupleType, Type
 from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using
 from irtool.passes.lower_tuples import lower_tuples
@@ -32,8 +33,6 @@ from irtool.values import accept, takes_objects
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
-
-CONSTRUCTS = ("prim::TupleConstruct", "prim::ListConstruct")
 
 
 def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any]:

@@ -23,6 +23,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import qualified, schema_of
+from irtool.ir.structure_kinds import MOVERS
 from irtool.ir.types import Type, TypeVar
 from irtool.ops.call import call_node
 from irtool.ops.checks import OVERLAP, overlaps
@@ -148,11 +149,6 @@ class Recording:
 
 
 # -- facts
-MOVERS = frozenset("""
-prim::ListConstruct prim::TupleConstruct prim::NamedTupleConstruct prim::DictConstruct prim::TupleUnpack prim::TupleIndex prim::TupleSlice
-prim::ListUnpack prim::unchecked_cast prim::unchecked_unwrap_optional prim::Uninitialized prim::RaiseException prim::profile
-prim::CreateObject prim::SetAttr prim::GetAttr
-""".split())
 
 
 def moves_values(node: Node) -> bool:

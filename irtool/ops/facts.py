@@ -24,8 +24,10 @@ it is floating-point (of complex operands the real part's, or none is given); no
 DECLARED_POINTWISE = dict.fromkeys(("aten::masked_fill.Scalar", "aten::masked_fill.Tensor"), KEEPS)
 """Pointwise overloads whose kernels write into a copy, which symbols do not follow."""
 SHAPE_LIKE = frozenset(f"aten::{name}" for name in """
-zeros_like ones_like empty_like full_like rand_like randn_like randint_like type_as flip roll cumsum cumprod cummax cummin logcumsumexp _logcumsumexp sort
-softmax log_softmax special_softmax special_log_softmax _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data dropout native_dropout native_dropout_backward
+zeros_like ones_like empty_like full_like rand_like randn_like randint_like type_as flip roll sort
+cumsum cumprod cummax cummin logcumsumexp _logcumsumexp
+softmax log_softmax special_softmax special_log_softmax _softmax _log_softmax
+_softmax_backward_data _log_softmax_backward_data dropout native_dropout native_dropout_backward
 """.split())
 """Kinds that are not pointwise and whose first result has the shape of the first operand."""
 CHEAP_COPIES = frozenset(("aten::zeros_like", "aten::ones_like", "aten::clone", "aten::contiguous"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from irtool.analysis.definedness import ASKING
 from irtool.ir import types
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
@@ -17,6 +16,7 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
+from irtool.ir.structure_kinds import ASKING_DEFINED
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.ops.facts import KEEPS, REAL, facts_of_node
 from irtool.partial.fold_rules import RULES
@@ -365,7 +365,7 @@ def guard_around(block: Block, value: Value) -> Block | None:
         owner = block.owning_node
         if owner is None:
             break
-        if owner.kind == "prim::GradOf" or owner.kind in IF_KINDS and owner.inputs[0].node.kind in ASKING:
+        if owner.kind == "prim::GradOf" or owner.kind in IF_KINDS and owner.inputs[0].node.kind in ASKING_DEFINED:
             found = block
         block = owner.owner_block
     return found

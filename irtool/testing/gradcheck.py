@@ -25,6 +25,7 @@ from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import seeded
 from irtool.ops.formula import run_formula
+from irtool.ops.size_facts import DETACHING
 from irtool.testing.derivatives import derivative, widened
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -32,7 +33,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 STEP = 1e-4
 """Differences are taken over this step and over half of it, relative to the size of the input; the two together give a third."""
 RTOL = 1e-6
-DETACHING = frozenset(("aten::detach", "aten::detach_", "aten::detach_copy", "aten::data"))
 AGREES, DIFFERS, KINK, NOT_FINITE = "agrees", "differs", "kink", "not finite"
 
 

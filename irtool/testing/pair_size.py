@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from irtool.ir.graph import Graph
+from irtool.ir.structure_kinds import NOT_COUNTED
 from irtool.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
 
     from irtool.autodiff.reverse import Reverse
 
-NOT_COUNTED = frozenset(("prim::Constant", "prim::GradOf", "prim::TupleConstruct", "prim::TupleUnpack", "prim::AutogradZero",
-                         "prim::Undefined"))
-"""Constants, the frame of a region (its body counts), what packs and unpacks tuples, and the name of a gradient that is not there."""
 
 Figures = dict[str, int]
 

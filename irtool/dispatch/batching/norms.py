@@ -7,13 +7,11 @@ from irtool.dispatch.batched import Batch
 from irtool.dispatch.batching import rule
 from irtool.dispatch.batching.images import folded, into_channels, into_rows, out_of_channels, unfolded
 from irtool.ir.errors import RunError
+from irtool.ops.size_facts import STATISTICS_WRITERS
 from irtool.ops.tensor import Tensor, call
 
 VECTORS = frozenset(("weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var", "save_var_transform"))
 """Arguments with one number per channel."""
-WRITING = frozenset(("aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit", "aten::_batch_norm_with_update",
-                     "aten::_batch_norm_impl_index"))
-"""Kinds that write running statistics."""
 
 
 @rule("""batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit.no_stats _native_batch_norm_legit_no_training
@@ -24,7 +22,7 @@ def batch_norm(batch: Batch, *args: Any) -> Any:
     arguments = batch.schema.arguments
     values = dict(zip([argument.name for argument in arguments], args, strict=True))
     running = [values.get("running_mean"), values.get("running_var")]
-    writes = batch.kind in WRITING and values.get("training", True) and running[0] is not None
+    writes = batch.kind in STATISTICS_WRITERS and values.get("training", True) and running[0] is not None
     if writes and not all(map(batch.has, running)):
         raise RunError(f"{batch.kind}: Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
                        "updated in place, were not batched.")

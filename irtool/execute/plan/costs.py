@@ -21,6 +21,7 @@ from irtool.execute.native.c_source import LIBRARY
 from irtool.execute.plan.large_results import copy, zeros
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
 from irtool.ops.select import select
+from irtool.ops.size_facts import CUBIC
 from irtool.ops.symbols.layout import Meta
 
 FLOPS = {4: 100.0, 8: 50.0}
@@ -41,10 +42,6 @@ CONVOLUTIONS = ("aten::conv", "aten::_conv", "aten::thnn_conv", "aten::slow_conv
 """How kinds begin that multiply each part of an input with a weight, the second operand."""
 BACKWARD = "aten::convolution_backward"
 """Twice the same, with the weight as third operand, behind the gradient of the result."""
-DENSE = frozenset("""
-aten::inverse aten::cholesky aten::svd aten::qr aten::det aten::slogdet aten::logdet aten::pinverse aten::matrix_exp aten::lstsq
-""".split())
-"""Kinds that take the cube of the extent of a matrix, as all `aten::linalg_` ones do."""
 
 
 class Weight:
@@ -137,7 +134,7 @@ def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
         return 4.0 * sizes[0] * sizes[2] / metas[2].shape[0]
     if kind.startswith(CONVOLUTIONS) and len(metas) > 2 and metas[1].shape and metas[1].shape[0]:
         return 2.0 * sizes[-1] * sizes[1] / metas[1].shape[0]
-    if (kind in DENSE or kind.startswith("aten::linalg_")) and metas and len(metas[0].shape) > 1:
+    if (kind in CUBIC or kind.startswith("aten::linalg_")) and metas and len(metas[0].shape) > 1:
         return 4.0 * sizes[0] * max(metas[0].shape[-2:])
     return 0.0
 

@@ -43,6 +43,7 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType
 from irtool.ops.call import from_values, plan_for
 from irtool.ops.overload import Overload
+from irtool.ops.size_facts import TRACEABLE_PRIMS, WRITES_ALL
 from irtool.ops.structure import STRUCTURE, handler_of
 from irtool.ops.symbols.layout import Meta, dummy, fresh_meta, meta_of
 from irtool.ops.symbols.recorded_calls import NAMESPACE, trace
@@ -51,14 +52,7 @@ from irtool.ops.symbols.recorder import StandIn, Step, Untraceable, is_traced
 
 WORTH_FUSING = 1 << 18
 """Bytes of a result from which blocks that stay in the cache are faster than whole arrays."""
-WRITES_ALL = frozenset(("aten::copy_", "aten::fill_", "aten::zero_"))
 IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
-TRACEABLE_PRIMS = frozenset("""
-prim::ConstantChunk prim::FusedChunk prim::FusedConcat prim::ListUnpack prim::TupleUnpack prim::TupleIndex prim::TupleSlice
-prim::MMBatchSide prim::SumToSize prim::unchecked_cast prim::profile prim::profile_ivalue prim::ListLen prim::TupleLen prim::ReplaceIfUndef
-prim::None prim::Undefined prim::AutogradZero prim::TensorToNum prim::Int prim::Float prim::Bool prim::IntToFloat prim::FloatToInt
-""".split())
-"""Kinds with a handler of their own that give the same for the same, write nothing and keep nothing."""
 
 
 class Template:

@@ -14,6 +14,7 @@ from irtool.ir.constants import constant, is_constant, is_none
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Graph, Node, Value
 from irtool.ir.schema import Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
+from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.torchscript.nn_functional_forms import WRITTEN_IN_PYTHON
 from irtool.torchscript.printing.literals import annotation, joined, literal, type_key
@@ -377,12 +378,11 @@ FORMS: dict[str, Form] = {
     "aten::ScalarImplicit": _implicit("number"),
 }
 """Kinds with a syntax of their own; all others are calls."""
-UNDEFINED = frozenset(("prim::Undefined", "Undefined", "prim::AutogradZero", "AutogradZero"))
-FREE = UNDEFINED | {"prim::Uninitialized"}
+FREE = UNDEFINED_KINDS | {"prim::Uninitialized"}
 """Kinds that may be said wherever their value is read."""
 
 
 def free_text(node: Node) -> str:
     """What a node of a `FREE` kind says."""
-    return "ops.prim.AutogradZero()" if node.kind in UNDEFINED else f"uninitialized({annotation(node.outputs[0].type)})"
+    return "ops.prim.AutogradZero()" if node.kind in UNDEFINED_KINDS else f"uninitialized({annotation(node.outputs[0].type)})"
 

@@ -19,6 +19,7 @@ from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.schema import is_tensor_like
+from irtool.ir.structure_kinds import CHUNKS, CONTEXT_KINDS, UNPACKS
 from irtool.torchscript.printing.call_expressions import FREE, expression, form_of, free_text
 from irtool.torchscript.printing.gradient_functions import USES, function_source
 from irtool.torchscript.printing.legal_names import Names, identifier
@@ -29,10 +30,7 @@ MAX_INLINE = 60
 """An expression longer than this gets a line of its own."""
 MAX_BLOCKS = 90
 """Python reads no source of more than 100 levels of indentation."""
-CONTEXT_KINDS = frozenset(("prim::CreateObject", "prim::SetAttr", "prim::Enter", "prim::Exit"))
 CONTEXTS = frozenset(f"__torch__.torch.autograd.grad_mode.{name}" for name in ("no_grad", "enable_grad", "set_grad_enabled"))
-UNPACKS = frozenset(("prim::TupleUnpack", "prim::ListUnpack", "TupleUnpack", "ListUnpack"))
-CHUNKS = frozenset(("prim::ConstantChunk", "prim::FusedChunk", "ConstantChunk", "FusedChunk"))
 APART = CHUNKS | {"prim::isinstance"}
 """Kinds that have a line of their own: an `if isinstance(...)` would be decided while compiling."""
 

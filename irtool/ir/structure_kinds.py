@@ -1,0 +1,87 @@
+"""Kinds of nodes that put values together, take them apart, change lists, or stand for gradients that may be undefined: one list each."""
+from __future__ import annotations
+
+from irtool.ir.constants import CONSTANT_KINDS
+
+
+def kinds(words: str) -> frozenset[str]:
+    """A set of node kinds."""
+    return frozenset(words.split())
+
+
+UNDEFINED_KINDS = kinds("prim::Undefined prim::AutogradZero")
+"""Kinds that give the undefined gradient."""
+GRADIENT_KINDS = kinds("prim::GradOf prim::AutogradAdd")
+"""Kinds that take gradients which may be undefined."""
+ASKING_DEFINED = kinds("prim::AutogradAnyNonZero prim::AnyDefined")
+"""Kinds that ask whether a gradient is defined."""
+COMBINING_KINDS = kinds("""
+prim::ListConstruct prim::TupleConstruct prim::NamedTupleConstruct aten::add aten::mul aten::slice aten::list aten::copy
+prim::AutogradAdd
+""")
+"""Kinds that put lists, tuples or gradients together."""
+ELEMENT_KINDS = kinds("aten::__getitem__ prim::ListUnpack prim::TupleUnpack prim::TupleIndex aten::pop")
+"""Kinds that give elements of lists and tuples."""
+GIVE_CHANGED_LIST = kinds("aten::append aten::_set_item aten::add_")
+"""Kinds that change a list and give the list back."""
+CONTAINERS = kinds("prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::SetAttr aten::append aten::_set_item aten::insert")
+"""Kinds that put an operand into a container."""
+SHARING_KINDS = kinds("""
+aten::__getitem__ aten::pop prim::TupleUnpack prim::TupleIndex prim::ListUnpack prim::GetAttr aten::get prim::unchecked_cast
+prim::unchecked_unwrap_optional aten::_unwrap_optional prim::CallFunction prim::CallMethod
+""")
+"""Kinds whose result may be a list that another value refers to as well."""
+PARTIAL_GRADIENT_KINDS = kinds("""
+aten::__getitem__ aten::select aten::slice aten::add aten::append aten::_set_item aten::insert aten::pop aten::Delete aten::extend
+aten::add_ aten::reverse prim::ListConstruct
+""")
+"""Kinds whose gradients may be lists with undefined elements."""
+LIST_RESHAPING_KINDS = kinds("aten::__getitem__ aten::select aten::slice aten::add aten::list aten::copy aten::mul")
+"""Kinds that take lists apart and put them together, when their first operand is a list."""
+STRUCTURE = kinds("""
+prim::ListConstruct prim::TupleConstruct prim::TupleUnpack prim::ListUnpack prim::TupleIndex prim::NamedTupleConstruct
+""")
+"""Kinds that only put values together and take them apart: differentiation hands gradients on without a formula."""
+TYPE_CASTS = kinds("prim::unchecked_cast prim::unchecked_unwrap_optional aten::_unwrap_optional")
+"""Kinds whose result is the operand, under another type."""
+SIZE_QUESTIONS = kinds("aten::size aten::dim prim::dtype")
+"""Kinds that ask for the rank, the sizes or the dtype of a tensor."""
+FREE_QUESTIONS = kinds("prim::ListConstruct aten::size aten::dim aten::len prim::dtype")
+"""Kinds that ask about a tensor, or make a list of the answers: computing them again costs nothing."""
+MOVERS = kinds("""
+prim::ListConstruct prim::TupleConstruct prim::NamedTupleConstruct prim::DictConstruct prim::TupleUnpack prim::TupleIndex
+prim::TupleSlice prim::ListUnpack prim::unchecked_cast prim::unchecked_unwrap_optional prim::Uninitialized prim::RaiseException
+prim::profile prim::CreateObject prim::SetAttr prim::GetAttr
+""")
+"""Kinds that put values together, take them apart or hand them on, whatever the values are."""
+HANDING_ON = kinds("""
+prim::ListConstruct prim::ListUnpack prim::TupleConstruct prim::TupleUnpack prim::TupleIndex prim::unchecked_cast
+prim::unchecked_unwrap_optional prim::AutogradAnyNonZero prim::AutogradAllNonZero prim::AutogradZero prim::Uninitialized
+prim::DictConstruct prim::RaiseException prim::IfThenElse prim::awaitable_nowait prim::awaitable_wait
+""")
+"""Kinds that layers run without looking at the elements of tensors."""
+NO_ELEMENTS_ASKED = kinds("""
+aten::size aten::dim aten::len aten::numel prim::Constant prim::dtype aten::is_complex prim::ListConstruct aten::__getitem__
+prim::device
+""")
+"""Kinds that need no elements of a tensor."""
+CONSTRUCTS = kinds("prim::TupleConstruct prim::ListConstruct")
+"""Kinds that make a tuple or a list of their operands."""
+GROUP_KINDS = kinds("prim::DifferentiableGraph prim::GraphExecutor")
+"""Kinds of nodes that own a graph with a gradient."""
+NOT_COUNTED = kinds("prim::Constant prim::GradOf prim::TupleConstruct prim::TupleUnpack prim::AutogradZero prim::Undefined")
+"""Kinds that measures of a gradient pair leave out: constants, frames of regions (their bodies count), tuples, undefined gradients."""
+TUPLE_FORWARDING = kinds("""
+prim::If prim::Loop prim::Uninitialized prim::Param aten::__getitem__ prim::DifferentiableGraph prim::unchecked_cast
+""")
+"""Kinds whose tuple results may be replaced by their elements."""
+CONTEXT_KINDS = kinds("prim::CreateObject prim::SetAttr prim::Enter prim::Exit")
+"""Kinds that a `with` statement is made of."""
+UNPACKS = kinds("prim::TupleUnpack TupleUnpack prim::ListUnpack ListUnpack")
+"""Kinds that take a tuple or a list apart."""
+CHUNKS = kinds("prim::ConstantChunk ConstantChunk prim::FusedChunk FusedChunk")
+"""Kinds that take a tensor apart into equal pieces."""
+PROFILE_KINDS = CONSTANT_KINDS | kinds("prim::profile prim::profile_ivalue")
+"""Kinds that no profile is taken of."""
+PYTHON_OPERATORS = kinds("prim::PythonOp prim::IgnoredPythonOp")
+"""Kinds that call a Python function."""

@@ -1,0 +1,71 @@
+"""What the sizes, the rank, the number and the elements of an operator's results depend on, where a pass or a layer asks."""
+from __future__ import annotations
+
+from irtool.ir.effects import RESHAPES
+from irtool.ir.structure_kinds import kinds
+
+
+def aten(words: str) -> frozenset[str]:
+    """A set of kinds in the namespace `aten`."""
+    return frozenset(f"aten::{word}" for word in words.split())
+
+
+SIZE_QUESTIONS = aten("""
+size stride numel len sym_size sym_numel sym_stride is_contiguous storage_offset is_non_overlapping_and_dense is_same_size
+""")
+"""Operators that ask for a tensor's sizes."""
+DTYPE_QUESTIONS = aten("""
+dim is_complex is_floating_point is_signed is_cuda is_sparse is_quantized device dtype layout get_device result_type can_cast
+is_inference is_conj is_neg promote_types is_leaf requires_grad is_set_to is_pinned
+""")
+"""Operators whose answer all tensors of one rank and dtype share."""
+SIZED_BY_ELEMENTS = aten("""
+nonzero nonzero_numpy argwhere masked_select unique_dim unique_consecutive unique_dim_consecutive _unique _unique2 repeat_interleave
+bincount one_hot _pack_padded_sequence _pad_packed_sequence segment_reduce linalg_lstsq _reshape_from_tensor gru.data lstm.data
+rnn_relu.data rnn_tanh.data tensor_split.tensor_indices_or_sections
+""")
+"""Operators whose results have sizes that depend on elements."""
+COUNTED_BY_SIZES = aten("squeeze squeeze_ unbind split chunk tensor_split meshgrid")
+"""Operators whose results have a rank, or a number, that depends on sizes."""
+MEMORY_MOVERS = aten("resize_ resize_as_ set_")
+"""Operators that give a tensor other memory."""
+RESHAPING = RESHAPES | aten("resize_ resize_as_ set_ data set_data detach_")
+"""Kinds that change the shape of their operand, or may give the operand other memory."""
+DECIDING = aten("Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit")
+"""Operators that turn a tensor's elements into what Python decides by."""
+OVERLAPPING_VIEWS = aten("expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid")
+"""Views of which several elements may be one place in memory: a write into one element is a write into all of them."""
+NOT_LOGGED = aten("size dim numel is_complex is_floating_point")
+"""Questions that a logger does not print."""
+CUBIC = aten("inverse cholesky svd qr det slogdet logdet pinverse matrix_exp lstsq")
+"""Kinds whose time grows with the cube of the extent of a matrix, as that of all `aten::linalg_` kinds does."""
+WRITES_ALL = aten("copy_ fill_ zero_")
+"""In-place kinds that write every element of their target."""
+TRACEABLE_PRIMS = kinds("""
+prim::ConstantChunk prim::FusedChunk prim::FusedConcat prim::ListUnpack prim::TupleUnpack prim::TupleIndex prim::TupleSlice
+prim::MMBatchSide prim::SumToSize prim::unchecked_cast prim::profile prim::profile_ivalue prim::ListLen prim::TupleLen
+prim::ReplaceIfUndef prim::None prim::Undefined prim::AutogradZero prim::TensorToNum prim::Int prim::Float prim::Bool prim::IntToFloat
+prim::FloatToInt
+""")
+"""Kinds with a handler of their own whose results depend on their operands alone, and which write nothing."""
+NUMBER_KINDS = aten("Bool Int Float ScalarImplicit FloatImplicit IntImplicit ComplexImplicit Complex")
+"""Kinds that give a number whose type is certain."""
+NUMBER_CONVERSIONS = kinds("""
+aten::Bool aten::Float aten::Int aten::FloatImplicit aten::IntImplicit aten::ScalarImplicit prim::NumToTensor prim::TensorToNum
+prim::TensorToBool prim::ImplicitTensorToNum prim::Int prim::Float prim::Bool
+""")
+"""Conversions between numbers and tensors."""
+DETACHING = aten("detach detach_ detach_copy data")
+"""Kinds that no gradient passes."""
+STATISTICS_WRITERS = aten("batch_norm native_batch_norm _native_batch_norm_legit _batch_norm_with_update _batch_norm_impl_index")
+"""Kinds that write running statistics."""
+PLACE_NUMBERS = frozenset((("aten::select", "index"), ("aten::select_backward", "index"), ("aten::narrow", "start"),
+                  ("aten::slice_backward", "start"), ("aten::slice_backward", "end"), ("aten::slice_scatter", "start"),
+                  ("aten::slice_scatter", "end"), ("aten::select_scatter", "index")))
+"""(kind, argument): whole numbers that say a place; sizes do not depend on them."""
+SIZE_NUMBERS = frozenset((("aten::slice", "start"), ("aten::slice", "end"), ("aten::narrow", "length"), ("aten::arange", "start"),
+                    ("aten::arange", "end"), ("aten::arange", "step")))
+"""(kind, argument): whole numbers that sizes of the result depend on."""
+SIZE_LISTS = frozenset((*[(f"aten::{name}", "size") for name in "zeros ones full empty rand randn expand view".split()],
+                   ("aten::reshape", "shape"), ("aten::repeat", "repeats")))
+"""(kind, argument): lists of sizes."""
