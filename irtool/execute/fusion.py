@@ -24,9 +24,10 @@ from irtool.execute.plan.buffers import ALIGNMENT
 from irtool.execute.thread_pool import share
 from irtool.interpret import run
 from irtool.ir.graph import Graph
+from irtool.ir.types import contiguous_strides
 from irtool.ops.select import select
 from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
-from irtool.ops.symbols.layout import Meta, allocated, contiguous_strides
+from irtool.ops.symbols.layout import Meta, allocated
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 2**15

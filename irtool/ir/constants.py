@@ -21,6 +21,8 @@ class NotConstant:
 
 NOT_CONSTANT: Final = NotConstant()
 
+INT_MAX = 9223372036854775807
+"""The largest int of the IR: the trip count of loops that end by their condition."""
 CONSTANT_KINDS = frozenset({"prim::Constant", "prim::None", "Constant"})
 """`prim::Constant`, and how 2017 and 2018-11 spelled it."""
 

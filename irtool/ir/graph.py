@@ -428,12 +428,6 @@ class Block:
             yield node
             node = before
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __bool__(self) -> bool:
-        return True
-
     @property
     def nodes(self) -> list[Node]:
         """A snapshot of the nodes in order."""

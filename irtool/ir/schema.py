@@ -28,6 +28,8 @@ class Missing:
 
 
 MISSING = Missing()
+DEFAULT_WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
+"""Defaults that the declarations write as words: the number each word stands for."""
 
 
 class AliasInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 DTYPES: dict[str, str] = {
     "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
@@ -135,10 +135,10 @@ def tensor_text(dtype: str | None, sizes: tuple[int | None, ...] | None, strides
     return text + "[AutogradZero]" if undefined else text
 
 
-def contiguous_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a dense row-major tensor, as torch counts them (a size of 0 counts as 1)."""
+def contiguous_strides(sizes: Sequence[int], itemsize: int = 1) -> tuple[int, ...]:
+    """Strides of a dense row-major array in elements, or in bytes given the size of an element. A size of 0 counts as 1."""
     strides: list[int] = []
-    step = 1
+    step = itemsize
     for size in reversed(sizes):
         strides.append(step)
         step *= max(size, 1)

@@ -62,14 +62,13 @@ Formula = Callable[..., Any]
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "types", "_formulas", "_no_gradient", "_unsupported", "_samples", "family",
+    __slots__ = ("schemas", "kernel", "promote", "_formulas", "_no_gradient", "_unsupported", "_samples", "family",
                  "doc")
 
-    def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, types: Any, family: str) -> None:
+    def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, family: str) -> None:
         self.schemas = schemas
         self.kernel = kernel
         self.promote = promote
-        self.types = types
         self._formulas: dict[str, Formula] = {}
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
@@ -130,17 +129,17 @@ class OpTable:
         self._owner: dict[str, Op] = {}
         self._by_kind: dict[str, list[str]] = {}
 
-    def op(self, *schemas: str, promote: Any = None, types: Any = None) -> Callable[[Kernel], Op]:
+    def op(self, *schemas: str, promote: Any = None) -> Callable[[Kernel], Op]:
         """Decorator: makes the kernel below it an `Op` of this family, serving each of `schemas`."""
         def define(kernel: Kernel) -> Op:
-            op = Op(schemas, kernel, promote, types, self.family)
+            op = Op(schemas, kernel, promote, self.family)
             self.ops.append(op)
             return op
         return define
 
-    def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "", types: Any = None) -> Op:
+    def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "") -> Op:
         """The same without a decorator, for combinators and tables of look-alikes."""
-        op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, types, self.family)
+        op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, self.family)
         op.doc = doc or op.doc
         self.ops.append(op)
         return op

@@ -14,7 +14,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.errors import did_you_mean
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
-from irtool.ir.schema import Argument, Schema, declared_kinds, schemas
+from irtool.ir.schema import DEFAULT_WORDS, Argument, Schema, declared_kinds, schemas
 from irtool.ir.types import ListType, OptionalType, Type
 from irtool.torchscript.annotations import type_name
 from irtool.torchscript.environment import Environment, Meaning
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from irtool.torchscript.front import Compilation
 
-INT_MAX = 9223372036854775807
-WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
-"""Defaults of the schemas that are written as words."""
 MAX_SHOWN_VARIANTS = 40
 
 
@@ -224,7 +221,7 @@ class Emitter:
             return self.none()
         type = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
         if isinstance(value, str) and type.key == "int":
-            value = WORDS.get(value, 0)
+            value = DEFAULT_WORDS.get(value, 0)
         if isinstance(type, ListType):
             if not isinstance(value, list):
                 value = [value] * max(argument.fixed_size, 1)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from irtool.ir import types
+from irtool.ir.constants import INT_MAX
 from irtool.ir.graph import Node, Value
 from irtool.ir.types import DictType, ListType, TupleType, Type
 from irtool.torchscript.assignment import assign
 from irtool.torchscript.conditions import condition, refine
-from irtool.torchscript.emitter import INT_MAX, Emitter
+from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import FALLS, Branch, Environment, Flow, Meaning
 from irtool.torchscript.meanings import Enumeration, Range, Zip
 

@@ -18,9 +18,10 @@ from irtool.execute.native.stages import Carried, Either, Elementwise, NotNative
 from irtool.execute.plan.loop_numbers import derived
 from irtool.execute.plan.program import Branch, Call, Known, Repeat, Variable
 from irtool.execute.plan.python_source import all_reads, reads_of
+from irtool.ir.types import contiguous_strides
 from irtool.ops.select import select
 from irtool.ops.symbols.elementwise import NotPointwise, Symbol
-from irtool.ops.symbols.layout import Meta, contiguous_strides, dummy
+from irtool.ops.symbols.layout import Meta, dummy
 
 NUMBERS = {operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "({} * {})", operator.neg: "(-{})",
            derived: "({1} + {0} * {2})"}

@@ -42,7 +42,7 @@ from irtool.execute.thread_pool import Failed
 from irtool.interpret import all_nodes, located, run
 from irtool.ir.collector import Paused
 from irtool.ir.effects import facts_of, node_may_write
-from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
@@ -62,17 +62,14 @@ TOO_MANY = 16
 _serial = itertools.count()
 
 
-def compile_plan(graph: Graph, *, backend: str = "numpy", spec: Sequence[Any] | None = None, native: bool | None = None,
+def compile_plan(graph: Graph, *, spec: Sequence[Any] | None = None, native: bool | None = None,
                  threads: int = 1) -> Plan:
     """A plan of a graph, which is copied by nobody and must not change.
 
     spec: one entry per input: an array, a Meta or a (dtype, shape) pair of those to come, None for what is no array; with it the
     function for such inputs is made at once. native: may large groups of pointwise operators run as loops in C (None: where that
-    pays); threads: how many share such a group, and run heavy nodes beside each other. Raises UnsupportedError for a backend that is
-    not there.
+    pays); threads: how many share such a group, and run heavy nodes beside each other.
     """
-    if backend != "numpy":
-        raise UnsupportedError(f"plans for the backend '{backend}' are not supported yet")
     plan = Plan(graph, native=native, threads=threads)
     if spec is not None:
         plan.compile(spec)

@@ -87,7 +87,7 @@ def _lapack(names, dtype):
     try:
         from scipy.linalg import get_lapack_funcs
     except ImportError:
-        raise UnsupportedError("aten::linalg_ldl needs SciPy (pip install irtool[scipy])") from None
+        raise UnsupportedError("aten::linalg_ldl needs SciPy (pip install scipy)") from None
     return get_lapack_funcs(names, dtype=dtype)
 
 

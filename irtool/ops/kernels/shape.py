@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import broadcast_view, complex_of, dtype_of, element_strides, is_contiguous, real_of, title, wrap_dim
 from irtool.ops.checks import row_major
 from irtool.ops.op import OpTable
@@ -63,15 +64,6 @@ def strides_of(x):
     if is_contiguous(x):
         return contiguous_strides(x.shape)
     return element_strides(x)
-
-
-def contiguous_strides(shape):
-    """Strides in elements of a new array of this shape; a size of 0 counts as 1, as in torch."""
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(strides))
 
 
 @table.op("aten::stride(Tensor self) -> int[]", "aten::sym_stride(Tensor self) -> SymInt[]")

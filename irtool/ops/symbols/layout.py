@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irtool.ir.types import contiguous_strides
+
 
 class Meta(NamedTuple):
     """What is known of an array before there is one. Strides are in bytes."""
@@ -32,15 +34,6 @@ class Meta(NamedTuple):
 def meta_of(array: Any) -> Meta:
     """The facts about an array."""
     return Meta(array.dtype, array.shape, array.strides)
-
-
-def contiguous_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Strides NumPy gives a new array."""
-    strides, step = [], itemsize
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(strides))
 
 
 def fresh_meta(dtype: Any, shape: Sequence[int]) -> Meta:

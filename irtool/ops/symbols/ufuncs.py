@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ops.symbols.layout import Meta, contiguous_strides, dummy, fresh_meta, meta_of
+from irtool.ir.types import contiguous_strides
+from irtool.ops.symbols.layout import Meta, dummy, fresh_meta, meta_of
 from irtool.ops.symbols.recorder import Recorder, StandIn, Untraceable, is_traced
 
 

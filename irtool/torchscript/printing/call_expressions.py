@@ -13,7 +13,7 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import constant, is_constant, is_none
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Graph, Node, Value
-from irtool.ir.schema import Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
+from irtool.ir.schema import DEFAULT_WORDS, Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.torchscript.nn_functional_forms import WRITTEN_IN_PYTHON
@@ -32,8 +32,6 @@ NOWHERE = Node(PARAM)
 """Defines values that only have a type."""
 NOTES = frozenset(("warn_id",))
 """Attributes that change nothing."""
-WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "float": 6, "strided": 0}
-"""Defaults of the schemas that are written as words."""
 
 
 def expression(printer: Printer, node: Node) -> str:
@@ -134,7 +132,7 @@ def as_number(argument: Argument, given: Given) -> Given:
     if isinstance(given, Literal):
         value = given.value
         if isinstance(value, str) and formal.key == "int":
-            return Literal(WORDS.get(value, value), given.attribute)
+            return Literal(DEFAULT_WORDS.get(value, value), given.attribute)
         if isinstance(value, TensorLiteral) and value.has_data and value.shape == () and not is_tensor_like(formal):
             return _number(value.item())
     elif isinstance(given, Value) and formal.key in _AS and is_tensor_like(given.type):
@@ -203,7 +201,7 @@ def is_default(argument: Argument, given: Given) -> bool:
         return True
     default = argument.default
     if isinstance(default, str) and argument.type.key in ("int", "int?"):
-        default = WORDS.get(default, default)
+        default = DEFAULT_WORDS.get(default, default)
     if isinstance(given, Literal):
         value = given.value
     elif is_constant(given):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irtool.ir.attribute import TensorLiteral
-from irtool.ir.constants import NOT_CONSTANT, constant, is_constant, is_none
+from irtool.ir.constants import INT_MAX, NOT_CONSTANT, constant, is_constant, is_none
 from irtool.ir.defaults import defaults_of
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS
 from irtool.ir.errors import Error, UnsupportedError
@@ -25,7 +25,6 @@ from irtool.torchscript.printing.gradient_functions import USES, function_source
 from irtool.torchscript.printing.legal_names import Names, identifier
 from irtool.torchscript.printing.literals import annotation, joined, literal, type_key
 
-INT_MAX = 9223372036854775807
 MAX_INLINE = 60
 """An expression longer than this gets a line of its own."""
 MAX_BLOCKS = 90
