@@ -19,24 +19,16 @@ import numpy as np
 
 from irtool.analysis.memory_classes import memory_class
 from irtool.execute.fallbacks import NotLowered, interpreted, why
-from irtool.execute.fusing import fused_graph, is_worth_fusing
 from irtool.execute.fusion import Fused
-from irtool.execute.plan.batch_slices import join_siblings
 from irtool.execute.plan.buffers import Workspace
-from irtool.execute.plan.constant_results import drop_needless
-from irtool.execute.plan.copies import needless_copies
-from irtool.execute.plan.in_place_loops import keep_in_place, spread_inputs
-from irtool.execute.plan.large_results import into_buffers
-from irtool.execute.plan.list_stacks import stack_lists
+from irtool.execute.plan.listing import listing
 from irtool.execute.plan.loop_numbers import ROOM
 from irtool.execute.plan.lower import Lowering, Observed
 from irtool.execute.plan.memory import MemoryPlan, MemoryReport, written_inputs
-from irtool.execute.plan.parallel import run_beside, told
+from irtool.execute.plan.parallel import told
+from irtool.execute.plan.plan_passes import Making, rewrite
 from irtool.execute.plan.program import Known, Program
 from irtool.execute.plan.python_source import Changed, Source
-from irtool.execute.plan.round_products import hoist_products
-from irtool.execute.plan.row_functions import use_rows
-from irtool.execute.plan.row_reductions import use_folds
 from irtool.execute.plan.slots import SlotProgram
 from irtool.execute.thread_pool import Failed
 from irtool.interpret import all_nodes, located, run
@@ -157,40 +149,17 @@ class Variant:
         """Does the interpreter run it?"""
         return self.reason is not None
 
-    def lower(self, observed: Observed | None, without: Collection[tuple[Node, int]] = ()) -> tuple[Program, Lowering]:
+    def start(self, making: Making, without: Collection[tuple[Node, int]]) -> tuple[Program, Lowering]:
         """The program as it is at first, and what was known when it was made. Raises NotLowered."""
-        self.lowering = Lowering(self.graph, observed, self.fusion, without)
+        self.lowering = Lowering(making.graph, making.observed, self.fusion, without)
         return self.lowering.run(self.facts), self.lowering
 
-    def program_of_groups(self) -> Program:
-        """The program, with groups of pointwise operators where that pays. Raises NotLowered."""
-        program, lowering = self.lower(self.observed)
-        if self.is_grouped or not is_worth_fusing(program, self.fusion[0]):
-            return program
-        self.is_grouped, self.graph = True, fused_graph(self.graph, lowering.env)
-        self.observed = observed_again(self.observed, self.graph)
-        return self.lower(self.observed)[0]
-
-    def lowered(self, thorough: bool) -> tuple[Program, MemoryPlan]:
-        """The program and its memory; when thorough, without needless copies and calls. Raises NotLowered."""
+    def lowered(self, thorough: bool, after: Callable[[str, Program], None] | None = None) -> tuple[Program, MemoryPlan]:
+        """The program and its memory; when thorough, by all of PLAN_PASSES. Raises NotLowered."""
         try:
-            program = self.program_of_groups()
-            without = needless_copies(program) if thorough else ()
-            if without:
-                program, _ = self.lower(self.observed, without)
-            if thorough:
-                stack_lists(program)
-            hoist_products(program)
-            if thorough:
-                drop_needless(program)
-                join_siblings(program)
-                keep_in_place(program)
-                spread_inputs(program)
-            into_buffers(program)
-            run_beside(program, self.fusion[1])
-            if thorough:
-                use_rows(program, self.fusion[0])
-                use_folds(program, self.fusion[0])
+            making = Making(self.graph, self.observed, *self.fusion, self.is_grouped, self.start)
+            program = rewrite(making, thorough, after)
+            self.graph, self.observed, self.is_grouped = making.graph, making.observed, making.is_grouped
             return program, MemoryPlan(program, self.written)
         except NotLowered as reason:
             reason.node = reason.node or self.at
@@ -306,6 +275,13 @@ class Plan:
         variant.prepare_slots(observe=False)
         return None if variant.reason is None else why(variant.reason, self.graph)
 
+    def programs(self, inputs: Sequence[Any]) -> list[tuple[str, str]]:
+        """The program for such inputs after each of PLAN_PASSES, as (name of the pass, text). Raises NotLowered."""
+        facts = [as_meta(each) or self.known(each) for each in inputs]
+        texts: list[tuple[str, str]] = []
+        Variant(self.graph, facts, False, self.fusion, self.written).lowered(True, lambda name, each: texts.append((name, listing(each))))
+        return texts
+
     def forget(self) -> None:
         """Let go of the functions made so far, and of their memory."""
         self.latest = None
@@ -403,15 +379,6 @@ class Plan:
 def is_sizes(value: Any) -> bool:
     """Is it a list such as the sizes of a tensor?"""
     return type(value) is list and len(value) <= 8 and all(type(each) is int for each in value)
-
-
-def observed_again(observed: Observed | None, copy: Graph) -> Observed | None:
-    """What was seen of a graph's nodes, by the nodes of a copy that has them still."""
-    if observed is None:
-        return None
-    nodes = {(node.kind, node.outputs[0].name): node for node in copy.walk() if node.outputs}
-    found = [(nodes.get((node.kind, node.outputs[0].name)) if node.outputs else None, metas) for node, metas in observed.items()]
-    return {node: metas for node, metas in found if node is not None}
 
 
 def as_meta(value: Any) -> Meta | None:

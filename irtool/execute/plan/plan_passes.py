@@ -1,0 +1,124 @@
+"""The passes of a plan: what rewrites a lowered program, in which order, when, and why.
+
+`PLAN_PASSES` is all there is: nothing else rewrites a program between lowering and the choice of memory. `irtool plan --print-after-all`
+shows the program after each.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from irtool.execute.fusing import fused_graph, is_worth_fusing
+from irtool.execute.plan.batch_slices import join_siblings
+from irtool.execute.plan.constant_results import drop_needless
+from irtool.execute.plan.copies import needless_copies
+from irtool.execute.plan.in_place_loops import keep_in_place, spread_inputs
+from irtool.execute.plan.large_results import into_buffers
+from irtool.execute.plan.list_stacks import stack_lists
+from irtool.execute.plan.lower import Lowering, Observed
+from irtool.execute.plan.parallel import run_beside
+from irtool.execute.plan.program import Program
+from irtool.execute.plan.round_products import hoist_products
+from irtool.execute.plan.row_functions import use_rows
+from irtool.execute.plan.row_reductions import use_folds
+from irtool.ir.graph import Graph, Node
+
+ALWAYS, FUNCTION = "always", "function"
+"""When a pass runs: for the slot interpreter too, which runs once; or only for the compiled function, which runs often."""
+
+
+
+
+class Making:
+    """A program while it is made.
+
+    graph: what is lowered, with groups once `fuse` has chosen them; native: are loops in C wanted (None: where they pay); threads: how many
+    may run at the same time; start: lowers the graph, without the copies that it is given.
+    """
+
+    __slots__ = ("graph", "observed", "native", "threads", "is_grouped", "lowering", "program", "_start")
+
+    def __init__(self, graph: Graph, observed: Observed | None, native: bool | None, threads: int, is_grouped: bool,
+                 start: Callable[[Making, frozenset[tuple[Node, int]]], tuple[Program, Lowering]]) -> None:
+        self.graph = graph
+        self.observed = observed
+        self.native = native
+        self.threads = threads
+        self.is_grouped = is_grouped
+        self._start = start
+        self.lower()
+
+    def lower(self, without: frozenset[tuple[Node, int]] = frozenset()) -> None:
+        """Lower the graph, again where a pass has changed it, or has found copies to leave out. Raises NotLowered."""
+        self.program, self.lowering = self._start(self, without)
+
+
+class PlanPass(NamedTuple):
+    """One pass: its name, what it does to a program being made, when it runs, and why there is such a pass."""
+
+    name: str
+    run: Callable[[Making], None]
+    when: str
+    reason: str
+
+
+def fuse(making: Making) -> None:
+    """Put pointwise operators into groups, and lower again."""
+    if not making.is_grouped and is_worth_fusing(making.program, making.native):
+        making.is_grouped = True
+        copy = fused_graph(making.graph, making.lowering.env)
+        making.observed = observed_again(making.observed, copy)
+        making.graph = copy
+        making.lower()
+
+
+def drop_copies(making: Making) -> None:
+    """Lower again without the copies that nobody could tell from the original."""
+    without = needless_copies(making.program)
+    if without:
+        making.lower(frozenset(without))
+
+
+PLAN_PASSES: tuple[PlanPass, ...] = (
+    PlanPass("fuse", fuse, ALWAYS, "a group of pointwise operators touches memory once, block by block"),
+    PlanPass("drop-copies", drop_copies, FUNCTION, "a copy that never meets its original need not be one; first, since it lowers again"),
+    PlanPass("stack-lists", lambda making: stack_lists(making.program), FUNCTION,
+             "a list with an array of one shape per iteration becomes one array, which the passes behind this one see through"),
+    PlanPass("hoist-products", lambda making: hoist_products(making.program), ALWAYS,
+             "one product of a tall matrix is faster than one of a row per iteration"),
+    PlanPass("drop-constants", lambda making: drop_needless(making.program), FUNCTION,
+             "what is the same in every run is computed once, what nobody reads never"),
+    PlanPass("join-slices", lambda making: join_siblings(making.program), FUNCTION,
+             "equal calls on slices of a small array cost one call instead of one each"),
+    PlanPass("update-in-place", lambda making: keep_in_place(making.program), FUNCTION, "loop-carried arrays need no copy per iteration"),
+    PlanPass("spread-inputs", lambda making: spread_inputs(making.program), FUNCTION,
+             "an input that every iteration would broadcast is broadcast once, in front of the loop"),
+    PlanPass("write-into-buffers", lambda making: into_buffers(making.program), ALWAYS, "large results take memory the plan has"),
+    PlanPass("parallel", lambda making: run_beside(making.program, making.threads), ALWAYS,
+             "heavy instructions that do not need each other run on several threads"),
+    PlanPass("row-functions", lambda making: use_rows(making.program, making.native), FUNCTION,
+             "NumPy's loop over short rows costs more than what it does in one; last, since no pass reads loops in C"),
+    PlanPass("row-reductions", lambda making: use_folds(making.program, making.native), FUNCTION, "the same for sums, means and extremes"),
+)
+"""In order."""
+
+
+def rewrite(making: Making, thorough: bool, after: Callable[[str, Program], None] | None = None) -> Program:
+    """Run the passes; `thorough`: those for compiled functions too. `after` is shown the program behind each pass. Raises NotLowered."""
+    if after is not None:
+        after("lower", making.program)
+    for each in PLAN_PASSES:
+        if thorough or each.when == ALWAYS:
+            each.run(making)
+            if after is not None:
+                after(each.name, making.program)
+    return making.program
+
+
+def observed_again(observed: Observed | None, copy: Graph) -> Observed | None:
+    """What was observed of a graph's nodes, by the nodes of a copy that still has them."""
+    if observed is None:
+        return None
+    nodes = {(node.kind, node.outputs[0].name): node for node in copy.walk() if node.outputs}
+    pairs = [(nodes.get((node.kind, node.outputs[0].name)) if node.outputs else None, metas) for node, metas in observed.items()]
+    return {node: metas for node, metas in pairs if node is not None}
