@@ -40,7 +40,8 @@ def instruction_lines(instruction: Instruction, depth: int) -> list[str]:
         pairs = zip(instruction.carried, instruction.start, strict=True)
         carried = ", ".join(f"{declared(variable)} = {shown(start)}" for variable, start in pairs)
         test = f"below {shown(instruction.limit)} while {shown(instruction.condition)}"
-        return [f"{pad}loop {instruction.counter!r} {test}, carrying ({carried}):", *lines(instruction.body, depth + 1), f"{pad}{INDENT}-> ({joined(instruction.body.results)})"]
+        return [f"{pad}loop {instruction.counter!r} {test}, carrying ({carried}):",
+                *lines(instruction.body, depth + 1), f"{pad}{INDENT}-> ({joined(instruction.body.results)})"]
     return [f"{pad}wait for {', '.join(map(repr, results_of(instruction.started)))}"]
 
 
