@@ -242,7 +242,7 @@ def reachable(graph: dict[str, dict[str, int]], start: str) -> set[str]:
 
 
 def circle_places(house: House) -> tuple[list[list[str]], list[Place]]:
-    """The circles, and in each the imports that run later or for types only: they are what closes it, since at start there is none."""
+    """The circles, and what closes each: imports that run later or for types only, and those of the package that the module stands in."""
     graph = {module: imports(house, source) for module, source in house.sources.items()}
     groups = circles(graph)
     places: list[Place] = []
@@ -251,7 +251,7 @@ def circle_places(house: House) -> tuple[list[list[str]], list[Place]]:
             source = house.sources[module]
             early = {node.lineno for node in source.tree.body if isinstance(node, ast.Import | ast.ImportFrom)}
             for target, line in sorted(graph[module].items()):
-                if target in group and line not in early:
+                if target in group and (line not in early or module.startswith(target + ".")):
                     text = f"circle {number}, {len(group)} modules: reads {target.removeprefix('irtool.')}"
                     places.append(Place(source.file, line, text))
     return groups, places
