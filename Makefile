@@ -7,15 +7,16 @@ CONFORMANCE ?= ../shared
 PYTEST ?= -n auto
 BENCH ?=
 FUZZ ?= --seconds 600
+HOUSE ?=
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test check accept bench fuzz lines clean conformance
+.PHONY: help venv demo test check accept bench fuzz lines house clean conformance
 .DEFAULT_GOAL := help
 
 help: ## this text
 	@echo "make TARGET, where TARGET is one of"
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) CONFORMANCE=$(CONFORMANCE) PYTEST='$(PYTEST)' BENCH='$(BENCH)' FUZZ='$(FUZZ)'"
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) CONFORMANCE=$(CONFORMANCE) PYTEST='$(PYTEST)' BENCH='$(BENCH)' FUZZ='$(FUZZ)' HOUSE='$(HOUSE)'"
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; say make PYTHON=/path/to/python3" >&2; exit 1; }
@@ -73,6 +74,9 @@ fuzz: $(VENV)/installed ## random programs, gradients, laws, pipelines, texts, a
 
 lines: $(VENV)/installed ## lines of code and tokens per line; files over 450 lines with their reasons
 	$(BIN)/python tools/lines.py
+
+house: $(VENV)/installed ## what is said twice, circles of imports, words that tell nothing: figures and their aims (HOUSE='--list sets')
+	$(BIN)/python tools/house.py $(HOUSE)
 
 conformance: $(VENV)/installed ## compare with torch's recorded behaviour (CONFORMANCE=folder with check/ and corpus/)
 	@if [ ! -d "$(CONFORMANCE)/check" ]; then echo "no folder $(CONFORMANCE)/check: set CONFORMANCE to where the checks are"; exit 0; fi; \
