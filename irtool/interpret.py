@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from irtool.accepted_values import accept, copied, delivered
 from irtool.ir.builder import NOTHING
 from irtool.ir.defaults import completed
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
@@ -28,7 +29,6 @@ from irtool.ops.arrays import current_namespace, namespace_for, seeded, using
 from irtool.ops.call import call_node
 from irtool.ops.kernels.prim import is_there
 from irtool.ops.python_op import register_python_op
-from irtool.values import accept, copied, delivered
 
 Call = Callable[[Node, list[Any]], Sequence[Any]]
 """What runs one node without blocks: operands in, one value per result out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irtool.interop.constants import attach, collect, missing
+from irtool.interop.constant_archives import attach, collect, missing
 from irtool.interop.npz import Archive, decode, encode
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.errors import Error

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from irtool.expect.case_compare import only_names_differ
 from irtool.expect.cases import CaseError, read_cases
-from irtool.expect.compare import only_names_differ
 from irtool.ir.errors import edit_distance
 
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ FLOORS = (
     ("irtool.ir",),
     ("irtool.text",),
     ("irtool.ops",),
-    ("irtool.interpret", "irtool.values"),
+    ("irtool.interpret", "irtool.accepted_values"),
     ("irtool.analysis",),
     ("irtool.torchscript",),
     ("irtool.partial",),
@@ -28,8 +28,8 @@ FLOORS = (
 """Top floor first; a floor imports itself and what stands before it."""
 EXCEPTION = ("irtool.ir.graph", "irtool.ir.module"), "irtool.text.printer", ("__str__", "__repr__")
 """The one named exception: the IR classes print themselves."""
-USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.values", "irtool.dispatch", "irtool.interop", "irtool.execute", "irtool.testing",
-               "irtool.cli.values", "irtool.cli.watch")
+USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irtool.dispatch", "irtool.interop", "irtool.execute",
+               "irtool.testing", "irtool.cli.values", "irtool.cli.watch")
 """Where a module may import NumPy when it is loaded; elsewhere only inside a function."""
 HEAVY = ("numpy", "scipy", "cupy", "rich", "click", "torch")
 

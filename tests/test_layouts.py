@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from irtool.ops.symbols.layout import Meta, meta_of, reshaped
+from irtool.ops.symbols.array_layout import Meta, meta_of, reshaped
 
 
 def cut(count: int, choose: random.Random) -> tuple[int, ...]:

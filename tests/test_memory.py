@@ -14,7 +14,7 @@ from irtool.execute.plan.compiled import Plan, compile_plan
 from irtool.execute.plan.lower import WORTH_FUSING
 from irtool.execute.plan.memory import MemoryReport
 from irtool.execute.plan.placement import ORDERS, Buffer, by_size, in_one, largest_sum, one_by_one, place
-from irtool.ops.symbols.layout import Meta, allocated, fresh_meta, meta_of
+from irtool.ops.symbols.array_layout import Meta, allocated, fresh_meta, meta_of
 from tests.plan_samples import chain, difference, graph_of
 
 SIZE = 64 * 1024

@@ -68,7 +68,7 @@ def attach_named(module: Module, beside: Beside, path: str, console: Console) ->
 
 def content_of(module: Module) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     """The constants that have arrays, to be compared."""
-    from irtool.interop.constants import collect
+    from irtool.interop.constant_archives import collect
 
     archive = collect(module)
     return {key: (each.dtype.name, each.shape, each.tobytes()) for key, each in archive.arrays.items()}
@@ -104,7 +104,7 @@ def store(module: Module, keys: list[str], output: str) -> None:
     """Write the arrays at these keys into a file beside `output`, and name it in the text. Raises UsageError."""
     from irtool.cli.console import write_whole
     from irtool.interop.beside import set_line
-    from irtool.interop.constants import collect
+    from irtool.interop.constant_archives import collect
     from irtool.interop.npz import Archive, encode
 
     target = os.path.realpath(output)

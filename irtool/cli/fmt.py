@@ -77,7 +77,7 @@ def take_constants(module: Module, path: str, console: Console) -> None:
     """Attach the arrays of an npz, where there is one; say which constants stay without."""
     import os
 
-    from irtool.interop.constants import missing
+    from irtool.interop.constant_archives import missing
 
     if os.path.exists(path):
         attach_constants(module, path, console)
@@ -94,7 +94,7 @@ def attach_constants(module: Module, path: str, console: Console) -> None:
 
 def attach_archive(module: Module, archive: Archive, path: str) -> None:
     """The same of what the file holds."""
-    from irtool.interop.constants import attach
+    from irtool.interop.constant_archives import attach
 
     unused = attach(module, archive)
     if unused:
@@ -104,7 +104,7 @@ def attach_archive(module: Module, archive: Archive, path: str) -> None:
 def keep_constants(module: Module, path: str) -> None:
     """Write the arrays back under the names that the values have now."""
     from irtool.cli.console import write_whole
-    from irtool.interop.constants import collect
+    from irtool.interop.constant_archives import collect
     from irtool.interop.npz import encode
 
     archive = collect(module)

@@ -109,7 +109,7 @@ def in_order(inputs: Sequence[Value], args: Sequence[Any], named: Mapping[str, A
 
 def taken(value: Any, declared: Value) -> Any:
     """An argument as the graph takes it: numbers where it declares numbers. Raises RunError for what does not fit."""
-    from irtool.values import accept
+    from irtool.accepted_values import accept
 
     if not any(True for _ in tensors_in([value])):
         return wrapped(accept(value, declared))

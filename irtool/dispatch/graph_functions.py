@@ -36,7 +36,7 @@ def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cota
     inputs: values as graphs take them; cotangents: arrays, one per output, tensors in tuples and lists one by one; None takes no part.
     Raises RunError for another number of cotangents.
     """
-    from irtool.values import accept
+    from irtool.accepted_values import accept
 
     tape = Autograd(current())
     values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
@@ -52,7 +52,7 @@ def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cota
 
 def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], seed: int = 0) -> list[Any]:
     """Run a graph on values under a Logger, which writes a line per operation on tensors; gives the outputs."""
-    from irtool.values import accept, delivered
+    from irtool.accepted_values import accept, delivered
 
     fresh_labels()
     layer = Logger(current(), "NumPy", write)

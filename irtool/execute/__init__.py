@@ -24,7 +24,7 @@ Gradients
     graph_gradients differentiate a graph, run f, run df
     pairs           a pair that stands in a file
     joint_plan      forwards and backwards as one graph
-    cotangents      which gradient of which output belongs to which tensor
+    output_cotangents  which gradient of which output belongs to which tensor
     differentiable  the node that owns f and df
     tape            which function gave which value, and gradients handed back
     tape_ahead      steps of the tape that other threads walk back before it is their turn

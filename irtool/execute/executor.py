@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.accepted_values import accept, delivered
 from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
@@ -56,7 +57,6 @@ from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
 from irtool.ops.tensor import Tensor
-from irtool.values import accept, delivered
 
 
 class Counters:
@@ -161,7 +161,7 @@ class Executor:
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
         """Gradients of the inputs named by `wrt`, as `irtool.vjp` gives them: None where no gradient can reach.
 
-        cotangents: one per tensor of the outputs, or trees of them (`irtool.execute.cotangents`); None: takes no part.
+        cotangents: one per tensor of the outputs, or trees of them (`irtool.execute.output_cotangents`); None: takes no part.
         """
         check_seed("vjp", seed)
         check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)

@@ -26,8 +26,8 @@ from irtool.interpret import run
 from irtool.ir.graph import Graph
 from irtool.ir.types import contiguous_strides
 from irtool.ops.select import select
+from irtool.ops.symbols.array_layout import Meta, allocated
 from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
-from irtool.ops.symbols.layout import Meta, allocated
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 2**15

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irtool.accepted_values import accept, takes_objects
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.groups import open_groups
 from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.versions import in_versions
-from irtool.execute.cotangents import as_seed, conjugate, distributed, parts_of
+from irtool.execute.output_cotangents import as_seed, conjugate, distributed, parts_of
 from irtool.execute.run_dtypes import may_mix, observed_dtypes
 from irtool.interpret import run
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_graph, check_inputs, check_list, positions
@@ -29,7 +30,6 @@ from irtool.ir.structure_kinds import CONSTRUCTS
 from irtool.ir.types import TupleType, Type
 from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using
 from irtool.passes.lower_tuples import lower_tuples
-from irtool.values import accept, takes_objects
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int]) -> list[Any]:
     """Gradients by reverse differentiation: one array per index in `wrt` (a list of them for a list), None where no gradient can reach.
 
-    cotangents: one per tensor of the outputs, those of tuples, lists and dicts in order, or trees of them (`irtool.execute.cotangents`);
-    None: the output takes no part.
+    cotangents: one per tensor of the outputs, those of tuples, lists and dicts in order, or trees of them
+    (`irtool.execute.output_cotangents`); None: the output takes no part.
     `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from irtool.accepted_values import overlapping
 from irtool.ops.arrays import memory_of
 from irtool.ops.tensor import Tensor
-from irtool.values import overlapping
 
 LONGEST = 1 << 63
 """Whole numbers beyond this are no data: tensors have none."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.accepted_values import copied
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.dispatch.decisions import Answers
 from irtool.dispatch.followed import followed
@@ -26,7 +27,6 @@ from irtool.ir.effects import facts_of, has_side_effects, node_may_write
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Graph, Value
 from irtool.ops.tensor import Tensor
-from irtool.values import copied
 
 
 class Trace:

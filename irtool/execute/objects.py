@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irtool.accepted_values import attribute_of
 from irtool.execute.compilation import ExecutionPlan, Options
 from irtool.execute.executor import Counters, Executor
 from irtool.execute.recorded import Recorded
@@ -18,7 +19,6 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import ClassType
 from irtool.ops.structure import attribute_name
-from irtool.values import attribute_of
 
 Path = tuple[str, ...]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from irtool.autodiff.reach import holds_tensors, requiring
-from irtool.execute.cotangents import as_seed
 from irtool.execute.graph_gradients import fitted
+from irtool.execute.output_cotangents import as_seed
 from irtool.interpret import run
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph

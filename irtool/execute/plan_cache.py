@@ -35,7 +35,7 @@ from irtool.execute.plan.row_reductions import Folds
 from irtool.execute.recording import alone
 from irtool.execute.thread_pool import Crew
 from irtool.ops.select import select
-from irtool.ops.symbols.layout import Meta, allocated, meta_of
+from irtool.ops.symbols.array_layout import Meta, allocated, meta_of
 
 if TYPE_CHECKING:
     from irtool.execute.plan.compiled import Variant

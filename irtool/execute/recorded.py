@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irtool.execute.cotangents import as_seed, distributed, none_for, parts_of
+from irtool.accepted_values import copied
 from irtool.execute.differentiable import detached, needs_gradient, summed
 from irtool.execute.graph_gradients import fitted
+from irtool.execute.output_cotangents import as_seed, distributed, none_for, parts_of
 from irtool.execute.tape import Entry, Function, Hook, Leaf, PostHook, PreHook, Variable, backward, edge_of
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_function, check_list, check_seed, is_whole, misfit, positions
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import current_namespace, is_array, seeded, using
-from irtool.values import copied
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
@@ -98,7 +98,7 @@ class Recorded:
     def backward(self, cotangents: Sequence[Any]) -> list[Any]:
         """Gradients by position in `wrt`: None where none can reach; zeros where one could and is undefined this time.
 
-        cotangents: one per tensor of the outputs, or trees of them (`irtool.execute.cotangents`); None: takes no part.
+        cotangents: one per tensor of the outputs, or trees of them (`irtool.execute.output_cotangents`); None: takes no part.
         """
         if self.namespace is not current_namespace():
             with using(self.namespace):

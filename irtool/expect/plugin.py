@@ -17,7 +17,7 @@ import pytest
 
 from irtool.cli.expected import check
 from irtool.expect import cases as case_files
-from irtool.expect.compare import difference, normalised, only_names_differ
+from irtool.expect.case_compare import difference, normalised, only_names_differ
 from irtool.ir.source import Diagnostic, SourceFile
 
 FOLDER = "expect"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.interop.constants import places
+from irtool.interop.constant_archives import places
 from irtool.interop.npz import Array
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.errors import Error

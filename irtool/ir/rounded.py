@@ -10,7 +10,7 @@ from irtool.ir.graph import Graph, Node
 from irtool.ir.source import Diagnostic
 from irtool.ir.verify import diagnostic_at
 
-ADVICE = "give all of its digits with --constants FILE.npz; from Python, irtool.interop.constants.attach(module, archive)"
+ADVICE = "give all of its digits with --constants FILE.npz; from Python, irtool.interop.constant_archives.attach(module, archive)"
 _said: WeakSet[Graph] = WeakSet()
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from irtool.autodiff.formula_graphs import Formula, compiled
-from irtool.execute.cotangents import as_seed
 from irtool.execute.graph_gradients import Differentiated, fitted
+from irtool.execute.output_cotangents import as_seed
 from irtool.interpret import run
 from irtool.ir import types
 from irtool.ir.builder import Builder

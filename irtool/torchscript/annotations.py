@@ -6,7 +6,7 @@ import ast
 from irtool.ir import types
 from irtool.ir.errors import did_you_mean
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, TypeVar, UnionType, WrapperType
-from irtool.torchscript.reader import Function, Place, fail
+from irtool.torchscript.source_text import Function, Place, fail
 
 SIMPLE: dict[str, Type] = {
     "Tensor": types.TENSOR, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL, "complex": types.COMPLEX, "str": types.STR,

@@ -33,7 +33,7 @@ from irtool.torchscript.meanings import (
     Zip,
 )
 from irtool.torchscript.python_names import CONSTRUCTORS
-from irtool.torchscript.reader import Function
+from irtool.torchscript.source_text import Function
 from irtool.torchscript.torch_calls import check, constructed, converted_type, slice_
 
 Arguments = tuple[list[Value], dict[str, Value]]

@@ -16,7 +16,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Enumeration, ExceptionClass, Structure, TypeValue
 from irtool.torchscript.python_names import EXCEPTIONS
-from irtool.torchscript.reader import Place, fail
+from irtool.torchscript.source_text import Place, fail
 
 MAX_BASES = 20
 """No class of exceptions is that many away from Python's."""

@@ -19,8 +19,8 @@ from irtool.ir.types import ListType, OptionalType, Type
 from irtool.torchscript.annotations import type_name
 from irtool.torchscript.environment import Environment, Meaning
 from irtool.torchscript.meanings import ClosureValue, TypeValue
-from irtool.torchscript.reader import Function, Place, fail
 from irtool.torchscript.resolve import Match, Recipe, Resolver
+from irtool.torchscript.source_text import Function, Place, fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Environment, Meaning
 from irtool.torchscript.meanings import Alias, Builtin, Enumeration, Known, Literal, Namespace, Python, Special
 from irtool.torchscript.python_names import member, members
-from irtool.torchscript.reader import unsupported
+from irtool.torchscript.source_text import unsupported
 from irtool.torchscript.subscripts import load_item
 
 BINARY = {

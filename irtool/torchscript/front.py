@@ -17,7 +17,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Alias, Called, Known, Literal, Namespace, Python
 from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
-from irtool.torchscript.reader import TOO_DEEP, Function, Unit, fail, joined, read
+from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, read
 from irtool.torchscript.statements import function_body
 
 

@@ -7,7 +7,7 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.meanings import ClosureValue
-from irtool.torchscript.reader import Function, fail
+from irtool.torchscript.source_text import Function, fail
 
 
 def closure(e: Emitter, definition: ast.FunctionDef) -> ClosureValue:

@@ -8,7 +8,7 @@ from irtool.torchscript import nn_functional_forms as forms
 from irtool.torchscript.meanings import Builtin, Called, Choice, Overloads, Sugared
 from irtool.torchscript.nn_functional_more import HELPERS
 from irtool.torchscript.nn_functional_more import SOURCE as MORE
-from irtool.torchscript.reader import Function, Unit, read
+from irtool.torchscript.source_text import Function, Unit, read
 
 OPERATORS = {"logsigmoid": "aten::log_sigmoid", "conv_transpose1d": "aten::conv_transpose1d", "conv_transpose2d": "aten::conv_transpose2d"}
 """Functions that are operators under another name."""

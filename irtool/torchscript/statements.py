@@ -21,7 +21,7 @@ from irtool.torchscript.exceptions import raise_exception
 from irtool.torchscript.expressions import EXPRESSIONS, meaning_of, value_of
 from irtool.torchscript.meanings import Context
 from irtool.torchscript.python_names import CONTEXTS
-from irtool.torchscript.reader import unsupported
+from irtool.torchscript.source_text import unsupported
 
 RESULT = "$result"
 """The variable that holds the returned value."""

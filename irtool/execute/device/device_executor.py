@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from irtool.accepted_values import takes_objects
 from irtool.execute.compilation import ExecutionPlan, Options
 from irtool.execute.executor import Counters, Executor
 from irtool.execute.objects import ObjectExecutor
 from irtool.execute.recorded import Recorded
 from irtool.ir.graph import Graph
 from irtool.ops.arrays import backend, using
-from irtool.values import takes_objects
 
 
 class DeviceExecutor(Executor):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.accepted_values import accept, copied, delivered
 from irtool.execute.device.cupy_kernels import KernelGroup
 from irtool.interpret import Plan as BlockPlan
 from irtool.interpret import Walk, all_nodes, plan_block
@@ -22,7 +23,6 @@ from irtool.ops.arrays import backend as backend_called
 from irtool.ops.arrays import seeded, using
 from irtool.ops.call import call_node
 from irtool.passes import BY_NAME
-from irtool.values import accept, copied, delivered
 
 FUSION_GROUP = "prim::FusionGroup"
 
@@ -73,7 +73,7 @@ class DevicePlan:
     def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
         """Run on arrays, which are moved to the device, and Python values; as `irtool.interpret.run`. Outputs stay on the device.
 
-        accepted: the inputs have been through `irtool.values.accept` in this namespace.
+        accepted: the inputs have been through `irtool.accepted_values.accept` in this namespace.
         """
         graph = self.graph
         if len(inputs) != len(graph.inputs):

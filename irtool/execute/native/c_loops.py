@@ -18,12 +18,12 @@ from irtool.execute.fusion import WORTH_COMPILING, coalesced
 from irtool.execute.native import building
 from irtool.execute.native.c_source import DATA, Untranslatable, c_type, direct, expression, library_declarations
 from irtool.execute.native.loop_rounds import Rounds
-from irtool.execute.native.products import declarations, definition
+from irtool.execute.native.small_products import declarations, definition
 from irtool.execute.native.stages import Either, Elementwise, NotNative, Place, Product, Stage, Store, Sum
 from irtool.execute.plan.placement import Buffer, largest_sum, place
 from irtool.execute.plan.program import Item, Known, Repeat, Variable
+from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.elementwise import flattened
-from irtool.ops.symbols.layout import Meta
 
 CALL = 1000
 """Elements that Python could deal with in the time of one call."""

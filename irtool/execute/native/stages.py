@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.elementwise import Symbol
-from irtool.ops.symbols.layout import Meta
 
 
 class NotNative(Exception):

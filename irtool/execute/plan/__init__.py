@@ -13,7 +13,7 @@ or written as source.
     known_lists       lists that a block makes and adds to, known item by item
     list_stacks       lists that loops fill as one array, with a row for each iteration
     plan_passes       which of the following rewrite a program, in which order, when and why
-    listing           a program as text
+    program_listing   a program as text
     copies            copies that can be left out because original and copy never both leave the plan
     constant_results  arrays that are the same in every run, and results that nobody reads
     round_products    products in a loop that are computed for several iterations at once

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from irtool.ops.symbols.layout import Meta, allocated
+from irtool.ops.symbols.array_layout import Meta, allocated
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""

@@ -17,17 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from irtool.accepted_values import accept, copied, delivered
 from irtool.analysis.memory_classes import memory_class
 from irtool.execute.fallbacks import NotLowered, interpreted, why
 from irtool.execute.fusion import Fused
 from irtool.execute.plan.buffers import Workspace
-from irtool.execute.plan.listing import listing
 from irtool.execute.plan.loop_numbers import ROOM
 from irtool.execute.plan.lower import Lowering, Observed
 from irtool.execute.plan.memory import MemoryPlan, MemoryReport, written_inputs
 from irtool.execute.plan.parallel import told
 from irtool.execute.plan.plan_passes import Making, rewrite
 from irtool.execute.plan.program import Known, Program
+from irtool.execute.plan.program_listing import listing
 from irtool.execute.plan.python_source import Changed, Source
 from irtool.execute.plan.slots import SlotProgram
 from irtool.execute.thread_pool import Failed
@@ -38,8 +39,7 @@ from irtool.ir.errors import RunError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
-from irtool.ops.symbols.layout import Meta, fresh_meta, meta_of
-from irtool.values import accept, copied, delivered
+from irtool.ops.symbols.array_layout import Meta, fresh_meta, meta_of
 
 HARMLESS = frozenset(("prim::RaiseException",))
 """Side effects that may be had twice."""

@@ -12,7 +12,7 @@ import numpy as np
 from irtool.execute.plan.memory import Lives, every, overwrites
 from irtool.execute.plan.program import Call, Program, Variable
 from irtool.execute.plan.python_source import all_reads, reads_of
-from irtool.ops.symbols.layout import dummy
+from irtool.ops.symbols.array_layout import dummy
 
 LARGE = 1 << 16
 """Bytes of an array beyond which it is made anew in each run."""

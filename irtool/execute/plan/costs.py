@@ -22,7 +22,7 @@ from irtool.execute.plan.large_results import copy, zeros
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Repeat, Visit, leaves
 from irtool.ops.select import select
 from irtool.ops.size_facts import CUBIC
-from irtool.ops.symbols.layout import Meta
+from irtool.ops.symbols.array_layout import Meta
 
 FLOPS = {4: 100.0, 8: 50.0}
 """Of a product, by bytes of an element: floating-point operations per nanosecond."""

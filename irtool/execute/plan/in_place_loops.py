@@ -33,7 +33,7 @@ from irtool.execute.plan.program import (
 )
 from irtool.execute.plan.python_source import all_reads, outs_of, reads_of
 from irtool.execute.plan.round_products import look_into, made_in, new
-from irtool.ops.symbols.layout import fresh_meta
+from irtool.ops.symbols.array_layout import fresh_meta
 
 
 def keep_in_place(program: Program) -> None:

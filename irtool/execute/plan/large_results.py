@@ -12,7 +12,7 @@ import numpy as np
 from irtool.execute.plan.buffers import RECYCLED
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call, Program, Variable
-from irtool.ops.symbols.layout import Meta, allocated
+from irtool.ops.symbols.array_layout import Meta, allocated
 from irtool.ops.symbols.recorded_writes import spread
 
 REDUCTIONS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarray.min))

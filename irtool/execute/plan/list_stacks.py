@@ -15,7 +15,7 @@ from irtool.execute.plan.large_results import room
 from irtool.execute.plan.memory import every, overwrites
 from irtool.execute.plan.program import Call, Lowered, Program, Repeat, Variable, Visit, roots_of
 from irtool.execute.plan.round_products import look_into, new
-from irtool.ops.symbols.layout import fresh_meta
+from irtool.ops.symbols.array_layout import fresh_meta
 
 
 def stack_lists(program: Program) -> None:

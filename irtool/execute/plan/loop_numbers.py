@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from irtool.ops.symbols.layout import Meta, dummy, meta_of
+from irtool.ops.symbols.array_layout import Meta, dummy, meta_of
 
 Bounds = tuple[int, int]
 ROOM = 1 << 62

@@ -45,7 +45,7 @@ from irtool.ops.call import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.size_facts import TRACEABLE_PRIMS, WRITES_ALL
 from irtool.ops.structure import STRUCTURE, handler_of
-from irtool.ops.symbols.layout import Meta, dummy, fresh_meta, meta_of
+from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 from irtool.ops.symbols.recorded_calls import NAMESPACE, trace
 from irtool.ops.symbols.recorded_writes import trace_copy, trace_write
 from irtool.ops.symbols.recorder import StandIn, Step, Untraceable, is_traced

@@ -36,7 +36,7 @@ from irtool.execute.plan.program import (
 )
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.graph import Block, Node, Value
-from irtool.ops.symbols.layout import Meta, fresh_meta
+from irtool.ops.symbols.array_layout import Meta, fresh_meta
 
 MAX_DEPTH = 16
 """Blocks inside blocks: CPython allows 20 nested loops in one function."""

@@ -30,7 +30,7 @@ from irtool.execute.plan.program import (
 from irtool.ir.effects import MUTATORS
 from irtool.ir.graph import Graph, Node
 from irtool.ir.types import TensorType, contiguous_strides
-from irtool.ops.symbols.layout import Meta, dummy, fresh_meta
+from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta
 
 WRITES_OUT = frozenset(("ufunc", "out"))
 LARGE = 1 << 16

@@ -12,7 +12,7 @@ from typing import Any
 
 from irtool.execute.plan.buffers import ALIGNMENT, Shared
 from irtool.execute.plan.program import Variable
-from irtool.ops.symbols.layout import Meta
+from irtool.ops.symbols.array_layout import Meta
 
 MAX_PLACED = 1500
 """Buffers that are placed one against all others; beyond that, those of equal size share places."""

@@ -7,7 +7,7 @@ from typing import Any
 from irtool.execute.fusion import Fused
 from irtool.execute.plan.loop_numbers import Bounds
 from irtool.ir.graph import Graph, Node
-from irtool.ops.symbols.layout import Meta
+from irtool.ops.symbols.array_layout import Meta
 
 
 class Known:

@@ -40,7 +40,7 @@ from irtool.execute.plan.placement import OWN, Buffer, Piece, View
 from irtool.execute.plan.program import Branch, Call, Group, Instruction, Item, Known, Lowered, Program, Repeat, Variable, Visit, Wait
 from irtool.execute.thread_pool import Crew
 from irtool.ir.graph import Node
-from irtool.ops.symbols.layout import Meta
+from irtool.ops.symbols.array_layout import Meta
 
 SMALL = 1 << 12
 """Bytes below which a dead value may as well stay until the function returns."""

@@ -13,7 +13,7 @@ from irtool.execute.plan.batch_slices import Uses
 from irtool.execute.plan.program import Branch, Call, Item, Known, Lowered, Program, Repeat, Variable, Visit, leaves
 from irtool.execute.plan.python_source import all_reads
 from irtool.ir.types import contiguous_strides
-from irtool.ops.symbols.layout import Meta, fresh_meta
+from irtool.ops.symbols.array_layout import Meta, fresh_meta
 
 ROWS = 8
 """Rows of a product from which a second one costs as much again."""

@@ -15,7 +15,7 @@ from irtool.execute.native import building
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call, Program, Variable
 from irtool.ops.symbols import elementwise
-from irtool.ops.symbols.layout import Meta, dummy, meta_of
+from irtool.ops.symbols.array_layout import Meta, dummy, meta_of
 
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide))
 """Functions whose results IEEE 754 prescribes."""

@@ -19,7 +19,7 @@ from irtool.execute.plan.python_source import Changed, last_reads, seen
 from irtool.execute.thread_pool import Crew, Failed
 from irtool.interpret import located
 from irtool.ir.graph import Node
-from irtool.ops.symbols.layout import Meta, meta_of
+from irtool.ops.symbols.array_layout import Meta, meta_of
 
 Slots = list[Any]
 Action = Callable[[Slots], None]

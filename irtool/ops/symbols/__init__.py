@@ -5,7 +5,7 @@ A kernel that wants to see elements (`if x.any()`), that writes into what it was
 cannot be traced: `Untraceable`, and the node is called as the interpreter calls it. So what is noted depends on dtypes, shapes and
 constants alone, and running it again gives, bit for bit, what the kernel gives.
 
-    layout           dtype, shape and strides of an array before there is one
+    array_layout     dtype, shape and strides of an array before there is one
     elementwise      kernels on symbols: pointwise operators as short programs of array functions
     array_symbol     the array without elements
     recorder         the calls of one kernel, and what is known of each array among them

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ops.select import chooses_bits, select
-from irtool.ops.symbols.layout import Meta, dummy, fresh_meta, meta_of
+from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 from irtool.ops.symbols.probing import probe
 from irtool.ops.symbols.recorder import Recorder, StandIn, Untraceable, is_traced
 from irtool.ops.symbols.ufuncs import dtype_and_shape, layout_of

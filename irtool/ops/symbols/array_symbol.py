@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from irtool.ops.symbols.array_functions import FUNCTIONS, reduction
-from irtool.ops.symbols.layout import Meta, dummy, fresh_meta, layout_like, meta_of, reshaped
+from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, layout_like, meta_of, reshaped
 from irtool.ops.symbols.probing import PROBED, PROBED_METHODS, probe
 from irtool.ops.symbols.recorded_writes import trace_assignment, trace_into
 from irtool.ops.symbols.recorder import StandIn, Untraceable, is_traced

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ops.symbols.layout import allocated, meta_of
+from irtool.ops.symbols.array_layout import allocated, meta_of
 from irtool.ops.symbols.recorder import Recorder, StandIn, Untraceable, is_traced
 
 PROBED = frozenset((

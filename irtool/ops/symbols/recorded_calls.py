@@ -8,8 +8,8 @@ import numpy as np
 
 from irtool.ir.errors import Error
 from irtool.ops import arrays
+from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.array_symbol import Traced
-from irtool.ops.symbols.layout import Meta
 from irtool.ops.symbols.recorder import Recorder, Step, Untraceable, is_traced
 
 

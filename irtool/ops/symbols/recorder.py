@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ops.symbols.layout import Meta, dummy
+from irtool.ops.symbols.array_layout import Meta, dummy
 
 MAX_CONSTANT = 4096
 """Elements of an array that a kernel made while it was traced; a larger one is made anew in each run."""

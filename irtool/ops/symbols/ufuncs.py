@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.types import contiguous_strides
-from irtool.ops.symbols.layout import Meta, dummy, fresh_meta, meta_of
+from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 from irtool.ops.symbols.recorder import Recorder, StandIn, Untraceable, is_traced
 
 
