@@ -175,7 +175,9 @@ def signature(function: Function) -> Signature:
     found = Signature()
     positional = [*arguments.posonlyargs, *arguments.args]
     every = [*positional, *arguments.kwonlyargs]
-    commented, found.result = _type_comment(definition, len(every), place)
+    commented, found.result = _type_comment(definition, len(every) - (function.owner is not None), place)
+    if commented is not None and function.owner is not None:
+        commented = [function.owner, *commented]
     if commented is None and definition.returns is not None:
         found.result = annotation(definition.returns, place)
     missing = len(positional) - len(arguments.defaults)
@@ -183,7 +185,7 @@ def signature(function: Function) -> Signature:
         found.names.append(argument.arg)
         found.repeats.append(repeats(argument.annotation))
         found.defaults.append(arguments.defaults[i - missing] if missing <= i < len(positional) else None)
-        declared = _parameter_type(argument, commented[i] if commented else None, place)
+        declared = _parameter_type(argument, commented[i] if commented else function.owner if i == 0 else None, place)
         found.types.append(declared or types.TENSOR)
         found.inferred.append(declared is None)
         if found.defaults[i] is not None:

@@ -19,6 +19,7 @@ from irtool.script.emitter import Emitter
 from irtool.script.environment import BREAKS, CONTINUES, FALLS, RETURNS, THROWS, Branch, Environment, Flow
 from irtool.script.exceptions import raise_exception
 from irtool.script.expressions import EXPRESSIONS, meaning_of, value_of
+from irtool.script.instances import entered, left
 from irtool.script.names import CONTEXTS
 from irtool.script.reader import unsupported
 from irtool.script.values import Context
@@ -370,21 +371,30 @@ def function_statement(e: Emitter, statement: ast.stmt) -> None:
 def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
     """`with torch.no_grad():`; however the body is left, the contexts are left in turn."""
     assert isinstance(statement, ast.With)
-    objects: list[Value] = []
+    objects: list[tuple[Value, bool]] = []
     for item in statement.items:
         held = meaning_of(e, item.context_expr)
+        if isinstance(held, Value):
+            result = entered(e, item.context_expr, held)
+            objects.append((held, True))
+            if item.optional_vars is not None:
+                assign(e, item.optional_vars, result, statement)
+            continue
         if not isinstance(held, Context) or held.object is None:
-            e.fail(item.context_expr, "With item expression must return an object: a context manager of torch "
-                                      f"({', '.join(sorted(CONTEXTS))})")
+            e.fail(item.context_expr, "With item expression must return an object: an instance of a class of the file, or a context "
+                                      f"manager of torch ({', '.join(sorted(CONTEXTS))})")
         if item.optional_vars is not None:
             e.fail(item.optional_vars, f"{held.name} gives no value for 'as'")
         e.at(statement)
         e.node("prim::Enter", (held.object,), (types.NONE,))
-        objects.append(held.object)
+        objects.append((held.object, False))
     flow = statements(e, statement.body)
     e.at(statement)
-    for made in reversed(objects):
-        e.node("prim::Exit", (made,), (types.TENSOR,))
+    for made, is_instance in reversed(objects):
+        if is_instance:
+            left(e, statement, made)
+        else:
+            e.node("prim::Exit", (made,), (types.TENSOR,))
     return flow
 
 
