@@ -56,14 +56,15 @@ def test_the_pass_inline_opens_them() -> None:
 
 CALLS = """relu(x); relu6(x, True); leaky_relu(x); elu(x); gelu(x); silu(x); softmax(x, 1); log_softmax(x, 0); softmin(x, 1)
 dropout(x, 0.5, False); normalize(x); threshold(x, 0.1, 20.0); max_pool1d(x, 2)
-max_pool1d(x, 2, return_indices=True); adaptive_max_pool1d(x, 1); adaptive_max_pool1d(x, 1, return_indices=True); interpolate(x[None], scale_factor=2.0); interpolate(x[None], size=3, mode="linear")
+max_pool1d(x, 2, return_indices=True); adaptive_max_pool1d(x, 1); adaptive_max_pool1d(x, 1, return_indices=True)
+interpolate(x[None], scale_factor=2.0); interpolate(x[None], size=3, mode="linear")
 mse_loss(x, x + 1); mse_loss(x, x + 1, size_average=False); l1_loss(x, x + 1, reduce=False); smooth_l1_loss(x, x * 2)
 huber_loss(x, x * 2, weight=x); mse_loss(x, x * 2, weight=x, reduction="sum"); kl_div(x, x, size_average=False); soft_margin_loss(x, x)
 cross_entropy(x, x.softmax(1)); hinge_embedding_loss(x, x); cosine_similarity(x, x); pairwise_distance(x, x); layer_norm(x, [2])
 batch_norm(x, x[0], x[0].abs()); tanh(x); sigmoid(x); softsign(x); hardtanh(x); glu(x); celu(x); selu(x); mish(x); tanhshrink(x)"""
 OF_TORCH = """norm(x); norm(x, dim=1); norm(x, 2.0, 1); norm(x, p=1, dim=[0, 1]); tensordot(x, x, 2); tensordot(x, x, [[0], [0]])
-cdist(x, x); cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist"); unique(x); unique(x, return_inverse=True); unique(x, True, True, True)
-unique_consecutive(x, return_counts=True)"""
+cdist(x, x); cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist"); unique(x); unique(x, return_inverse=True)
+unique(x, True, True, True); unique_consecutive(x, return_counts=True)"""
 
 
 @pytest.mark.oracle
