@@ -242,6 +242,7 @@ def test_rejected_program_gets_torchs_words_at_the_right_line(source: str, refus
     ("    return nn", "undefined value nn (did you mean 'n'?)", 12),
     ("    return torch.sine(n)", "object has no attribute sine (did you mean 'sin'?)", 12),
     ("    return Held(n)", "class Held cannot be compiled: only named tuples, enumerations, exceptions and those without bases can", 12),
+    ("    return torch.is_tensor(n)", "object has no attribute is_tensor (did you mean 'as_tensor'?)", 12),
     ("    é = torch.zeros(n); return é + nope", "undefined value nope", 36),
 ])
 def test_messages_of_our_own_point_at_the_column(body: str, message: str, column: int) -> None:

@@ -10,7 +10,7 @@ from irtool.ir.constants import CONSTANT_KINDS, constant, constant_key, is_const
 from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.types import ClassType, DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
 from irtool.script.annotations import annotation, dotted, signature, type_name, union
 from irtool.script.archive_code import unchecked_cast, uninitialized
 from irtool.script.class_definitions import ClassDefinition
@@ -370,6 +370,8 @@ def has_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
     if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
         e.fail(node, "hasattr's second argument must be a string literal")
     holder = meaning_of(e, node.args[0])
+    if isinstance(holder, Value) and not isinstance(holder.type, ClassType | NamedTupleType):
+        e.fail(node, f"hasattr's first argument must be an object or NamedTuple, got {e.type_name(holder)} instead")
     attribute = ast.copy_location(ast.Attribute(node.args[0], node.args[1].value, ast.Load()), node)
     return e.constant(isinstance(holder, Value) and value_attribute(e, attribute, holder) is not None)
 
@@ -386,11 +388,6 @@ def get_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
 def known(answer: bool) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
     """A question about how the program runs."""
     return lambda e, node, callee, hint: e.constant(answer)
-
-
-def is_tensor(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`torch.is_tensor(x)`."""
-    return e.constant(isinstance(_one(e, node, "is_tensor").type, types.TensorType))
 
 
 def refused(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -444,7 +441,7 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
     "isinstance": instance, "print": printed, "annotate": annotate,
     "unchecked_cast": unchecked_cast, "uninitialized": uninitialized,
     "unwrap_optional": unwrap_optional, "list": list_, "dict": dict_, "tuple": tuple_, "hasattr": has_attribute,
-    "getattr": get_attribute, "is_scripting": known(True), "never": known(False), "is_tensor": is_tensor,
+    "getattr": get_attribute, "is_scripting": known(True), "never": known(False),
     **{name: operator(f"aten::{name}") for name in
        ("sum", "sorted", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
     **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},

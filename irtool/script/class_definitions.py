@@ -12,6 +12,9 @@ from irtool.script.annotations import dotted
 from irtool.script.reader import Function, Place, Unit, fail
 from irtool.script.values import Sugared
 
+MAX_BASES = 20
+"""No class inherits from that many in a row."""
+
 
 class ClassDefinition(Sugared):
     """A class: called, it makes an instance."""
@@ -36,16 +39,21 @@ class ClassDefinition(Sugared):
         return self.definition.name
 
 
-def class_definition(definition: ast.ClassDef, place: Place) -> ClassDefinition | None:
-    """What a class of the file defines; None where it inherits from something that only Python knows."""
+def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> ClassDefinition | None:
+    """What a class of the file defines; None where it inherits from something that only Python knows.
+
+    What its bases define is no part of it, as in torch.
+    """
     bases = [dotted(base) or "" for base in definition.bases]
     if place.unit is None or definition.keywords or is_interface(definition):
         return None
-    if any(base in place.classes and class_definition(place.classes[base], place) is not None for base in bases):
+    bases = [base for base in bases if base != "object"]
+    if depth > MAX_BASES or any(base not in place.classes or class_definition(place.classes[base], place, depth + 1) is None
+                                for base in bases):
+        return None
+    if bases and "script" in decorators(definition):
         fail(place, definition, "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.",
              len("class"))
-    if any(base != "object" for base in bases):
-        return None
     found = ClassDefinition(definition)
     for statement in definition.body:
         if isinstance(statement, ast.FunctionDef):

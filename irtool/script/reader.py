@@ -144,10 +144,7 @@ def _parse(text: str, place: Place, added: int = 0) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")         # "\d" in a string is the user's business
         try:
-            try:
-                return ast.parse(text, place.name, type_comments=True)
-            except SyntaxError:
-                return ast.parse(text, place.name)      # a `# type:` comment where none belongs
+            return ast.parse(text, place.name)
         except SyntaxError as error:
             line = max((error.lineno or 1) - added, 1) + place.first_line - 1
             column = max(error.offset or 1, 1)

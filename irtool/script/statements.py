@@ -67,6 +67,8 @@ def check_syntax(e: Emitter, body: Sequence[ast.stmt]) -> None:
             unsupported(e.place, node)
         if isinstance(node, ast.expr) and type(node) not in EXPRESSIONS and not isinstance(node, PARTS):
             unsupported(e.place, node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+            e.fail(node, "Unknown Constant expression type bytes")
         if not isinstance(node, ast.FunctionDef):
             pending += reversed(list(ast.iter_child_nodes(node)))
 
@@ -341,14 +343,9 @@ def expression_statement(e: Emitter, statement: ast.stmt) -> None:
 def assign_statement(e: Emitter, statement: ast.stmt) -> None:
     """`a = b = value`."""
     assert isinstance(statement, ast.Assign)
-    declared = None
-    if statement.type_comment and not statement.type_comment.startswith("ignore"):
-        text = ast.copy_location(ast.Constant(statement.type_comment), statement)
-        declared = annotation(text, e.place)
-    single = len(statement.targets) == 1
-    meaning = meaning_of(e, statement.value, declared)
+    meaning = meaning_of(e, statement.value)
     for target in statement.targets:
-        assign(e, target, meaning, statement, declared if single else None)
+        assign(e, target, meaning, statement)
 
 
 def annotated_statement(e: Emitter, statement: ast.stmt) -> None:
