@@ -30,6 +30,7 @@ from irtool.script.values import (
     Context,
     ExceptionClass,
     Method,
+    Nothing,
     Overloads,
     Python,
     Range,
@@ -335,12 +336,14 @@ def instance(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
     return instance_check(e, node).as_value(e)
 
 
-def printed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`print(...)`."""
-    given, _ = arguments(e, node)
+def printed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`print(...)`, which has no value."""
+    given, named = arguments(e, node)
+    if named:
+        e.fail(node, "print doesn't accept any keyword arguments")
     e.at(node)
     e.node("prim::Print", given, ())
-    return e.none()
+    return Nothing()
 
 
 def annotate(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:

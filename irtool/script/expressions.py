@@ -167,7 +167,7 @@ def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | 
     if isinstance(type, types.TensorType):
         if attr in PROPERTIES:
             return e.operator(node, PROPERTIES[attr], [value])
-        if attr in CASTS:
+        if attr in CASTS and attr not in ("bool", "bfloat16"):      # which torch has not as methods
             return Special("tensor." + attr, value)
         if attr in ("tolist", "size", "type"):
             return Special("tensor." + attr, value)
@@ -236,8 +236,6 @@ def unary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.UnaryOp)
     if isinstance(node.op, ast.Not):
         return condition(e, node).as_value(e)
-    if isinstance(node.op, ast.UAdd):
-        e.fail(node, "unsupported unary operator: UAdd")
     value = value_of(e, node.operand)
     e.at(node)
     of_instance = special_method(e, node, UNARY_METHODS[type(node.op)], value)
@@ -401,8 +399,7 @@ def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     keys: list[Value] = []
     held: list[Value] = []
     for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:
-            e.fail(node, "Dict expansion (e.g. `{**dict}`) is not supported")
+        assert key is not None      # `{**d}` is refused before
         keys.append(value_of(e, key, wanted[0]))
         held.append(value_of(e, value, wanted[1]))
     e.at(node)

@@ -69,6 +69,10 @@ def check_syntax(e: Emitter, body: Sequence[ast.stmt]) -> None:
             unsupported(e.place, node)
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
             e.fail(node, "Unknown Constant expression type bytes")
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd):
+            e.fail(node, "unsupported unary operator: UAdd")
+        if isinstance(node, ast.Dict) and None in node.keys:
+            e.fail(node, "Dict expansion (e.g. `{**dict}`) is not supported")
         if not isinstance(node, ast.FunctionDef):
             pending += reversed(list(ast.iter_child_nodes(node)))
 

@@ -58,6 +58,13 @@ class Called(Sugared):
         self.function = function
 
 
+class Nothing(Sugared):
+    """What a function without a result gives."""
+
+    __slots__ = ()
+    what = "None"
+
+
 class Method(Sugared):
     """A method of the source's class, bound to an instance."""
 
