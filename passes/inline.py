@@ -7,12 +7,14 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import inline_graph, replace_node
+from irtool.torchscript.library_calls import library_body
 
 
 def inline(module: Module, groups: bool = False) -> bool:
     """Replace calls of other graphs in the file by their nodes; `groups` also opens fusion groups and differentiable subgraphs.
 
-    A call names its graph through a constant (`prim::CallFunction`) or as an operator (`^g`). Recursive calls stay, and so does a node with
+    A call names its graph through a constant (`prim::CallFunction`) or as an operator (`^g`). Calls of torch.nn.functional are replaced
+    by irtool's bodies. Recursive calls stay, and so does a node with
     a gradient of its own (`pack-gradient`): what it runs does not say what its gradient is.
 
     before:
@@ -88,7 +90,7 @@ class Inliner:
         if node.kind == "prim::CallFunction" and node.inputs:
             source = node.inputs[0].node
             name = source.attributes.get("name") if source.kind in CONSTANT_KINDS else None
-            callee = self.by_name.get(str(name.value)) if name is not None else None
+            callee = self.by_name.get(str(name.value)) or library_body(node) if name is not None else None
             return (callee, node.inputs[1:]) if callee is not None else None
         if node.kind.startswith("^"):
             scalars = node.attributes.get("scalars")

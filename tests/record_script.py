@@ -97,7 +97,7 @@ def refusal(source: str) -> dict[str, Any] | None:
         try:
             spec = importlib.util.spec_from_file_location("script_rejected", path)
             assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
+            module = sys.modules["script_rejected"] = importlib.util.module_from_spec(spec)       # where torch looks for classes
             spec.loader.exec_module(module)
             linecache.checkcache()
             torch.jit.script(module.f)

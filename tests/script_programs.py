@@ -17,7 +17,7 @@ from irtool.ir.rewrite import clone_graph
 from irtool.torchscript import compile_source
 
 FOLDER = Path(__file__).parent / "data" / "script"
-PROGRAMS = ("control_flow", "types_and_values", "tensors", "more", "forms")
+PROGRAMS = ("control_flow", "types_and_values", "tensors", "more", "forms", "classes")
 
 
 def array(letter: str, shape: tuple[int, ...]) -> np.ndarray:

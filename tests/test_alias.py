@@ -1,14 +1,21 @@
 """Alias and mutation facts: conservative, and no more conservative than passes can live with."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import irtool
 from irtool.analysis.alias import Aliases
 from irtool.analysis.memory_classes import memory_class
+from irtool.interpret import run as interpret
+from irtool.ir.builder import Builder
 from irtool.ir.effects import facts_of, has_side_effects, is_random, may_write
-from irtool.ir.schema import declared_kinds
-from irtool.ir.types import parse_type
+from irtool.ir.schema import declared_kinds, parse_schema
+from irtool.ir.types import TENSOR, parse_type
+from irtool.ops import OPS
+from irtool.ops.arrays import seeded
+from irtool.ops.samples.draw import Call
+from irtool.testing.formulas import call_graph
 
 
 def facts(text: str) -> tuple[Aliases, dict[str, irtool.Value]]:
@@ -147,3 +154,36 @@ def test_batch_norm_in_training_writes_its_running_statistics_which_no_schema_sa
 """
     module = irtool.PassManager("cse,dce").run(irtool.parse(text))
     assert str(module).count("aten::batch_norm") == kept
+
+
+SAMPLES = [pytest.param(name, sample, id=f"{name.removeprefix('aten::')}-{place}")
+           for name in OPS for place, sample in enumerate((OPS[name].samples or {}).get(name, ()))]
+
+
+@pytest.mark.parametrize(("name", "sample"), SAMPLES)
+def test_memory_that_a_kernel_shares_is_known_to_be_shared(name: str, sample: Call) -> None:
+    """What a kernel gives is an operand, or a part of one, only where the facts say that it may be."""
+    op = OPS[name]
+    text = next(text for text, own in zip(op.schemas, op.names, strict=True) if own == name)
+    graph, values, _ = call_graph(parse_schema(text), sample.arguments(text))
+    with seeded(0):
+        results = interpret(graph, values)
+    build = Builder(graph).at_start(graph.block)
+    operands = []
+    for value in graph.inputs:              # made here: of what comes in from outside nothing is known anyway
+        copy = build.node("aten::clone", (value,), output_types=(TENSOR,))
+        value.replace_all_uses_with(copy.output)
+        copy.set_inputs([value])
+        operands.append(copy.output)
+    build.at_end(graph.block)
+    pairs = []
+    for value, result in zip(graph.outputs, results, strict=True):
+        if isinstance(result, np.ndarray):
+            pairs.append((value, result))
+        elif isinstance(result, list):
+            pairs += [(build.node("aten::__getitem__", (value, build.constant(place)), output_types=(TENSOR,)).output, each)
+                      for place, each in enumerate(result) if isinstance(each, np.ndarray)]
+    aliases = Aliases(graph)
+    for value, result in pairs:
+        for operand, given in zip(operands, values, strict=True):
+            assert aliases.may_alias(value, operand) or not np.shares_memory(result, given), (name, str(graph))

@@ -202,6 +202,29 @@ def test_what_may_give_its_operand_back_is_written_through() -> None:
         assert not differences(graph, [x, y], [np.ones(2)], [0, 1], [2 * x * y ** 4, 4 * x * x * y ** 3])
 
 
+@pytest.mark.parametrize(("first", "wanted"), [("a.masked_fill_(y > 2.5, 3)", [1, 0]), ("a.mul_(torch.tensor([2, 2]))", [2, 2]),
+                                               ("a.add_(y > 2.5)", [1, 1])])
+def test_a_second_write_after_one_that_takes_another_dtype(first: str, wanted: list[int]) -> None:
+    """Where dtypes are known, the result of the first is converted back; the second is taken out once all the same (exp2_, not exp_)."""
+    graph = compile_source(f"def f(x, y):\n    a = x * y\n    {first}\n    b = a * 1\n    a.exp2_()\n    return a, b\n").graph()
+    x, y = np.array([0.5, -1.0]), np.array([2.0, 3.0])
+    ((_, b),) = irtool.run(graph, [x, y])
+    slope = np.exp2(b) * np.log(2) * np.array(wanted)
+    assert not differences(graph, [x, y], [np.ones(2), None], [0, 1], [slope * y, slope * x])
+
+
+@pytest.mark.parametrize("made", ["e + [v]", "[v] * 2", "list([v])", "torch.meshgrid([v])", "torch.broadcast_tensors([v, v])"])
+def test_elements_of_a_list_that_is_made_of_another_are_written_through(made: str) -> None:
+    """What is read before the write stays in front of it, in groups too."""
+    graph = compile_source("def f(x, y):\n    e: List[Tensor] = []\n    a = x * y\n    v = torch.as_strided(a, [2], [1])\n"
+                           f"    m = {made}\n    b = m[0] * y\n    a.mul_(y)\n    return b * 2, m[0] * y\n").graph()
+    x, y = np.array([0.5, -1.0]), np.array([2.0, 3.0])
+    for _ in range(3):
+        ((before, after),) = irtool.run(graph, [x, y])
+        assert np.array_equal(before, 2 * x * y * y) and np.array_equal(after, x * y ** 3)
+    assert not differences(graph, [x, y], [np.ones(2), np.ones(2)], [0, 1], [2 * y * y + y ** 3, 4 * x * y + 3 * x * y * y])
+
+
 # -- groups, and gradients of one's own
 CHAIN = """graph(%a : Tensor, %b : Tensor):
   %2 : Tensor = aten::mul(%a, %b)

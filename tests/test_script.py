@@ -241,14 +241,33 @@ def test_rejected_program_gets_torchs_words_at_the_right_line(source: str, refus
     ("    return +n", "unsupported unary operator: UAdd", 12),
     ("    return nn", "undefined value nn (did you mean 'n'?)", 12),
     ("    return torch.sine(n)", "object has no attribute sine (did you mean 'sin'?)", 12),
-    ("    return Held(n)", "class Held cannot be compiled: only named tuples, enumerations and exceptions can", 12),
+    ("    return Held(n)", "class Held cannot be compiled: only named tuples, enumerations, exceptions and those without bases can", 12),
+    ("    return torch.is_tensor(n)", "object has no attribute is_tensor (did you mean 'as_tensor'?)", 12),
     ("    é = torch.zeros(n); return é + nope", "undefined value nope", 36),
 ])
 def test_messages_of_our_own_point_at_the_column(body: str, message: str, column: int) -> None:
     with pytest.raises(irtool.ParseError) as caught:
-        compile_source(f"def f(n: int):\n{body}\n\nclass Held:\n    pass\n")
+        compile_source(f"def f(n: int):\n{body}\n\nclass Held(dict):\n    pass\n")
     diagnostic = caught.value.diagnostics[0]
     assert (diagnostic.message, diagnostic.col) == (message, column)
+
+
+@pytest.mark.parametrize("use, name", [
+    ("Held(n).other", "other"), ("Held(n) + 1", "__add__"), ("len(Held(n))", "__len__"), ("Held(n)[0]", "__getitem__"),
+    ("-Held(n)", "__neg__"), ("n in Held(n)", "__contains__"), ("bool(Held(n))", "__bool__"),
+])
+def test_what_a_class_does_not_define_is_named(use: str, name: str) -> None:
+    source = f"class Held:\n    def __init__(self, x: int):\n        self.x = x\n\n\ndef f(n: int):\n    return {use}\n"
+    with pytest.raises(irtool.ParseError, match=f"'__torch__.Held' object has no attribute or method '{name}'. Did you forget"):
+        compile_source(source, "f", "model.py")
+
+
+def test_methods_that_nobody_calls_are_compiled_too() -> None:
+    source = ("class Held:\n    def __init__(self, x: int):\n        self.x = x\n    def unused(self):\n        return self.missing\n"
+              "def f(n: int):\n    return Held(n).x\n")
+    with pytest.raises(irtool.ParseError, match="has no attribute or method 'missing'") as caught:
+        compile_source(source, "f", "model.py")
+    assert caught.value.diagnostics[0].line == 5
 
 
 def test_every_function_with_a_mistake_is_reported() -> None:

@@ -22,6 +22,7 @@ SAME = {
     "x.repeat(2, 1)": np.tile(X, (2, 1)),
     "x.expand(2, 3, 4)": np.stack([X, X]), "x.sum(1, dtype=6)": X.sum(1).astype(np.float32),
     "x[x > 3]": X[X > 3], "x[None, 0]": X[None, 0], "x[True]": X[True], "x[False, 0]": X[False, 0], "x[[]]": X[[]],
+    "x[x.sum() > 0]": X[None], "x[0, 0][x.sum() < 0]": X[0, 0][False], "x[1, x.sum() > 0, 2:]": X[None, 1, 2:],
     "x[None][..., x > 3]": X[None][..., X > 3], "x.unsqueeze(2)[x > 3, 0]": X[X > 3], "x[x.numpy().argmax() // 5]": X[2],
 }
 
@@ -61,12 +62,19 @@ def assign_all(x: Any) -> None:
     x[False] = 3.0
 
 
+def assign_by_one_flag(x: Any) -> None:
+    x[x.sum() > 0, 1] = 2.0
+    x[0, 0, ...][x.sum() > 0] = 4.0
+    x[x.sum() < 0] = 3.0
+
+
 def assign_in_place(x: Any) -> None:
     x[..., 0] += 1
     x[0, 1:3] = x[1, :2] * 2
 
 
-@pytest.mark.parametrize("function", [assign_row, assign_places, assign_where, assign_pairs, assign_all, assign_in_place])
+@pytest.mark.parametrize("function", [assign_row, assign_places, assign_where, assign_pairs, assign_all, assign_by_one_flag,
+                                      assign_in_place])
 def test_assignments(function: Any) -> None:
     mine, its = Tensor(X.copy()), X.copy()
     function(mine)

@@ -456,16 +456,16 @@ class Aliases:
 
     def _settle_containers(self) -> None:
         """Elements of a list or tuple are wild, unless it only goes into operators that make new memory (`cat`, `stack`) or is a
-        tuple that the graph returns."""
+        tuple that the graph returns. A list that is made of another one (`a + b`, `list(a)`) is new, but its elements are not."""
         held = self._contents
         if not held:
             return
         leaving: set[Value] = set()
         for block in self.graph.walk_blocks():
             for node in block:
-                for value in node.inputs:
-                    if value in held and category_of(node) != FRESH:
-                        leaving.add(value)
+                lists = [value for value in node.inputs if value in held]
+                if lists and (category_of(node) != FRESH or any(contained_classes(value.type) for value in node.outputs)):
+                    leaving.update(lists)
             if block is self.graph.block:
                 leaving.update(value for value in block.outputs if value in held and not isinstance(value.type, TupleType))
             else:

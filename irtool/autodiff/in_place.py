@@ -33,7 +33,7 @@ def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
     aliases, allowed = Aliases(graph), set(nodes)
     done: set[Value] = set()
     for node in nodes:
-        if node.inputs[0] in done:
+        if node.inputs[0] in done or not is_rewritable(node):       # one that writes no more may have an operand that is new
             continue
         names = aliases.names_of(node.inputs[0])
         done.update(names)

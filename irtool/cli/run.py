@@ -111,7 +111,9 @@ class Watched:
     def __call__(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
         """The outputs of a graph."""
         from irtool.interpret import run as run_on_arrays
+        from irtool.torchscript.library_calls import opened
 
+        graph = opened(graph)
         if self.together is not None:
             self.together.start(graph, inputs)
         return run_on_arrays(graph, inputs, seed=self.seed, observer=self.together)

@@ -20,9 +20,9 @@ from irtool.dispatch.stack import Boxed, Layer, current, elements_of, map_tensor
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import schema_named
-from irtool.ops.arrays import dtype_of, title
+from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
-from irtool.ops.promotion import can_cast
+from irtool.ops.overload import refuse_dtype
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
@@ -241,8 +241,7 @@ def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
         raise RunError(f"output with shape {target.shape} doesn't match the broadcast shape {result.shape}")
     if result.dtype != target.dtype:
         dtypes = dtype_of(result.dtype), dtype_of(target.dtype)
-        if not can_cast(*dtypes):
-            raise RunError(f"result type {title(dtypes[0])} can't be cast to the desired output type {title(dtypes[1])}")
+        refuse_dtype(name, *dtypes)
         result = layer.apply("aten::_to_copy", [result, target.dtype, None, None, None, False, None])
     others = list(views_of(root))
     tapes = layer.silent_tapes(any(view.name in SILENT for view in chain))

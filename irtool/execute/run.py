@@ -28,6 +28,7 @@ from irtool.ir.module import Module
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ops.arrays import backend as backend_called
 from irtool.ops.arrays import current_namespace, is_array, namespace_for, using
+from irtool.torchscript.library_calls import opened
 
 if TYPE_CHECKING:
     from irtool.execute.executor import Executor
@@ -44,9 +45,10 @@ _kept: deque[ref[Graph]] = deque()
 class Runs:
     """What running one graph has made so far."""
 
-    __slots__ = ("facts", "seen", "executors", "passes", "has_effects", "lock")
+    __slots__ = ("facts", "opened", "seen", "executors", "passes", "has_effects", "lock")
 
-    def __init__(self, facts: list[Any]) -> None:
+    def __init__(self, facts: list[Any], whole: Graph | None) -> None:
+        self.opened = whole                             # the graph with the bodies of torch's functions that it calls, if it does
         self.facts = facts                              # of the graph that all of it was made for
         self.seen: set[Any] = set()
         self.executors: dict[str, Executor] = {}        # by backend
@@ -71,7 +73,7 @@ class Runs:
             if self.passes != custom_passes():
                 self.executors.clear()
             found = self.executors.get(backend)
-            return found if found is not None else self.made(graph, backend, custom_passes())
+            return found if found is not None else self.made(self.opened or graph, backend, custom_passes())
 
     def made(self, graph: Graph, backend: str, passes: tuple[Any, ...]) -> Executor:
         """A new executor."""
@@ -102,7 +104,8 @@ def runs_of(graph: Graph) -> Runs:
     with _lock:
         runs = graph.runs
         if not isinstance(runs, Runs) or runs.facts != facts:
-            runs = graph.runs = Runs(facts)
+            whole = opened(graph)
+            runs = graph.runs = Runs(facts, whole if whole is not graph else None)
         return runs
 
 
@@ -162,6 +165,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     if interpret or observer is not None or not is_call(graph, inputs):
         if isinstance(graph, Graph):
             warn_of_rounded(graph)
+            graph = opened(graph)
         return interpreted(graph, inputs, seed=seed, observer=observer, backend=backend)
     namespace = namespace_for(inputs) if backend is None else backend_called(backend)
     if namespace is not current_namespace():
@@ -171,7 +175,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     runs, executor = executor_for(graph, inputs, None)
 
     def reference() -> list[Any]:
-        return interpreted(graph, inputs, seed=seed, backend=backend)
+        return interpreted(runs.opened or graph, inputs, seed=seed, backend=backend)
 
     return reference() if executor is None else tried(graph, runs, lambda: executor.run(inputs, seed), reference)
 
@@ -196,7 +200,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
         warn_of_rounded(graph)
         inputs = completed(graph, inputs)
     if interpret or not is_call(graph, inputs):
-        return graph_gradients.vjp(graph, inputs, cotangents, wrt)
+        return graph_gradients.vjp(opened(graph) if isinstance(graph, Graph) else graph, inputs, cotangents, wrt)
     namespace = namespace_for(inputs)
     if namespace is not current_namespace():
         with using(namespace):
@@ -207,7 +211,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     runs, executor = executor_for(graph, inputs, (chosen, given))
 
     def reference() -> list[Any]:
-        return graph_gradients.vjp(graph, inputs, cotangents, wrt)
+        return graph_gradients.vjp(runs.opened or graph, inputs, cotangents, wrt)
 
     def planned() -> list[Any]:
         return runs.executor(graph, "numpy" if namespace is np else "cupy").vjp(inputs, cotangents, wrt)

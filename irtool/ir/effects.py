@@ -88,7 +88,7 @@ RESHAPES = frozenset(f"aten::{name}" for name in "as_strided_ squeeze_ swapaxes_
 
 UNDECLARED = frozenset(f"aten::{name}" for name in """
 type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d sum_to_size _grad_sum_to_size data
-unsafe_chunk unsafe_split unsafe_split_with_sizes
+unsafe_chunk unsafe_split unsafe_split_with_sizes unflatten_dense_tensors
 """.split())
 """Kinds that may give back an operand, or a view of it, though their schemas do not say so."""
 

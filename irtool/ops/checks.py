@@ -1,11 +1,12 @@
 """What many kernels ask first: which dimensions are meant, is this dtype served, which torch error says no."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import title, wrap_dim
+from irtool.ops.arrays import real_of, title, wrap_dim
 
 
 def refuse(kernel: str, array: Any) -> NoReturn:
@@ -66,6 +67,32 @@ C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32"
 def c_name(dtype: Any) -> str:
     """What C++ calls a dtype, as some of torch's messages do."""
     return C_NAMES.get(dtype.name, str(dtype.name))
+
+
+NUMBER_NAMES = {**C_NAMES, "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int64": "int64_t"}
+
+
+def fit(number: Any, dtype: Any) -> Any:
+    """The number, as a real one where a dtype is real. Refuses what the dtype cannot hold (c10::overflows): infinities and nan fit floats,
+    negative numbers wrap in unsigned dtypes, anything fits bool."""
+    if dtype.kind == "b" or isinstance(number, bool):
+        return number
+    parts = [number.real, number.imag] if isinstance(number, complex) else [number]
+    if dtype.kind == "c":
+        holds = all(_holds(part, real_of(dtype)) for part in parts)
+    else:
+        holds = not any(parts[1:]) and _holds(parts[0], dtype)
+    if not holds:
+        raise RunError(f"value cannot be converted to type {NUMBER_NAMES.get(dtype.name, dtype.name)} without overflow")
+    return number if dtype.kind == "c" else parts[0]
+
+
+def _holds(number: float, dtype: Any) -> bool:
+    if dtype.kind in "iu":
+        highest: float = (1 << 8 * dtype.itemsize - (dtype.kind == "i")) - 1
+        lowest: float = -highest - 1 if dtype.kind == "i" else -highest if isinstance(number, int) else 0
+        return lowest <= number <= (highest if isinstance(number, int) else float(highest))
+    return dtype.itemsize == 8 or not math.isfinite(number) or abs(number) <= (65504 if dtype.itemsize == 2 else 3.4028234663852886e38)
 
 
 BLOCK, BLOCKS = 1 << 14, 16

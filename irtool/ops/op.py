@@ -13,6 +13,9 @@ A kernel gets the array namespace `xp` (NumPy or CuPy), then the schema's argume
 - `int`, `float`, `bool`, `str`, `int[]`, ...: Python values; `ScalarType`: torch's integer code (`irtool.ops.arrays.dtype_of`);
   `Device`: a string; `Generator`, `Layout`, `MemoryFormat`: whatever the graph says, mostly None or ints.
 
+`fits="value"` names the numbers that torch converts to the dtype computed in: one that this cannot hold is refused
+(`irtool.ops.checks.fit`); `fits="value+"`, where float16 is computed in float32.
+
 It gives an array, or a tuple of them for several results (a list for a `Tensor[]` result), or plain Python values. It never writes
 into an argument unless its schema says `(a!)`, and gives a NumPy *view* of its argument exactly where torch gives a view (schema
 `(a)`). In-place kinds (`aten::add_`) and out= overloads are derived from the plain op (`irtool.ops.call`): no stanza for them.
@@ -62,13 +65,14 @@ Formula = Callable[..., Any]
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "_formulas", "_no_gradient", "_unsupported", "_samples", "family",
+    __slots__ = ("schemas", "kernel", "promote", "fits", "_formulas", "_no_gradient", "_unsupported", "_samples", "family",
                  "doc")
 
-    def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, family: str) -> None:
+    def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, family: str, fits: str = "") -> None:
         self.schemas = schemas
         self.kernel = kernel
         self.promote = promote
+        self.fits = fits
         self._formulas: dict[str, Formula] = {}
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
@@ -129,17 +133,18 @@ class OpTable:
         self._owner: dict[str, Op] = {}
         self._by_kind: dict[str, list[str]] = {}
 
-    def op(self, *schemas: str, promote: Any = None) -> Callable[[Kernel], Op]:
+    def op(self, *schemas: str, promote: Any = None, fits: str = "") -> Callable[[Kernel], Op]:
         """Decorator: makes the kernel below it an `Op` of this family, serving each of `schemas`."""
         def define(kernel: Kernel) -> Op:
-            op = Op(schemas, kernel, promote, self.family)
+            op = Op(schemas, kernel, promote, self.family, fits)
             self.ops.append(op)
             return op
         return define
 
-    def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "") -> Op:
+    def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "",
+               fits: str = "") -> Op:
         """The same without a decorator, for combinators and tables of look-alikes."""
-        op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, self.family)
+        op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, self.family, fits)
         op.doc = doc or op.doc
         self.ops.append(op)
         return op

@@ -16,7 +16,7 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
-from irtool.ops.checks import overlaps, refuse_overlap
+from irtool.ops.checks import fit, overlaps, refuse_overlap
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Op
 from irtool.ops.promotion import Rule, can_cast, compute_dtype
@@ -25,13 +25,19 @@ NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments that have a dtype of their own even in ops with a promotion rule."""
 THROUGH = RESHAPES | {"aten::masked_fill_", "aten::index_fill_"}
 """Kinds that take tensors whose elements share memory: torch has always written through those."""
+EXACT_IN_PLACE = {
+    "aten::abs_": "In-place abs is not supported for complex tensors.",
+    "aten::absolute_": "In-place abs is not supported for complex tensors.",
+    "aten::float_power_": "the base given to float_power_ has dtype {} but the operation's result requires dtype {}",
+}
+"""Kinds whose result is written in its own dtype only, and what torch says of another."""
 NUMBER = (int, float, complex, np.generic)
 
 
 class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
-    __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "result", "fresh")
+    __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "result", "fresh")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -48,6 +54,9 @@ class Overload:
             converter = CONVERTERS.get(argument.type.text)
             if converter is not None and place not in promoted and not (argument.alias is not None and "[]" in argument.type.text):
                 self.converters.append((place, converter, argument))
+        wide = {word.removesuffix("+"): word.endswith("+") for word in op.fits.split()}
+        self.fitting = [(place, wide[argument.name]) for place, argument in enumerate(arguments)
+                        if argument.name in wide and "Tensor" not in argument.type.text]
         self.result = [RESULTS.get(result.type.text) for result in schema.returns]
         self.fresh = schema.kind not in UNDECLARED and not any(result.alias is not None for result in schema.returns)
 
@@ -80,11 +89,15 @@ class Overload:
                 values[place] = converter(values[place], argument)
         rule = self.promote
         if rule is None:
+            if self.fitting:
+                self.fit_numbers(values, next((value.dtype for value in values if is_array(value)), None))
             return self._finish(self.kernel(current_namespace(), *values), values)
         if not isinstance(rule, Rule):
             rule = rule(values)
         dtype = compute_dtype(rule, _flat(values[place] for place in self.promoted))
         inside = inside_dtype(rule, dtype, values)
+        if self.fitting:
+            self.fit_numbers(values, dtype)
         for place in self.promoted:
             value = values[place]
             if isinstance(value, list | tuple):
@@ -93,13 +106,20 @@ class Overload:
                 values[place] = as_array(value, inside)
         for place, argument in enumerate(self.schema.arguments[:len(values)]):
             if argument.name in ("alpha", "beta") and values[place] is not None:
-                values[place] = _coefficient(argument.name, values[place], inside)
+                values[place] = coefficient(argument.name, values[place], dtype, inside)
         result = self.kernel(current_namespace(), *values)
         if rule.result == "compute":
             result = _map_arrays(result, dtype)
         elif rule.result == "bool":
             result = _map_arrays(result, np.dtype(np.bool_))
         return self._finish(result, values)
+
+    def fit_numbers(self, values: list[Any], dtype: np.dtype[Any] | None) -> None:
+        """Refuses numbers that the dtype computed in cannot hold, as far as they are known."""
+        for place, wide in self.fitting:
+            number = values[place]
+            if dtype is not None and isinstance(number, int | float | complex):
+                values[place] = fit(number, np.dtype(np.float32) if wide and dtype == np.float16 else dtype)
 
     def _finish(self, result: Any, args: list[Any]) -> Any:
         """Results as the schema says: arrays for tensors, Python numbers for numbers, no hidden views."""
@@ -159,8 +179,8 @@ def _map_arrays(result: Any, dtype: np.dtype[Any]) -> Any:
     return result if result is None else as_array(result, dtype)
 
 
-def _coefficient(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """alpha or beta in the common dtype. Raises as torch does when its category is too high."""
+def coefficient(name: str, value: Any, dtype: np.dtype[Any], inside: np.dtype[Any]) -> Any:
+    """alpha or beta in the dtype computed in. Raises as torch does when its category is too high or the common dtype cannot hold it."""
     number = to_number(value)
     kind = np.dtype(dtype).kind
     if isinstance(number, bool) and kind != "b":
@@ -169,7 +189,7 @@ def _coefficient(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
         raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
     if isinstance(number, complex) and kind != "c":
         raise RunError(f"For non-complex input tensors, argument {name} must not be a complex number.")
-    return as_array(number, dtype)
+    return as_array(fit(number, dtype), inside)
 
 
 def write_into(target: Any, result: Any, schema: Schema) -> Any:
@@ -184,8 +204,7 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
         return reshape_in_place(target, result, schema.kind)
     if result.shape != target.shape:
         raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
-    if not can_cast(result.dtype, target.dtype):
-        raise RunError(f"result type {title(result.dtype)} can't be cast to the desired output type {title(target.dtype)}")
+    refuse_dtype(schema.kind, result.dtype, target.dtype)
     if schema.kind not in THROUGH:
         refuse_overlap(target)
     if overlaps(target):        # where it is changed alone: elsewhere another place of the same memory may have been
@@ -194,6 +213,14 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
     else:
         target[...] = astype(result, target.dtype)
     return target
+
+
+def refuse_dtype(kind: str, result: np.dtype[Any], target: np.dtype[Any]) -> None:
+    """Refuses to write a result of a dtype in place of a tensor of another where torch does."""
+    if kind in EXACT_IN_PLACE and result != target:
+        raise RunError(EXACT_IN_PLACE[kind].format(title(target), title(result)))
+    if not can_cast(result, target):
+        raise RunError(f"result type {title(result)} can't be cast to the desired output type {title(target)}")
 
 
 def reshape_in_place(target: Array, view: Array, kind: str) -> Array:

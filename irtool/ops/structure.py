@@ -341,7 +341,8 @@ def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
     name = values[0].name if values and isinstance(values[0], FunctionName) else "?"
     function = FUNCTIONS.get(name)
     if function is None:
-        raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: inline it first")
+        raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: the text does not hold its body. Print "
+                               f"inlined_graph, or put the graph of '{name}' into the file (# graph {name}:) and run the pass inline")
     return (function(*values[1:]),)
 
 
@@ -350,7 +351,8 @@ def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:
     type, method = node.inputs[0].type.text, attribute_name(node)
     if method == "__init__" and type.rpartition(".")[2] in NO_EFFECT_CONTEXTS:
         return (None,) * len(node.outputs)
-    raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: inline it first")
+    raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: the text does not hold its body. "
+                           "Print inlined_graph")
 
 
 def _grad(node: Node, values: list[Any]) -> Sequence[Any]:

@@ -292,6 +292,9 @@ def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
     for place, item in enumerate(keys):
         if isinstance(item, bool):      # a new dimension, all of it or nothing of it
             self, item = call("aten::unsqueeze", (self, dim), {}), Tensor(np.zeros(int(item), np.int64))
+        elif isinstance(item, Tensor) and is_mask(item) and not item.ndim:      # the same, said by a tensor
+            item = item if CODES[item.dtype] == "bool" else call("aten::to", (item, CASTS["bool"]), {})
+            self, item = call("aten::unsqueeze", (self, dim), {}), call("aten::reshape", (item, [1]), {})
         if isinstance(item, slice):
             self = call("aten::slice", (self, dim, item.start, item.stop, 1 if item.step is None else item.step), {})
             dim += 1
@@ -320,9 +323,14 @@ def plain_key(item: Any) -> Any:
 
 def dims_of_key(item: Any) -> int:
     """How many dimensions of a tensor a key speaks of: a mask of as many as it has."""
-    if isinstance(item, Tensor) and CODES[item.dtype] in ("bool", "uint8"):
+    if isinstance(item, Tensor) and is_mask(item):
         return item.ndim
     return int(item is not None and not isinstance(item, bool))
+
+
+def is_mask(key: Tensor) -> bool:
+    """Does a key say of each element whether it is wanted, rather than which ones are?"""
+    return CODES[key.dtype] in ("bool", "uint8")
 
 
 CASTS = {"bool": 11, "byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "bfloat16": 15}

@@ -13,7 +13,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
 from irtool.ir.structure_kinds import ASKING_DEFINED
@@ -86,6 +86,8 @@ class Inliner:
         results = self.told(node, operands)
         if results is None:
             results = self.copy(node, operands, env)
+        if node.kind == "aten::size" and may_change(node.output) and isinstance(results[0], Value):     # others read the sizes, too
+            results = [self.build.node("aten::list", (self.take(results[0]),), output_types=(results[0].type,)).output]
         env.update(zip(node.outputs, results, strict=True))
 
     def choose(self, node: Node, env: dict[Value, Item]) -> None:
@@ -369,6 +371,13 @@ def guard_around(block: Block, value: Value) -> Block | None:
             found = block
         block = owner.owner_block
     return found
+
+
+def may_change(value: Value) -> bool:
+    """Is it a list that may be changed, by its name or by one that a branch or loop gives it?"""
+    return isinstance(value.type, ListType) and any(
+        user.blocks or user.kind == RETURN and user.owner_block.owning_node is not None or user.kind in MUTATORS and slot == 0
+        for user, slot in value.uses)
 
 
 def _mutated(node: Node) -> list[Value]:

@@ -7,7 +7,7 @@
 - for every subset of the inputs, the gradients are those among the gradients for all, at both orders;
 - for every subset of the gradients that come in, the graph specialised to it, the graph that decides when it runs, and zeros handed in
   for the missing ones agree;
-- types that are complete change nothing;
+- types that are complete change nothing, nor does it that operands are computed in the graph rather than handed in;
 - the compiled formula gives the same bits as the formula run as Python.
 """
 from __future__ import annotations
@@ -129,6 +129,8 @@ class Trial:
             yield from unequal(f"for inputs {list(some)} alone", got, [gradients[self.wrt.index(i)] for i in some])
         typed = Differentiated(with_types(self.graph, self.inputs, self.outputs), self.wrt)
         yield from unequal("with complete types", typed.gradients(self.inputs, self.cotangents, self.seed), gradients)
+        computed = Differentiated(behind_others(self.graph, self.wrt), self.wrt)
+        yield from unequal("behind other operators", computed.gradients(self.inputs, self.cotangents, self.seed), gradients)
         places = [i for i, each in enumerate(self.cotangents) if each is not None]
         for given in subsets(places):
             for form in (whole, typed):
@@ -256,6 +258,20 @@ class Trial:
 
 
 # -- graphs
+def behind_others(graph: Graph, wrt: Sequence[int]) -> Graph:
+    """A copy that reads the negative of the negative of inputs: df asks f for what it needs of them, such as their sizes."""
+    graph = clone_graph(graph)
+    build = Builder(graph).at_start(graph.block)
+    for value in [graph.inputs[i] for i in wrt]:
+        if not isinstance(value.type, types.TensorType):
+            continue
+        first = build.node("aten::neg", (value,), output_types=(types.TENSOR,))
+        second = build.node("aten::neg", first.outputs, output_types=(types.TENSOR,))
+        value.replace_all_uses_with(second.output)
+        first.set_inputs([value])
+    return graph
+
+
 def call_graph(schema: Schema, args: Sequence[Any]) -> tuple[Graph, list[Any], dict[int, list[int]]]:
     """A graph that is one call: its inputs are the tensors among the arguments, the rest is constant. With it the values of its inputs,
     and by argument which of them are floating-point tensors of it."""

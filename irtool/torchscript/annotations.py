@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from irtool.ir import types
 from irtool.ir.errors import did_you_mean
@@ -175,7 +176,9 @@ def signature(function: Function) -> Signature:
     found = Signature()
     positional = [*arguments.posonlyargs, *arguments.args]
     every = [*positional, *arguments.kwonlyargs]
-    commented, found.result = _type_comment(definition, len(every), place)
+    commented, found.result = _type_comment(definition, len(every) - (function.owner is not None), place)
+    if commented is not None and function.owner is not None:
+        commented = [function.owner, *commented]
     if commented is None and definition.returns is not None:
         found.result = annotation(definition.returns, place)
     missing = len(positional) - len(arguments.defaults)
@@ -183,7 +186,7 @@ def signature(function: Function) -> Signature:
         found.names.append(argument.arg)
         found.repeats.append(repeats(argument.annotation))
         found.defaults.append(arguments.defaults[i - missing] if missing <= i < len(positional) else None)
-        declared = _parameter_type(argument, commented[i] if commented else None, place)
+        declared = _parameter_type(argument, commented[i] if commented else function.owner if i == 0 else None, place)
         found.types.append(declared or types.TENSOR)
         found.inferred.append(declared is None)
         if found.defaults[i] is not None:
@@ -234,8 +237,6 @@ def _parameter_type(argument: ast.arg, commented: Type | None, place: Place) -> 
         return commented
     if argument.annotation is not None:
         return annotation(argument.annotation, place)
-    if argument.type_comment and not argument.type_comment.startswith("ignore"):
-        return _from_text(argument.type_comment, _as_expression(argument), place)
     return None
 
 
@@ -243,23 +244,48 @@ def _as_expression(node: ast.AST) -> ast.expr:
     return ast.copy_location(ast.Name("_"), node)
 
 
+TYPE = "# type:"
+IGNORED = re.compile(r"# type:\s*ignore(\[[a-zA-Z-]+\])?$")
 COUNTS = "Number of type annotations ({}) did not match the number of function parameters ({})"
 
 
+def _type_line(definition: ast.FunctionDef, place: Place) -> str | None:
+    """What stands behind `# type:` of a function: one comment line, or one per parameter and a last line `# type: (...) -> T`.
+
+    torch takes any line of the function with such a comment for one of these, wherever it stands.
+    """
+    start = min([definition.lineno, *[each.lineno for each in definition.decorator_list]])
+    numbers = range(start + place.first_line - 1, (definition.end_lineno or start) + place.first_line)
+    lines = [line for line in map(place.line, numbers) if TYPE in line and not IGNORED.search(line.rstrip())]
+    if not lines:
+        return None
+    if len(lines) == 1:
+        if not lines[0].lstrip().startswith(TYPE):
+            word = "def" if lines[0].split()[0] == "def" else "ident"
+            fail(place, definition, f"expected type comment but found '{word}' here: a lone comment '# type:' has to stand in a line of "
+                                    "its own, and is the type of the function", len("def"))
+        return lines[0].strip().removeprefix(TYPE).strip()
+    parameters: list[str] = []
+    for line in lines:
+        text = line[line.find(TYPE) + len(TYPE):].strip()
+        if text.startswith("(...) ->"):
+            return text.replace("...", ", ".join(parameters), 1)
+        parameters.append(text)
+    fail(place, definition, "Return type line '# type: (...) -> ...' not found on multiline type annotation\nfor type lines:\n"
+                            + "\n".join(lines), len("def"))
+
+
 def _type_comment(definition: ast.FunctionDef, count: int, place: Place) -> tuple[list[Type] | None, Type | None]:
-    """`# type: (Tensor, int) -> Tensor`: parameter types (None when there is no comment, or it is `(...)`) and the result."""
-    comment = definition.type_comment
-    if not comment or comment.startswith("ignore"):
+    """`# type: (Tensor, int) -> Tensor`: parameter types (None when there is no comment) and the result."""
+    comment = _type_line(definition, place)
+    if not comment:
         return None, None
     at = _as_expression(definition)
     head, arrow, result = comment.rpartition("->")
     head = (head if arrow else comment).strip()
     if not (head.startswith("(") and head.endswith(")")):
         fail(place, definition, "Failed to parse the return type of a type annotation: expected '# type: (...) -> ...'")
-    returned = _from_text(result, at, place) if arrow else None
-    every = [*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs]
-    if head == "(...)" and (not every or any(argument.type_comment for argument in every)):
-        return None, returned
+    returned = _from_text(result.partition("#")[0], at, place) if arrow else None
     if head == "(...)":
         fail(place, definition, COUNTS.format(1, count))
     try:

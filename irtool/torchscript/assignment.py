@@ -11,6 +11,14 @@ from irtool.torchscript.annotations import type_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.expressions import binary, meaning_of, value_of
+from irtool.torchscript.instances import (
+    BINARY_METHODS,
+    definition_of,
+    load_attribute,
+    missing_attribute,
+    special_method,
+    store_attribute,
+)
 from irtool.torchscript.subscripts import add_in_place, delete_item, store_item
 
 IN_PLACE = {        # of tensors and lists
@@ -31,6 +39,10 @@ def assign(e: Emitter, target: ast.expr, meaning: Meaning, statement: ast.AST, d
         store_item(e, target, e.as_value(meaning, statement))
     elif isinstance(target, ast.Attribute):
         holder = meaning_of(e, target.value)
+        definition = definition_of(e, holder.type) if isinstance(holder, Value) else None
+        if isinstance(holder, Value) and definition is not None:
+            store_attribute(e, target, holder, e.as_value(meaning, statement), definition)
+            return
         what = e.type_name(holder) if isinstance(holder, Value) else holder.what
         e.fail(target, f"Tried to set an attribute: {target.attr} on a non-class: {what}")
     elif isinstance(target, ast.Starred):
@@ -133,6 +145,9 @@ def augmented(e: Emitter, statement: ast.AugAssign) -> None:
     if isinstance(target, ast.Subscript):
         add_in_place(e, target, statement)
         return
+    if isinstance(target, ast.Attribute):
+        add_to_attribute(e, target, statement)
+        return
     if not isinstance(target, ast.Name):
         e.fail(target, "left-hand side of augmented assignment to module parameters/buffers can only be a variable or a subscript")
     load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
@@ -142,14 +157,39 @@ def augmented(e: Emitter, statement: ast.AugAssign) -> None:
     set_variable(e, target.id, combined(e, statement, held, value), target)
 
 
+def add_to_attribute(e: Emitter, target: ast.Attribute, statement: ast.AugAssign) -> None:
+    """`instance.x += v`: what it holds is read, changed, and stored."""
+    holder = value_of(e, target.value)
+    definition = definition_of(e, holder.type)
+    if definition is None:
+        e.fail(target, f"Tried to set an attribute: {target.attr} on a non-class: {e.type_name(holder)}")
+    load = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+    held = load_attribute(e, load, holder, definition)
+    if held is None:
+        missing_attribute(e, load, load.attr, holder.type)
+    value = value_of(e, statement.value)
+    e.at(statement)
+    store_attribute(e, target, holder, combined(e, statement, e.as_value(held, load), value), definition)
+
+
 def combined(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) -> Value:
     """What an augmented assignment makes of the held value."""
     op = type(statement.op)
     kind = IN_PLACE.get(op)
     in_place = isinstance(held.type, types.TensorType) or isinstance(held.type, ListType) and op in (ast.Add, ast.Mult)
+    changed = augmented_instance(e, statement, held, value)
+    if changed is not None:
+        return changed
     if in_place and kind is not None:
         return e.operator(statement, kind, [held, value])
     return binary(e, statement, op, held, value)
+
+
+def augmented_instance(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) -> Value | None:
+    """What `__iadd__` and its kin give, where a class has them."""
+    definition = definition_of(e, held.type)
+    name = BINARY_METHODS.get(type(statement.op), "").replace("__", "__i", 1)
+    return special_method(e, statement, name, held, [value]) if definition is not None and name in definition.methods else None
 
 
 def delete(e: Emitter, statement: ast.Delete) -> None:

@@ -10,13 +10,15 @@ from irtool.ir.constants import CONSTANT_KINDS, constant, constant_key, is_const
 from irtool.ir.graph import Graph, Value
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.types import ClassType, DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
 from irtool.torchscript.annotations import annotation, dotted, signature, type_name, union
 from irtool.torchscript.archive_code import unchecked_cast, uninitialized
+from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.containers import dict_, iterable, list_, tuple_
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.forks import fork, wait
+from irtool.torchscript.instances import CALLED_METHODS, call_method, definition_of, made, special_method
 from irtool.torchscript.meanings import (
     Builtin,
     Called,
@@ -24,6 +26,8 @@ from irtool.torchscript.meanings import (
     ClosureValue,
     Context,
     ExceptionClass,
+    Method,
+    Nothing,
     Overloads,
     Python,
     Range,
@@ -48,7 +52,9 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
         return SPECIALS[callee.name](e, node, callee, hint)
     while isinstance(callee, Choice):
         callee = chosen(e, node, callee)
-    if isinstance(callee, Builtin | Called | Overloads | Structure):
+    if isinstance(callee, Value):
+        callee = called_instance(e, node, callee)
+    if isinstance(callee, Builtin | Called | ClassDefinition | Method | Overloads | Structure):
         return call_meaning(e, node, callee, *arguments(e, node))
     if isinstance(callee, Context):
         given, named = arguments(e, node)
@@ -63,21 +69,34 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
             if message.type.key != "str":
                 message = e.operator(node, "aten::str", [message])
         return ExceptionClass(callee.name, message)
-    if isinstance(callee, Value):
-        e.fail(node, f"cannot call a value of type '{e.type_name(callee)}'")
     if isinstance(callee, Python):
         e.fail(node, f"python value of type '{callee.kind}' cannot be called: it is not a function that can be compiled")
     e.fail(node, f"{callee.what} cannot be called")
 
 
-def call_meaning(e: Emitter, node: ast.AST, callee: Builtin | Called | Overloads | Structure, given: list[Value],
-                 named: Mapping[str, Value]) -> Value:
-    """Call an operator, a function of the source, or a named tuple's class with values."""
+def called_instance(e: Emitter, node: ast.Call, callee: Value) -> Method:
+    """`value(...)`: its method `__call__`."""
+    definition = definition_of(e, callee.type)
+    if definition is None or "__call__" not in definition.methods:
+        e.fail(node, f"cannot call a value of type '{e.type_name(callee)}'")
+    return Method(definition.methods["__call__"], callee)
+
+
+Callee = Builtin | Called | ClassDefinition | Method | Overloads | Structure
+"""What takes values."""
+
+
+def call_meaning(e: Emitter, node: ast.AST, callee: Callee, given: list[Value], named: Mapping[str, Value]) -> Value:
+    """Call an operator, a function of the source, a method, or a class with values."""
     e.at(node)
     if isinstance(callee, Builtin):
         if callee.receiver is not None:
             given = [callee.receiver, *given]
         return e.operator(node, callee.kind, given, named, callee.receiver is not None)
+    if isinstance(callee, ClassDefinition):
+        return made(e, node, callee, given, named)
+    if isinstance(callee, Method):
+        return call_method(e, node, callee, given, named)
     if isinstance(callee, Structure):
         return structure(e, node, callee, given, named)
     if isinstance(callee, Overloads):
@@ -154,7 +173,8 @@ def call_function(e: Emitter, node: ast.AST, function: Function, given: Sequence
         e.node("prim::RaiseException", (e.constant("This Python function is annotated to be ignored and cannot be run"), e.none()), ())
         return e.uninitialized(signature(function).result or types.TENSOR)
     if e.compilation.is_active(function):
-        e.fail(node, f"function '{function.name}' is called recursively. Recursive calls are not supported")
+        what = "method" if function.owner is not None else "function"
+        e.fail(node, f"{what} '{function.name}' is called recursively. Recursive calls are not supported")
     graph = e.compilation.graph_of(function)
     schema = schema_of_function(function, graph)
     match, reasons = e.resolver.choose([schema], given, named)
@@ -206,9 +226,18 @@ def _one(e: Emitter, node: ast.Call, name: str) -> Value:
     return given[0]
 
 
+def special_call(e: Emitter, node: ast.Call, name: str, given: Sequence[Value]) -> Value | None:
+    """What a function of Python gives of an instance (`len(x)` calls `x.__len__()`); None for other values."""
+    method = CALLED_METHODS.get(name)
+    return special_method(e, node, method, given[0]) if method is not None and len(given) == 1 else None
+
+
 def truth(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
     """`bool(x)`: of a list, a dict or a string whether it holds anything."""
     value = _one(e, node, "bool")
+    of_instance = special_method(e, node, "__bool__", value)
+    if of_instance is not None:
+        return of_instance
     if isinstance(value.type, ListType | DictType) or value.type.key == "str":
         return e.operator(node, "aten::gt", [e.operator(node, "aten::len", [value]), e.constant(0)])
     return value if value.type.key == "bool" else e.operator(node, "aten::Bool", [value])
@@ -221,7 +250,7 @@ def cast(kind: str, own: str) -> Callable[[Emitter, ast.Call, Special, Type | No
         e.at(node)
         if len(given) == 1 and not named and given[0].type.key == own:
             return given[0]
-        return e.operator(node, kind, given, named)
+        return special_call(e, node, callee.name, given) or e.operator(node, kind, given, named)
     return compile_cast
 
 
@@ -230,7 +259,7 @@ def operator(kind: str) -> Callable[[Emitter, ast.Call, Special, Type | None], V
     def compile_operator(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
         given, named = arguments(e, node)
         e.at(node)
-        return e.operator(node, kind, given, named)
+        return special_call(e, node, callee.name, given) or e.operator(node, kind, given, named)
     return compile_operator
 
 
@@ -239,7 +268,7 @@ def length(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Va
     value = _one(e, node, "len")
     if isinstance(value.type, TupleType):
         return e.constant(len(value.type.elements))
-    return e.operator(node, "aten::len", [value])
+    return special_call(e, node, "len", [value]) or e.operator(node, "aten::len", [value])
 
 
 def extremum(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -256,7 +285,8 @@ def extremum(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
 def absolute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
     """`abs(x)`, of tensors and of numbers."""
     value = _one(e, node, "abs")
-    return e.operator(node, "aten::abs" if isinstance(value.type, types.TensorType) else "prim::abs", [value])
+    kind = "aten::abs" if isinstance(value.type, types.TensorType) else "prim::abs"
+    return special_call(e, node, "abs", [value]) or e.operator(node, kind, [value])
 
 
 def rounded(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -306,12 +336,14 @@ def instance(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
     return instance_check(e, node).as_value(e)
 
 
-def printed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`print(...)`."""
-    given, _ = arguments(e, node)
+def printed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
+    """`print(...)`, which has no value."""
+    given, named = arguments(e, node)
+    if named:
+        e.fail(node, "print doesn't accept any keyword arguments")
     e.at(node)
     e.node("prim::Print", given, ())
-    return e.none()
+    return Nothing()
 
 
 def annotate(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -341,6 +373,8 @@ def has_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
     if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
         e.fail(node, "hasattr's second argument must be a string literal")
     holder = meaning_of(e, node.args[0])
+    if isinstance(holder, Value) and not isinstance(holder.type, ClassType | NamedTupleType):
+        e.fail(node, f"hasattr's first argument must be an object or NamedTuple, got {e.type_name(holder)} instead")
     attribute = ast.copy_location(ast.Attribute(node.args[0], node.args[1].value, ast.Load()), node)
     return e.constant(isinstance(holder, Value) and value_attribute(e, attribute, holder) is not None)
 
@@ -357,11 +391,6 @@ def get_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
 def known(answer: bool) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
     """A question about how the program runs."""
     return lambda e, node, callee, hint: e.constant(answer)
-
-
-def is_tensor(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`torch.is_tensor(x)`."""
-    return e.constant(isinstance(_one(e, node, "is_tensor").type, types.TensorType))
 
 
 def refused(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -415,7 +444,7 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
     "isinstance": instance, "print": printed, "annotate": annotate,
     "unchecked_cast": unchecked_cast, "uninitialized": uninitialized,
     "unwrap_optional": unwrap_optional, "list": list_, "dict": dict_, "tuple": tuple_, "hasattr": has_attribute,
-    "getattr": get_attribute, "is_scripting": known(True), "never": known(False), "is_tensor": is_tensor,
+    "getattr": get_attribute, "is_scripting": known(True), "never": known(False),
     **{name: operator(f"aten::{name}") for name in
        ("sum", "sorted", "any", "all", "ord", "chr", "hex", "oct", "bin", "hash", "pow", "divmod")},
     **{name: refused for name in ("reversed", "type", "super", "iter", "next", "decorator")},

@@ -12,6 +12,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
 from irtool.ir.types import EnumType, NamedTupleType, Type
 from irtool.torchscript.annotations import annotation, dotted, type_name
+from irtool.torchscript.class_definitions import ClassDefinition, class_definition
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.meanings import Enumeration, ExceptionClass, Structure, TypeValue
@@ -23,24 +24,26 @@ MAX_BASES = 20
 ENUMERATIONS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
 
-def class_called(name: str, place: Place) -> Structure | Enumeration | None:
-    """The named tuple or the enumeration that the file calls so; None for other classes, and other things."""
+def class_called(name: str, place: Place) -> Structure | Enumeration | ClassDefinition | None:
+    """The class that the file calls so: a named tuple, an enumeration, or one whose instances a graph makes; None for other things."""
     if name in place.known_types:
         found = place.known_types[name]
-        return found if isinstance(found, Structure | Enumeration) else None
+        return found if isinstance(found, Structure | Enumeration | ClassDefinition) else None
     made = _made(name, place)
     if made is not None:
         place.known_types[name] = made
     return made
 
 
-def _made(name: str, place: Place) -> Structure | Enumeration | None:
+def _made(name: str, place: Place) -> Structure | Enumeration | ClassDefinition | None:
     definition = place.classes.get(name)
     if definition is not None:
         bases = [(dotted(base) or "").rpartition(".")[2] for base in definition.bases]
         if "NamedTuple" in bases:
             return _structure(definition, place)
-        return _enumeration(definition, place) if any(base in ENUMERATIONS for base in bases) else None
+        if any(base in ENUMERATIONS for base in bases):
+            return _enumeration(definition, place)
+        return class_definition(definition, place) if not is_exception(name, place) else None
     value = place.aliases.get(name)
     if isinstance(value, ast.Call):
         return _called(value, place)

@@ -15,6 +15,7 @@ from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, U
 from irtool.torchscript.annotations import annotation, dotted, type_name, union
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Environment
+from irtool.torchscript.instances import special_method
 from irtool.torchscript.meanings import Special
 
 Refinements = dict[str, Type]
@@ -69,6 +70,9 @@ def as_bool(e: Emitter, node: ast.expr) -> tuple[Value, bool | None]:
     from irtool.torchscript.expressions import value_of
 
     value = value_of(e, node)
+    of_instance = special_method(e, node, "__bool__", value)
+    if of_instance is not None:
+        return of_instance, None
     if value.type.key != "bool":
         if isinstance(value.type, ListType | DictType) or value.type.key == "str":
             return e.operator(node, "aten::gt", [e.operator(node, "aten::len", [value]), e.constant(0)]), None

@@ -11,11 +11,21 @@ from irtool.ir.graph import Value
 from irtool.ir.schema import schemas
 from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, TupleType, Type, UnionType
 from irtool.torchscript import calls
+from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.classes import member_constant, member_field
 from irtool.torchscript.conditions import condition, refine
 from irtool.torchscript.containers import container_hint
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Environment, Meaning
+from irtool.torchscript.instances import (
+    BINARY_METHODS,
+    UNARY_METHODS,
+    definition_of,
+    load_attribute,
+    missing_attribute,
+    special_method,
+    static_member,
+)
 from irtool.torchscript.meanings import Alias, Builtin, Enumeration, Known, Literal, Namespace, Python, Special
 from irtool.torchscript.python_names import member, members
 from irtool.torchscript.source_text import unsupported
@@ -74,7 +84,7 @@ def name(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
             diagnostic.notes.append(note)
             raise ParseError(message, [diagnostic])
         if node.id in e.place.classes:
-            e.fail(node, f"class {node.id} cannot be compiled: only named tuples, enumerations and exceptions can")
+            e.fail(node, f"class {node.id} cannot be compiled: only named tuples, enumerations, exceptions and those without bases can")
         e.fail(node, f"undefined value {node.id}{did_you_mean(node.id, e.env.all_names() | set(e.function.unit.functions))}")
     return literal(e, found, node)
 
@@ -127,11 +137,15 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
         if node.attr not in holder.members:
             e.fail(node, f"{holder.type} has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}")
         return member_constant(e, holder, node.attr)
+    if isinstance(holder, ClassDefinition):
+        return static_member(e, node, holder)
     if isinstance(holder, Python) and holder.kind in ("type", "module"):
         return Python("type")
     value = e.as_value(holder, node.value)
     found = value_attribute(e, node, value)
     if found is None:
+        if definition_of(e, value.type) is not None:
+            missing_attribute(e, node, node.attr, value.type)
         near = [*PROPERTIES, *CASTS] if isinstance(value.type, types.TensorType) else []
         e.fail(node, f"'{e.type_name(value)}' object has no attribute or method '{node.attr}'.{did_you_mean(node.attr, near)}")
     return found
@@ -142,6 +156,9 @@ def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | 
     attr, type = node.attr, value.type
     if isinstance(type, EnumType):
         return member_field(e, node, value)
+    definition = definition_of(e, type)
+    if definition is not None:
+        return load_attribute(e, node, value, definition)
     if isinstance(type, NamedTupleType) and attr in type.names:
         index = type.names.index(attr)
         if value.node.kind == "prim::TupleConstruct":
@@ -150,7 +167,7 @@ def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | 
     if isinstance(type, types.TensorType):
         if attr in PROPERTIES:
             return e.operator(node, PROPERTIES[attr], [value])
-        if attr in CASTS:
+        if attr in CASTS and attr not in ("bool", "bfloat16"):      # which torch has not as methods
             return Special("tensor." + attr, value)
         if attr in ("tolist", "size", "type"):
             return Special("tensor." + attr, value)
@@ -188,6 +205,9 @@ def binary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
     """`left op right`."""
+    of_instance = special_method(e, node, BINARY_METHODS[op], left, [right])
+    if of_instance is not None:
+        return of_instance
     kind = BINARY[op]
     if op is ast.Mod and left.type.key == "str":
         return e.one("aten::percentFormat", (left, right), types.STR)
@@ -216,10 +236,11 @@ def unary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.UnaryOp)
     if isinstance(node.op, ast.Not):
         return condition(e, node).as_value(e)
-    if isinstance(node.op, ast.UAdd):
-        e.fail(node, "unsupported unary operator: UAdd")
     value = value_of(e, node.operand)
     e.at(node)
+    of_instance = special_method(e, node, UNARY_METHODS[type(node.op)], value)
+    if of_instance is not None:
+        return of_instance
     if isinstance(node.op, ast.Invert):
         return e.operator(node, "aten::bitwise_not", [value])
     known = constant(value) if is_constant(value) else None
@@ -239,11 +260,15 @@ def comparison(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     if isinstance(op, ast.In | ast.NotIn):
         found = contains(e, node, right, left)
         return e.operator(node, "aten::__not__", [found]) if isinstance(op, ast.NotIn) else found
-    return mixed(e, node, COMPARISONS[type(op)], left, right)
+    of_instance = special_method(e, node, BINARY_METHODS[type(op)], left, [right])
+    return of_instance if of_instance is not None else mixed(e, node, COMPARISONS[type(op)], left, right)
 
 
 def contains(e: Emitter, node: ast.expr, container: Value, item: Value) -> Value:
     """`item in container`; a string is searched."""
+    of_instance = special_method(e, node, "__contains__", container, [item])
+    if of_instance is not None:
+        return of_instance
     if isinstance(container.type, TupleType):
         container = e.list_value(e.unpacked(container), item.type)
     if container.type.key == "str" and item.type.key == "str":
@@ -374,8 +399,7 @@ def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     keys: list[Value] = []
     held: list[Value] = []
     for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:
-            e.fail(node, "Dict expansion (e.g. `{**dict}`) is not supported")
+        assert key is not None      # `{**d}` is refused before
         keys.append(value_of(e, key, wanted[0]))
         held.append(value_of(e, value, wanted[1]))
     e.at(node)

@@ -84,6 +84,8 @@ class Compilation:
         self.active: list[ast.FunctionDef] = []
         self.kept: list[Function] = []
         """Keeps definitions alive: graphs are found by their identity."""
+        self.unchecked: list[Function] = []
+        """Methods that no call compiled yet: torch compiles them all."""
         self.literals = False
         """May a function read literals of the file's top level? torch says no."""
         self.helpers = dict(helpers or {})
@@ -102,6 +104,8 @@ class Compilation:
                 fail(function.place, function.definition, TOO_DEEP, 3)
             finally:
                 self.active.pop()
+        while self.unchecked and not self.active:
+            self.graph_of(self.unchecked.pop())
         return found
 
     def _compile(self, function: Function) -> Graph:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from irtool.ir.graph import Value
 from irtool.ir.types import EnumType, NamedTupleType, Type
+from irtool.torchscript.source_text import Function
 
 
 class Sugared:
@@ -55,6 +56,24 @@ class Called(Sugared):
 
     def __init__(self, function: object) -> None:
         self.function = function
+
+
+class Nothing(Sugared):
+    """What a function without a result gives."""
+
+    __slots__ = ()
+    what = "None"
+
+
+class Method(Sugared):
+    """A method of the source's class, bound to an instance."""
+
+    __slots__ = ("function", "receiver")
+    what = "method"
+
+    def __init__(self, function: Function, receiver: Value) -> None:
+        self.function = function
+        self.receiver = receiver
 
 
 class ClosureValue(Sugared):

@@ -14,6 +14,19 @@ OPERATORS = {"logsigmoid": "aten::log_sigmoid", "conv_transpose1d": "aten::conv_
 """Functions that are operators under another name."""
 
 SOURCE = '''
+def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
+    word = reduction
+    if size_average is not None or reduce is not None:
+        averages = True if size_average is None else size_average
+        reduces = True if reduce is None else reduce
+        if not reduces:
+            word = "none"
+        elif averages:
+            word = "mean"
+        else:
+            word = "sum"
+    return word
+
 def reduction_number(reduction: str) -> int:
     if reduction == "none":
         number = 0
@@ -24,6 +37,9 @@ def reduction_number(reduction: str) -> int:
     else:
         raise ValueError("{} is not a valid value for reduction".format(reduction))
     return number
+
+def legacy_number(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> int:
+    return reduction_number(legacy_reduction(size_average, reduce, reduction))
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     if inplace:
@@ -238,53 +254,81 @@ def fold(input: Tensor, output_size: BroadcastingList2[int], kernel_size: Broadc
          padding: BroadcastingList2[int] = 0, stride: BroadcastingList2[int] = 1) -> Tensor:
     return torch.col2im(input, output_size, kernel_size, dilation, padding, stride)
 
+def weighted_loss(losses: Tensor, input: Tensor, weight: Tensor, reduction: str, divides_by_weight: bool) -> Tensor:
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    weighted = losses * weight
+    if reduction == "none":
+        return weighted
+    elif reduction == "sum":
+        return torch.sum(weighted)
+    elif reduction == "mean" and divides_by_weight:
+        return torch.sum(weighted) / torch.sum(weight)
+    elif reduction == "mean":
+        return weighted.mean()
+    else:
+        raise ValueError("Invalid reduction mode: {}. Expected one of 'none', 'mean', 'sum'.".format(reduction))
+
 def mse_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
-             reduction: str = "mean") -> Tensor:
+             reduction: str = "mean", weight: Optional[Tensor] = None) -> Tensor:
+    word = legacy_reduction(size_average, reduce, reduction)
     expanded_input, expanded_target = torch.broadcast_tensors([input, target])
-    return torch.ops.aten.mse_loss(expanded_input, expanded_target, reduction_number(reduction))
+    if weight is not None:
+        return weighted_loss(torch.pow(expanded_input - expanded_target, 2), input, weight, word, True)
+    else:
+        return torch.ops.aten.mse_loss(expanded_input, expanded_target, reduction_number(word))
 
 def l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
-            reduction: str = "mean") -> Tensor:
+            reduction: str = "mean", weight: Optional[Tensor] = None) -> Tensor:
+    word = legacy_reduction(size_average, reduce, reduction)
     expanded_input, expanded_target = torch.broadcast_tensors([input, target])
-    return torch.ops.aten.l1_loss(expanded_input, expanded_target, reduction_number(reduction))
+    if weight is not None:
+        return weighted_loss(torch.abs(expanded_input - expanded_target), input, weight, word, True)
+    else:
+        return torch.ops.aten.l1_loss(expanded_input, expanded_target, reduction_number(word))
 
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
                    reduction: str = "mean", beta: float = 1.0) -> Tensor:
     expanded_input, expanded_target = torch.broadcast_tensors([input, target])
     if beta == 0.0:
-        result = torch.ops.aten.l1_loss(expanded_input, expanded_target, reduction_number(reduction))
+        result = torch.ops.aten.l1_loss(expanded_input, expanded_target, legacy_number(size_average, reduce, reduction))
     else:
-        result = torch.ops.aten.smooth_l1_loss(expanded_input, expanded_target, reduction_number(reduction), beta)
+        result = torch.ops.aten.smooth_l1_loss(expanded_input, expanded_target, legacy_number(size_average, reduce, reduction), beta)
     return result
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Optional[Tensor] = None) -> Tensor:
     expanded_input, expanded_target = torch.broadcast_tensors([input, target])
-    return torch.ops.aten.huber_loss(expanded_input, expanded_target, reduction_number(reduction), delta)
+    if weight is not None:
+        return weighted_loss(torch.ops.aten.huber_loss(expanded_input, expanded_target, 0, delta), input, weight, reduction, False)
+    else:
+        return torch.ops.aten.huber_loss(expanded_input, expanded_target, reduction_number(reduction), delta)
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
                   ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:
-    return torch.ops.aten.cross_entropy_loss(input, target, weight, reduction_number(reduction), ignore_index, label_smoothing)
+    return torch.ops.aten.cross_entropy_loss(input, target, weight, legacy_number(size_average, reduce, reduction), ignore_index,
+                                             label_smoothing)
 
 def nll_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
              ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
-    return torch.ops.aten.nll_loss_nd(input, target, weight, reduction_number(reduction), ignore_index)
+    return torch.ops.aten.nll_loss_nd(input, target, weight, legacy_number(size_average, reduce, reduction), ignore_index)
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
                          reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
-    return torch.ops.aten.binary_cross_entropy(input, target, weight, reduction_number(reduction))
+    return torch.ops.aten.binary_cross_entropy(input, target, weight, legacy_number(size_average, reduce, reduction))
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
                                      size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean",
                                      pos_weight: Optional[Tensor] = None) -> Tensor:
-    return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction_number(reduction))
+    return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, legacy_number(size_average, reduce, reduction))
 
 def kl_div(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:
     if reduction == "batchmean":
         number = 2
     else:
-        number = reduction_number(reduction)
+        number = legacy_number(size_average, reduce, reduction)
     result = torch.kl_div(input, target, number, log_target=log_target)
     if reduction == "batchmean" and input.dim() != 0:
         result = result / input.size(0)
@@ -292,15 +336,15 @@ def kl_div(input: Tensor, target: Tensor, size_average: Optional[bool] = None, r
 
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
                      reduction: str = "mean") -> Tensor:
-    return torch.ops.aten.soft_margin_loss(input, target, reduction_number(reduction))
+    return torch.ops.aten.soft_margin_loss(input, target, legacy_number(size_average, reduce, reduction))
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Optional[bool] = None,
                         reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
-    return torch.margin_ranking_loss(input1, input2, target, margin, reduction_number(reduction))
+    return torch.margin_ranking_loss(input1, input2, target, margin, legacy_number(size_average, reduce, reduction))
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: Optional[bool] = None,
                          reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
-    return torch.hinge_embedding_loss(input, target, margin, reduction_number(reduction))
+    return torch.hinge_embedding_loss(input, target, margin, legacy_number(size_average, reduce, reduction))
 '''
 _units: dict[str, Unit] = {}
 

@@ -29,6 +29,19 @@ def adaptive_{name}(input: Tensor, output_size: BroadcastingList{n}[int], return
 '''
 
 SOURCE = ''.join(POOLS.format(name=f"max_pool{n}d", n=n) for n in (1, 2, 3)) + '''
+def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
+    word = reduction
+    if size_average is not None or reduce is not None:
+        averages = True if size_average is None else size_average
+        reduces = True if reduce is None else reduce
+        if not reduces:
+            word = "none"
+        elif averages:
+            word = "mean"
+        else:
+            word = "sum"
+    return word
+
 def number_of_reduction(reduction: str) -> int:
     if reduction == "none":
         number = 0
@@ -39,6 +52,9 @@ def number_of_reduction(reduction: str) -> int:
     else:
         raise ValueError("{} is not a valid value for reduction".format(reduction))
     return number
+
+def legacy_number(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> int:
+    return number_of_reduction(legacy_reduction(size_average, reduce, reduction))
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     if inplace:
@@ -78,26 +94,26 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: f
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Optional[Tensor] = None,
                       size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
-    return torch.ops.aten.multi_margin_loss(input, target, p, margin, weight, number_of_reduction(reduction))
+    return torch.ops.aten.multi_margin_loss(input, target, p, margin, weight, legacy_number(size_average, reduce, reduction))
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
                            reduction: str = "mean") -> Tensor:
-    return torch.ops.aten.multilabel_margin_loss(input, target, number_of_reduction(reduction))
+    return torch.ops.aten.multilabel_margin_loss(input, target, legacy_number(size_average, reduce, reduction))
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Optional[bool] = None,
                      eps: float = 1e-8, reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
-    return torch.poisson_nll_loss(input, target, log_input, full, eps, number_of_reduction(reduction))
+    return torch.poisson_nll_loss(input, target, log_input, full, eps, legacy_number(size_average, reduce, reduction))
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
                         swap: bool = False, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
                         reduction: str = "mean") -> Tensor:
     if margin <= 0:
         raise ValueError("margin must be greater than 0, got {}".format(margin))
-    return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number_of_reduction(reduction))
+    return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, legacy_number(size_average, reduce, reduction))
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Optional[bool] = None,
                           reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
-    return torch.cosine_embedding_loss(input1, input2, target, margin, number_of_reduction(reduction))
+    return torch.cosine_embedding_loss(input1, input2, target, margin, legacy_number(size_average, reduce, reduction))
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str = "mean",
              zero_infinity: bool = False) -> Tensor:
@@ -219,6 +235,17 @@ def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length
     return torch.ops.aten.stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex,
                                align_to_window)
 
+def cdist_of_mode(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    if compute_mode == "use_mm_for_euclid_dist_if_necessary":
+        mode: Optional[int] = None
+    elif compute_mode == "use_mm_for_euclid_dist":
+        mode = 1
+    elif compute_mode == "donot_use_mm_for_euclid_dist":
+        mode = 2
+    else:
+        raise ValueError("{} is not a valid value for compute_mode".format(compute_mode))
+    return torch.ops.aten.cdist(x1, x2, p, mode)
+
 def unique_with_all(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
                     dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
     if dim is not None:
@@ -259,14 +286,15 @@ def consecutive_with_counts(input: Tensor, return_inverse: bool = False, return_
     return found, counts
 '''
 
-HELPERS = ("number_of_reduction", "tensordot_", "norm_", "unique_", "consecutive_", "stft")
+HELPERS = ("legacy_", "number_of_reduction", "tensordot_", "norm_", "unique_", "consecutive_", "stft", "cdist_")
 """How names begin that torch.nn.functional has not."""
 INDICES = {**{f"max_pool{n}d": (6, f"max_pool{n}d_with_indices", f"max_pool{n}d_alone") for n in (1, 2, 3)},
            **{f"adaptive_max_pool{n}d": (2, f"adaptive_max_pool{n}d_with_indices", f"adaptive_max_pool{n}d") for n in (1, 2, 3)}}
 """Functions with `return_indices`: where that stands, what they are when it is True, and when it is not."""
 OVERLOADS = {
     "tensordot": ("tensordot_of_int", "tensordot_of_tuple", "tensordot_of_lists", "tensordot_of_tensor"),
-    "stft": ("stft",), "norm": ("norm_of_word", "norm_over_one_by_name", "norm_of_word_over_one", "norm_over_one", "norm_of_number"),
+    "stft": ("stft",), "cdist": ("cdist_of_mode",),
+    "norm": ("norm_of_word", "norm_over_one_by_name", "norm_of_word_over_one", "norm_over_one", "norm_of_number"),
 }
 """Functions of torch that are told apart by the types of their arguments."""
 WRITTEN_IN_PYTHON = frozenset((*OVERLOADS, "unique", "unique_consecutive"))

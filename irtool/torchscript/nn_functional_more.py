@@ -135,31 +135,79 @@ def dropped(input: Tensor, p: float, training: bool, inplace: bool, is_alone: bo
         result = result.squeeze_(0) if inplace else result.squeeze(0)
     return result
 
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    noise = -torch.empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if hard:
+        index = soft.max(dim, keepdim=True)[1]
+        result = torch.zeros_like(logits).scatter_(dim, index, 1.0) - soft.detach() + soft
+    else:
+        result = soft
+    return result
+
+def size_of_scales(input: Tensor, scales: List[float]) -> List[int]:
+    return [math.floor(float(input.size(i + 2)) * scales[i]) for i in range(len(scales))]
+
 def interpolate(input: Tensor, size: Union[None, int, List[int]] = None,
                 scale_factor: Union[None, float, List[float]] = None, mode: str = "nearest",
-                align_corners: Optional[bool] = None) -> Tensor:
+                align_corners: Optional[bool] = None, recompute_scale_factor: Optional[bool] = None,
+                antialias: bool = False) -> Tensor:
+    if (mode == "nearest" or mode == "area" or mode == "nearest-exact") and align_corners is not None:
+        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
     count = input.dim() - 2
     corners = False if align_corners is None else align_corners
     sizes = torch.jit.annotate(Optional[List[int]], None)
     if isinstance(size, int):
         sizes = [size for _ in range(count)]
     elif size is not None:
+        if len(size) != count:
+            raise ValueError("Input and output must have the same number of spatial dimensions")
         sizes = size
     scales = torch.jit.annotate(Optional[List[float]], None)
     if isinstance(scale_factor, float):
         scales = [scale_factor for _ in range(count)]
     elif scale_factor is not None:
+        if len(scale_factor) != count:
+            raise ValueError("Input and scale_factor must have the same number of spatial dimensions")
         scales = scale_factor
+    recomputes = False if recompute_scale_factor is None else recompute_scale_factor
+    if recomputes and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    if scales is not None and (recomputes or mode == "area"):
+        sizes = size_of_scales(input, scales)
+        scales = None
+    if antialias and not ((mode == "bilinear" or mode == "bicubic") and count == 2):
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
     if mode == "nearest" and count == 1:
         result = torch.ops.aten.upsample_nearest1d(input, sizes, scales)
     elif mode == "nearest" and count == 2:
         result = torch.ops.aten.upsample_nearest2d(input, sizes, scales)
     elif mode == "nearest" and count == 3:
         result = torch.ops.aten.upsample_nearest3d(input, sizes, scales)
+    elif mode == "nearest-exact" and count == 1:
+        result = torch.ops.aten._upsample_nearest_exact1d(input, sizes, scales)
+    elif mode == "nearest-exact" and count == 2:
+        result = torch.ops.aten._upsample_nearest_exact2d(input, sizes, scales)
+    elif mode == "nearest-exact" and count == 3:
+        result = torch.ops.aten._upsample_nearest_exact3d(input, sizes, scales)
+    elif mode == "area" and count == 1 and sizes is not None:
+        result = torch.ops.aten.adaptive_avg_pool1d(input, sizes)
+    elif mode == "area" and count == 2 and sizes is not None:
+        result = torch.ops.aten.adaptive_avg_pool2d(input, sizes)
+    elif mode == "area" and count == 3 and sizes is not None:
+        result = torch.ops.aten.adaptive_avg_pool3d(input, sizes)
     elif mode == "linear" and count == 1:
         result = torch.ops.aten.upsample_linear1d(input, sizes, corners, scales)
+    elif mode == "bilinear" and count == 2 and antialias:
+        result = torch.ops.aten._upsample_bilinear2d_aa(input, sizes, corners, scales)
     elif mode == "bilinear" and count == 2:
         result = torch.ops.aten.upsample_bilinear2d(input, sizes, corners, scales)
+    elif mode == "bicubic" and count == 2 and antialias:
+        result = torch.ops.aten._upsample_bicubic2d_aa(input, sizes, corners, scales)
     elif mode == "bicubic" and count == 2:
         result = torch.ops.aten.upsample_bicubic2d(input, sizes, corners, scales)
     elif mode == "trilinear" and count == 3:
@@ -181,6 +229,19 @@ def upsample_bilinear(input: Tensor, size: Union[None, int, List[int]] = None,
                       scale_factor: Union[None, float, List[float]] = None) -> Tensor:
     return interpolate(input, size, scale_factor, "bilinear", True)
 
+def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
+    word = reduction
+    if size_average is not None or reduce is not None:
+        averages = True if size_average is None else size_average
+        reduces = True if reduce is None else reduce
+        if not reduces:
+            word = "none"
+        elif averages:
+            word = "mean"
+        else:
+            word = "sum"
+    return word
+
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
                                 reduce: Optional[bool] = None, reduction: str = "mean") -> Tensor:
     loss = -(target * torch.ops.aten.log_sigmoid(input) + (1 - target) * torch.ops.aten.log_sigmoid(-input))
@@ -188,11 +249,12 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Optional[
         loss = loss * weight
     last = input.dim() - 1
     loss = loss.sum([last]) / input.size(last)
-    if reduction == "none":
+    word = legacy_reduction(size_average, reduce, reduction)
+    if word == "none":
         result = loss
-    elif reduction == "mean":
+    elif word == "mean":
         result = loss.mean()
-    elif reduction == "sum":
+    elif word == "sum":
         result = loss.sum()
     else:
         raise ValueError(reduction + " is not valid")
@@ -368,5 +430,6 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         result = torch.jit.annotate(Optional[Tensor], None)
     return output, result
 '''
-HELPERS = ("sizes_of", "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_attention")
+HELPERS = ("sizes_of", "size_of_scales", "legacy_reduction",
+           "power_of", "pooled_power", "unpooled_size", "dropped", "mask_of_numbers", "check_attention")
 """Functions that torch has not."""

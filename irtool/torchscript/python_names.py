@@ -41,7 +41,7 @@ JIT_SPECIALS = {
     "torch.overrides.has_torch_function_unary": "never", "torch.overrides.has_torch_function_variadic": "never",
     "torch.jit.fork": "fork", "torch.jit._fork": "fork", "torch.jit.wait": "wait", "torch.jit._wait": "wait", "torch._check": "check",
     "collections.OrderedDict": "OrderedDict",
-    "torch.jit.unused": "decorator", "torch.jit.script": "decorator", "torch.is_tensor": "is_tensor",
+    "torch.jit.unused": "decorator", "torch.jit.script": "decorator",
 }
 TORCH_CONSTANTS: dict[str, object] = {
     "strided": 0, "sparse_coo": 1, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3,

@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from irtool.ir.types import Type
+
 NAMES = {       # how torch's front end calls what it does not take
     ast.FunctionDef: "function definitions", ast.AsyncFunctionDef: "async function definitions", ast.ClassDef: "class definitions",
     ast.For: "for loops", ast.AsyncFor: "async for loops", ast.With: "with statements", ast.AsyncWith: "async with statements",
@@ -32,7 +34,7 @@ TOO_DEEP = "statements or expressions are nested too deeply"
 class Place(SourceFile):
     """The file a function stands in, or the piece of it that was given."""
 
-    __slots__ = ("classes", "aliases", "known_types")
+    __slots__ = ("classes", "aliases", "known_types", "unit")
 
     def __init__(self, name: str, text: str, first_line: int = 1) -> None:
         super().__init__(name, text, first_line)
@@ -42,6 +44,8 @@ class Place(SourceFile):
         """What names of its top level are assigned: `Sizes = List[int]`."""
         self.known_types: dict[str, object] = {}
         """What is worked out of the two, by name."""
+        self.unit: Unit | None = None
+        """What the file defines, where all of it is read."""
 
     def diagnostic(self, node: ast.AST, message: str, width: int = 0, severity: str = "error") -> Diagnostic:
         """A message at an ast node (or its first `width` characters)."""
@@ -67,14 +71,15 @@ class Place(SourceFile):
 
 
 class Function:
-    """A function definition and where it stands."""
+    """A function definition and where it stands; of a method, the class whose instance it takes first."""
 
-    __slots__ = ("definition", "place", "unit")
+    __slots__ = ("definition", "place", "unit", "owner")
 
-    def __init__(self, definition: ast.FunctionDef, place: Place, unit: Unit) -> None:
+    def __init__(self, definition: ast.FunctionDef, place: Place, unit: Unit, owner: Type | None = None) -> None:
         self.definition = definition
         self.place = place
         self.unit = unit
+        self.owner = owner
 
     @property
     def name(self) -> str:
@@ -88,6 +93,7 @@ class Unit:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        place.unit = self
         self.functions: dict[str, Function] = {}
         self.modules: dict[str, str] = {
             "torch": "torch", "math": "math", "cmath": "cmath", "F": "torch.nn.functional", "warnings": "warnings",
@@ -138,10 +144,7 @@ def _parse(text: str, place: Place, added: int = 0) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")         # "\d" in a string is the user's business
         try:
-            try:
-                return ast.parse(text, place.name, type_comments=True)
-            except SyntaxError:
-                return ast.parse(text, place.name)      # a `# type:` comment where none belongs
+            return ast.parse(text, place.name)
         except SyntaxError as error:
             line = max((error.lineno or 1) - added, 1) + place.first_line - 1
             column = max(error.offset or 1, 1)

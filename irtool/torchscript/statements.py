@@ -19,6 +19,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import BREAKS, CONTINUES, FALLS, RETURNS, THROWS, Branch, Environment, Flow
 from irtool.torchscript.exceptions import raise_exception
 from irtool.torchscript.expressions import EXPRESSIONS, meaning_of, value_of
+from irtool.torchscript.instances import entered, left
 from irtool.torchscript.meanings import Context
 from irtool.torchscript.python_names import CONTEXTS
 from irtool.torchscript.source_text import unsupported
@@ -66,6 +67,12 @@ def check_syntax(e: Emitter, body: Sequence[ast.stmt]) -> None:
             unsupported(e.place, node)
         if isinstance(node, ast.expr) and type(node) not in EXPRESSIONS and not isinstance(node, PARTS):
             unsupported(e.place, node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+            e.fail(node, "Unknown Constant expression type bytes")
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd):
+            e.fail(node, "unsupported unary operator: UAdd")
+        if isinstance(node, ast.Dict) and None in node.keys:
+            e.fail(node, "Dict expansion (e.g. `{**dict}`) is not supported")
         if not isinstance(node, ast.FunctionDef):
             pending += reversed(list(ast.iter_child_nodes(node)))
 
@@ -340,14 +347,9 @@ def expression_statement(e: Emitter, statement: ast.stmt) -> None:
 def assign_statement(e: Emitter, statement: ast.stmt) -> None:
     """`a = b = value`."""
     assert isinstance(statement, ast.Assign)
-    declared = None
-    if statement.type_comment and not statement.type_comment.startswith("ignore"):
-        text = ast.copy_location(ast.Constant(statement.type_comment), statement)
-        declared = annotation(text, e.place)
-    single = len(statement.targets) == 1
-    meaning = meaning_of(e, statement.value, declared)
+    meaning = meaning_of(e, statement.value)
     for target in statement.targets:
-        assign(e, target, meaning, statement, declared if single else None)
+        assign(e, target, meaning, statement)
 
 
 def annotated_statement(e: Emitter, statement: ast.stmt) -> None:
@@ -370,21 +372,30 @@ def function_statement(e: Emitter, statement: ast.stmt) -> None:
 def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
     """`with torch.no_grad():`; however the body is left, the contexts are left in turn."""
     assert isinstance(statement, ast.With)
-    objects: list[Value] = []
+    objects: list[tuple[Value, bool]] = []
     for item in statement.items:
         held = meaning_of(e, item.context_expr)
+        if isinstance(held, Value):
+            result = entered(e, item.context_expr, held)
+            objects.append((held, True))
+            if item.optional_vars is not None:
+                assign(e, item.optional_vars, result, statement)
+            continue
         if not isinstance(held, Context) or held.object is None:
-            e.fail(item.context_expr, "With item expression must return an object: a context manager of torch "
-                                      f"({', '.join(sorted(CONTEXTS))})")
+            e.fail(item.context_expr, "With item expression must return an object: an instance of a class of the file, or a context "
+                                      f"manager of torch ({', '.join(sorted(CONTEXTS))})")
         if item.optional_vars is not None:
             e.fail(item.optional_vars, f"{held.name} gives no value for 'as'")
         e.at(statement)
         e.node("prim::Enter", (held.object,), (types.NONE,))
-        objects.append(held.object)
+        objects.append((held.object, False))
     flow = statements(e, statement.body)
     e.at(statement)
-    for made in reversed(objects):
-        e.node("prim::Exit", (made,), (types.TENSOR,))
+    for made, is_instance in reversed(objects):
+        if is_instance:
+            left(e, statement, made)
+        else:
+            e.node("prim::Exit", (made,), (types.TENSOR,))
     return flow
 
 

@@ -9,6 +9,7 @@ from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Value
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType
 from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.instances import special_method
 from irtool.torchscript.meanings import SliceValue
 
 Reader = Callable[[Emitter, ast.expr], Value]
@@ -33,6 +34,10 @@ def load_item(e: Emitter, node: ast.Subscript, held: Value) -> Value:
         e.fail(node, f"Unsupported operation: indexing {e.type_name(held)} with several indices")
     index = slice_or_value(e, node.slice)
     e.at(node)
+    if isinstance(index, Value):
+        of_instance = special_method(e, node, "__getitem__", held, [index])
+        if of_instance is not None:
+            return of_instance
     if isinstance(index, list):
         return sliced(e, node, held, index)
     if isinstance(type, TupleType):
@@ -183,7 +188,8 @@ def store_item(e: Emitter, target: ast.Subscript, value: Value) -> None:
     if isinstance(index, list):
         e.fail(target, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this")
     e.at(target)
-    e.operator(target, "aten::_set_item", [held, index, value])
+    if special_method(e, target, "__setitem__", held, [index, value]) is None:
+        e.operator(target, "aten::_set_item", [held, index, value])
 
 
 def store_in_tensor(e: Emitter, target: ast.Subscript, held: Value, value: Value) -> None:

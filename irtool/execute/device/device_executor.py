@@ -13,6 +13,7 @@ from irtool.execute.objects import ObjectExecutor
 from irtool.execute.recorded import Recorded
 from irtool.ir.graph import Graph
 from irtool.ops.arrays import backend, using
+from irtool.torchscript.library_calls import opened
 
 
 class DeviceExecutor(Executor):
@@ -58,6 +59,7 @@ class DeviceExecutor(Executor):
 
 def new_executor(graph: Graph, options: Options | None = None) -> Executor:
     """The executor for a backend, and for what the graph takes. Raises RunError where the backend is not there."""
+    graph = opened(graph)
     if options is not None and options.backend == "cupy":
         return DeviceExecutor(graph, options)
     return ObjectExecutor(graph, options) if takes_objects(graph) else Executor(graph, options)

@@ -26,10 +26,10 @@ def _float_only(name, kinds="f"):
     return wrap
 
 
-def _define(schemas, kernel_name, kinds="f"):
+def _define(schemas, kernel_name, kinds="f", fits=""):
     """`table.op` with `_float_only` below it."""
     def wrap(kernel):
-        return table.define(schemas, _float_only(kernel_name, kinds)(kernel), doc=kernel.__doc__ or "")
+        return table.define(schemas, _float_only(kernel_name, kinds)(kernel), doc=kernel.__doc__ or "", fits=fits)
     return wrap
 
 
@@ -71,7 +71,7 @@ def relu6(xp, self):
     return _clamp(xp, self, 0, 6)
 
 
-@table.op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
+@table.op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", fits="min_val max_val")
 def hardtanh(xp, self, min_val, max_val):
     """x clamped to [min_val, max_val]."""
     if self.dtype.kind == "b":
@@ -88,7 +88,7 @@ def hardtanh_backward(xp, grad_output, self, min_val, max_val):
     return xp.where((self <= min_val) | (self >= max_val), grad_output.dtype.type(0), grad_output)
 
 
-@table.op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
+@table.op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", fits="threshold+ value")
 def threshold(xp, self, threshold, value):
     """x where above the threshold (or nan), `value` elsewhere."""
     only("threshold_cpu", "iuf", self)
@@ -101,7 +101,7 @@ def threshold_backward(xp, grad_output, self, threshold):
     return xp.where(self <= threshold, grad_output.dtype.type(0), grad_output)
 
 
-@_define("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "leaky_relu_cpu")
+@_define("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", "leaky_relu_cpu", fits="negative_slope+")
 def leaky_relu(xp, self, negative_slope):
     """x above 0, negative_slope * x below."""
     return xp.where(self > 0, self, self * self.dtype.type(negative_slope))
@@ -146,7 +146,7 @@ def prelu_kernel_backward(xp, grad_output, self, weight):
     return (xp.where(self > 0, grad_output, grad_output * weight), xp.where(self > 0, zero, self * grad_output))
 
 
-@_define("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "hardshrink_cpu")
+@_define("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "hardshrink_cpu", fits="lambd")
 def hardshrink(xp, self, lambd):
     """0 within [-lambd, lambd], x outside."""
     return xp.where((self >= -lambd) & (self <= lambd), self.dtype.type(0), self)
@@ -158,7 +158,7 @@ def hardshrink_backward(xp, grad_out, self, lambd):
     return xp.where((self >= -lambd) & (self <= lambd), grad_out.dtype.type(0), grad_out)
 
 
-@_define("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "softshrink_check")
+@_define("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "softshrink_check", fits="lambd+")
 def softshrink(xp, self, lambd):
     """x moved towards 0 by lambd, 0 within."""
     if lambd < 0:
@@ -200,7 +200,8 @@ def hardswish_backward(xp, grad_output, self):
 
 # ---- exponential
 
-@_define("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "elu_cpu")
+@_define("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", "elu_cpu",
+         fits="alpha+ scale+ input_scale+")
 def elu(xp, self, alpha, scale, input_scale):
     """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
     kind = self.dtype.type
@@ -219,7 +220,7 @@ def elu_backward(xp, grad_output, alpha, scale, input_scale, is_result, self_or_
     return xp.where(x <= 0, below, grad_output * kind(scale))
 
 
-@_define("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "elu_cpu")
+@_define("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", "elu_cpu", fits="alpha+")
 def celu(xp, self, alpha):
     """elu with exp(x / alpha)."""
     if alpha == 0:
@@ -289,7 +290,7 @@ def mish_backward(xp, grad_output, self):
     return grad_output * (bent + self * _sigmoid(xp, self) * (1 - bent * bent))
 
 
-@_define("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", "softplus_cpu")
+@_define("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", "softplus_cpu", fits="beta+ threshold+")
 def softplus(xp, self, beta, threshold):
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
     kind = self.dtype.type

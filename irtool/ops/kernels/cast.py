@@ -5,8 +5,8 @@ import math
 import warnings
 
 from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, current_namespace, is_array, title
-from irtool.ops.checks import refuse_overlap
+from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, current_namespace, is_array
+from irtool.ops.checks import fit, refuse_overlap
 from irtool.ops.op import OpTable
 
 table = OpTable("cast")
@@ -200,9 +200,7 @@ def copy(xp, self, src, non_blocking):
 def _fill_value(value, dtype):
     if getattr(value, "ndim", 0):
         raise RunError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
-    if isinstance(value, complex) and dtype.kind != "c":
-        raise RunError(f"value cannot be converted to type {title(dtype).lower()} without overflow")
-    return as_array(value, dtype)
+    return as_array(value if is_array(value) else fit(value, dtype), dtype)
 
 
 @table.op("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",

@@ -5,6 +5,7 @@ import math
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, convert, default_dtype, dtype_of, number_dtype, strided_view, title, to_number
+from irtool.ops.checks import fit
 from irtool.ops.kernels.cast import CHANNELS_LAST, check_device, check_layout
 from irtool.ops.op import OpTable
 
@@ -33,31 +34,9 @@ def options(dtype, layout, device, default=None):
     return dtype_of(dtype) if dtype is not None else default_dtype if default is None else default
 
 
-C_NAMES = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float16": "c10::Half",
-           "float32": "float", "float64": "double", "complex64": "c10::complex<float>"}
-
-
 def number_of(number, dtype):
     """A number as a 0-d array of a dtype. Raises as torch does for one out of range; -1 as uint8 is 255 though."""
-    if dtype.kind == "b":
-        return as_array(number, dtype)
-    if dtype.kind in "iuf" and isinstance(number, complex):
-        if number.imag:
-            raise _overflow(dtype)
-        number = number.real
-    if dtype.kind in "iu":
-        bits = 8 * dtype.itemsize - (dtype.kind == "i")
-        lowest = -(2 ** bits) if dtype.kind == "i" or isinstance(number, int) else 0
-        if not (lowest <= number < 2 ** bits):
-            raise _overflow(dtype)
-    elif dtype.kind == "f" and dtype.itemsize < 8 and abs(number) > (65504 if dtype.itemsize == 2 else 3.4028234663852886e38):
-        if math.isfinite(number):
-            raise _overflow(dtype)
-    return as_array(number, dtype)
-
-
-def _overflow(dtype):
-    return RunError(f"value cannot be converted to type {C_NAMES.get(dtype.name, dtype.name)} without overflow")
+    return as_array(fit(number, dtype), dtype)
 
 
 def filled(xp, size, number, dtype):
@@ -323,7 +302,7 @@ def _spaced(xp, start, end, steps, dtype):
         return as_array(start, dtype).reshape(1)
     wide = xp.complex128 if dtype.kind == "c" else xp.float64
     if dtype.kind in "iu":
-        start, end = int(start), int(end)
+        start, end = (number_of(end, dtype).item() for end in (start, end))
     places = xp.arange(steps)
     if dtype.kind in "iu":
         # torch's compiled loop multiplies and adds in one rounding, which truncation to a whole number shows: more digits do the same
@@ -343,6 +322,9 @@ def _as_numbers(*ends):
 def _linspace(xp, start, end, steps, dtype, layout, device, pin_memory):
     start, end = _as_numbers(start, end)
     default = number_dtype(1j) if isinstance(start, complex) or isinstance(end, complex) else None
+    if default is not None and dtype is not None and dtype_of(dtype).kind != "c":
+        raise RunError("torch.linspace(): inferred dtype c10::complex<float> can't be safely cast to passed dtype "
+                       + title(dtype_of(dtype)))
     return _spaced(xp, start, end, steps, options(dtype, layout, device, default))
 
 

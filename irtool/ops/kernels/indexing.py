@@ -5,8 +5,8 @@ Indices are checked here (NumPy raises too, other namespaces wrap silently) and 
 from __future__ import annotations
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import add_at, as_array, astype, title, wrap_dim
-from irtool.ops.checks import c_name, row_major
+from irtool.ops.arrays import add_at, as_array, astype, is_array, title, to_number, wrap_dim
+from irtool.ops.checks import c_name, fit, row_major
 from irtool.ops.op import OpTable
 
 table = OpTable("indexing")
@@ -223,7 +223,7 @@ def _check_source(name, self, dim, index, source):
     return dim
 
 
-@table.op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
+@table.op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", fits="alpha")
 def index_add(xp, self, dim, index, source, alpha):
     """A copy with alpha * source added along a dimension at the places of an index vector, repetitions included."""
     dim = _check_source("index_add_", self, dim, index, source)
@@ -249,6 +249,11 @@ def index_copy(xp, self, dim, index, source):
     return result
 
 
+def _fitting(value, dtype):
+    """A number, or the element of a 0-d array, in a dtype that can hold it."""
+    return value if is_array(value) and value.dtype == dtype else as_array(fit(to_number(value), dtype), dtype)
+
+
 def _index_fill(xp, self, dim, index, value):
     dim = wrap_dim(dim, self.ndim)
     if index.dtype != xp.int64:
@@ -264,7 +269,7 @@ def _index_fill(xp, self, dim, index, value):
     check_index(index, extent, dim)
     result = self.copy()
     target = result if self.ndim else result.reshape(1)
-    target[_along(dim, index.reshape(-1))] = as_array(value, self.dtype)
+    target[_along(dim, index.reshape(-1))] = _fitting(value, self.dtype)
     return result
 
 
@@ -398,10 +403,7 @@ def _masked_fill(xp, self, mask, value):
         raise RunError("masked_fill_ only supports boolean masks, but got mask with dtype " + c_name(mask.dtype))
     if getattr(value, "ndim", 0):
         raise RunError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
-    kind = value.dtype.kind if hasattr(value, "dtype") else "c" if isinstance(value, complex) else "i"
-    if kind == "c" and self.dtype.kind != "c":
-        raise RunError("value cannot be converted to type without overflow")
-    fill = as_array(value, self.dtype)
+    fill = _fitting(value, self.dtype)
     if mask.shape == self.shape:
         result = xp.array(self, order="C")
         xp.copyto(result, fill, where=mask)

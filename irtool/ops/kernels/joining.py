@@ -248,23 +248,24 @@ table.define(("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int d
               "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"), split_sizes_checked)
 table.define("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", chunks_of)
 table.define("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", unbound)
+# views too, though their schemas do not say so
+table.define("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", split_every)
+table.define("aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", split_sizes_checked)
+table.define("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", chunks_of)
 
 
 def _list_of_copies(kernel):
     def copies(xp, *args):
-        return [row_major(xp, part) for part in kernel(xp, *args)]
+        return [xp.array(part, order="C", copy=True) for part in kernel(xp, *args)]
     return copies
 
 
-for _schemas, _kernel in (
-    (("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-      "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"), split_every),
-    (("aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-      "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]"), split_sizes_checked),
-    ("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", chunks_of),
+for _schema, _kernel in (
+    ("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", split_every),
+    ("aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", split_sizes_checked),
     ("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", unbound),
 ):
-    table.define(_schemas, _list_of_copies(_kernel), doc="Copies of the parts.")
+    table.define(_schema, _list_of_copies(_kernel), doc="Copies of the parts.")
 
 
 def sections_of(self, sections, dim):

@@ -9,6 +9,7 @@ import math
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, broadcast_view, dtype_of, title, wrap_dim
 from irtool.ops.checks import c_name, refuse, row_major
+from irtool.ops.contraction import contract
 from irtool.ops.op import OpTable
 
 table = OpTable("matmul")
@@ -230,7 +231,7 @@ def fused(xp, self, result, beta, alpha, shape=None):
 _FACTORS = ", *, Scalar beta=1, Scalar alpha=1) -> Tensor"
 
 
-@table.op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2" + _FACTORS)
+@table.op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2" + _FACTORS, fits="beta+ alpha+")
 def addmm(xp, self, mat1, mat2, beta, alpha):
     """beta * self + alpha * mat1 @ mat2."""
     if mat1.ndim != 2 or mat2.ndim != 2:
@@ -247,7 +248,8 @@ def addmm_to(xp, self, mat1, mat2, out_dtype, beta, alpha):
     return fused(xp, astype(self, dtype), xp.matmul(astype(mat1, dtype), astype(mat2, dtype)), beta, alpha)
 
 
-@table.op("aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor")
+@table.op("aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
+          fits="beta+ alpha+")
 def addmm_activation(xp, self, mat1, mat2, beta, alpha, use_gelu):
     """addmm followed by relu, or gelu."""
     result = addmm.kernel(xp, self, mat1, mat2, beta, alpha)
@@ -258,13 +260,13 @@ def addmm_activation(xp, self, mat1, mat2, beta, alpha, use_gelu):
     return gelu.kernel(xp, result, "none")
 
 
-@table.op("aten::addmv(Tensor self, Tensor mat, Tensor vec" + _FACTORS)
+@table.op("aten::addmv(Tensor self, Tensor mat, Tensor vec" + _FACTORS, fits="beta alpha")
 def addmv(xp, self, mat, vec, beta, alpha):
     """beta * self + alpha * mat @ vec."""
     return fused(xp, self, mv.kernel(xp, mat, vec), beta, alpha)
 
 
-@table.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2" + _FACTORS)
+@table.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2" + _FACTORS, fits="beta alpha")
 def addr(xp, self, vec1, vec2, beta, alpha):
     """beta * self + alpha * outer(vec1, vec2)."""
     from irtool.ops.promotion import result_type
@@ -273,22 +275,24 @@ def addr(xp, self, vec1, vec2, beta, alpha):
         raise RunError(f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got {(vec1 if vec1.ndim != 1 else vec2).ndim}-D")
     dtype = result_type([self, vec1, vec2])
     result = astype(vec1, dtype)[:, None] * astype(vec2, dtype)
+    for name, number in (("beta", beta), ("alpha", alpha)):
+        if isinstance(number, float) and dtype.kind in "iub":
+            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        if isinstance(number, bool) and dtype.kind != "b":
+            raise RunError(f"Boolean {name} only supported for Boolean results.")
     if dtype.kind == "b":
         grown = xp.broadcast_to(self, result.shape)
         return (grown & bool(beta)) | (result & bool(alpha))
-    for name, number in (("beta", beta), ("alpha", alpha)):
-        if isinstance(number, float) and dtype.kind in "iu":
-            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
     return fused(xp, astype(self, dtype), result, beta, alpha)
 
 
-@table.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2" + _FACTORS)
+@table.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2" + _FACTORS, fits="beta+ alpha+")
 def baddbmm(xp, self, batch1, batch2, beta, alpha):
     """beta * self + alpha * batch1 @ batch2, stacks of matrices."""
     return fused(xp, self, _batches(xp, batch1, batch2), beta, alpha)
 
 
-@table.op("aten::addbmm(Tensor self, Tensor batch1, Tensor batch2" + _FACTORS)
+@table.op("aten::addbmm(Tensor self, Tensor batch1, Tensor batch2" + _FACTORS, fits="beta+ alpha+")
 def addbmm(xp, self, batch1, batch2, beta, alpha):
     """beta * self + alpha * the sum of all products of two stacks of matrices."""
     products = _batches(xp, batch1, batch2)
@@ -313,16 +317,21 @@ def einsum(xp, equation, tensors, path):
                            f"{'is more than' if '...' in term else 'does not match'} the number of dimensions ({tensor.ndim}) for operand "
                            f"{place}" + ("" if "..." in term or letters > tensor.ndim else " and no ellipsis was given"))
     _check_subscripts(terms, output, tensors)
-    same_dtype("einsum", *tensors)
-    dtype = tensors[0].dtype
-    if dtype.kind == "b":
-        refuse("baddbmm_with_gemm", tensors[0])
-    if dtype == xp.float16:
-        tensors = [t.astype(xp.float32) for t in tensors]
     if "..." in equation:
         equation = _spelled_out(terms, arrow, output, tensors)
-    result = xp.asarray(xp.einsum(equation, *tensors, optimize=len(tensors) > 1))
+        terms = equation.partition("->")[0].split(",")
+    dtype = tensors[0].dtype
+    if dtype.kind in "bu" or dtype.kind == "i" and dtype != xp.int64 or any(tensor.dtype != dtype for tensor in tensors):
+        return contract(xp, terms, _result_term(equation), tensors, path)
+    wide = [t.astype(xp.float32) for t in tensors] if dtype == xp.float16 else tensors
+    result = xp.asarray(xp.einsum(equation, *wide, optimize=len(tensors) > 1))
     return row_major(xp, result).reshape(result.shape).astype(dtype, copy=False)
+
+
+def _result_term(equation):
+    """The letters of the result: what the equation says, or all that are there once, in their order."""
+    operands, arrow, output = equation.partition("->")
+    return output if arrow else "".join(sorted(c for c in set(operands) - {","} if operands.count(c) == 1))
 
 
 def _check_subscripts(terms, output, tensors):

@@ -38,7 +38,7 @@ def padded_constant(xp, self, pad, value=0):
     return self.copy()
 
 
-@table.op("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
+@table.op("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", fits="value")
 def constant_pad_nd(xp, self, pad, value):
     """Borders of a constant; negative ones cut off. `pad` names the last dimension first."""
     return padded_constant(xp, self, pad, to_number(value))
@@ -102,13 +102,13 @@ def pad_by_mode(xp, self, pad, mode, value):
     return padded(xp, self, pad, mode)
 
 
-@table.op("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor")
+@table.op("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", fits="value")
 def pad(xp, self, pad, mode, value):
     """Borders, the last dimension's first: `constant`, `reflect`, `replicate` or `circular`."""
     return pad_by_mode(xp, self, pad, mode, value)
 
 
-@table.op("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
+@table.op("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", fits="value")
 def pad_enum(xp, self, pad, mode, value):
     """pad with the mode as a number."""
     return pad_by_mode(xp, self, pad, ("reflect", "replicate", "circular", "constant")[mode], value)

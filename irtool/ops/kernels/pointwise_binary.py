@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import as_array, astype, title
-from irtool.ops.checks import only, refuse, widen
+from irtool.ops.checks import fit, only, refuse, widen
 from irtool.ops.op import OpTable
 from irtool.ops.promotion import ARITHMETIC, PROMOTE, QUOTIENT, TO_FLOAT, Rule, float_of, result_type
 
@@ -190,6 +190,8 @@ def pow_number(xp, self, exponent):
         return base.copy()
     if dtype.kind in "iu" and exponent < 0:
         raise RunError("Integers to negative integer powers are not allowed.")
+    if dtype.kind in "iu" or dtype == xp.float16:
+        fit(exponent, dtype)
     if exponent == 2:
         return xp.multiply(base, base)
     if dtype in (xp.float32, xp.float64):       # as torch does: a power proper takes many times as long
@@ -324,7 +326,6 @@ for _name in ("fmax", "fmin"):
 def _clamp(xp, self, min, max):
     if self.dtype.kind == "c":
         raise RunError("clamp is not supported for complex types")
-    only("clamp_cpu", "iuf", self)
     if min is None and max is None:
         raise RunError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
@@ -332,9 +333,16 @@ def _clamp(xp, self, min, max):
     return self if max is None else xp.minimum(self, max)
 
 
-table.define([f"aten::{name}{overload}(Tensor self, {kind}? min=None, {kind}? max=None) -> Tensor"
-              for name in ("clamp", "clip") for overload, kind in (("", "Scalar"), (".Tensor", "Tensor"))], _clamp, PROMOTE,
-             doc="Each element moved into [min, max]; `max` wins when they cross, nan stays and a nan bound gives nan.")
+def _clamp_by_numbers(xp, self, min, max):
+    if min is not None or max is not None:
+        only("clamp_scalar_cpu", "iufc", self)
+    return _clamp(xp, self, min, max)
+
+
+for _overload, _kind, _kernel in (("", "Scalar", _clamp_by_numbers), (".Tensor", "Tensor", _clamp)):
+    table.define([f"aten::{name}{_overload}(Tensor self, {_kind}? min=None, {_kind}? max=None) -> Tensor" for name in ("clamp", "clip")],
+                 _kernel, PROMOTE, fits="min max",
+                 doc="Each element moved into [min, max]; `max` wins when they cross, nan stays and a nan bound gives nan.")
 
 
 def _bounded(name, bound, function):
@@ -350,7 +358,7 @@ def _bounded(name, bound, function):
         return by_tensor(xp, self, limit)
 
     doc = f"Each element, at {'least' if bound == 'min' else 'most'} `{bound}`."
-    table.define(f"aten::{name}(Tensor self, Scalar {bound}) -> Tensor", by_number, PROMOTE, doc=doc)
+    table.define(f"aten::{name}(Tensor self, Scalar {bound}) -> Tensor", by_number, PROMOTE, doc=doc, fits=bound)
     table.define(f"aten::{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor", by_tensor, PROMOTE, doc=doc)
 
 
@@ -363,7 +371,7 @@ _bounded("clamp_max", "max", "minimum")
 @table.op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
           "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
           "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
-          "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", promote=PROMOTE)
+          "aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", promote=PROMOTE, fits="self+ other+")
 def where(xp, condition, self, other):
     """Elements of `self` where the bool `condition` holds, else of `other`."""
     if condition.dtype != xp.uint8:
@@ -387,11 +395,9 @@ def _lerp(xp, self, end, weight):
 
 
 @table.op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-          "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
+          "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", fits="weight+")
 def lerp(xp, self, end, weight):
     """self + weight * (end - self), exact at weight 1. All of one dtype."""
-    if isinstance(weight, complex) and self.dtype.kind != "c":
-        raise RunError("value cannot be converted to type float without overflow")
     for name, operand in (("end", end), ("weight", weight)):
         if hasattr(operand, "dtype") and operand.dtype != self.dtype and (name == "end" or operand.ndim):
             raise RunError(f"expected dtype {_c_name(self.dtype)} for `{name}` but got dtype {_c_name(operand.dtype)}")
@@ -404,7 +410,7 @@ def _c_name(dtype):
     return names.get(dtype.name, dtype.name)
 
 
-@table.op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote=PROMOTE)
+@table.op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote=PROMOTE, fits="value+")
 def addcmul(xp, self, tensor1, tensor2, value):
     """self + value * tensor1 * tensor2."""
     only("addcmul_cpu_out", "iufc", self)
@@ -412,7 +418,7 @@ def addcmul(xp, self, tensor1, tensor2, value):
     return widen(xp, self) + factor * widen(xp, tensor1) * widen(xp, tensor2)
 
 
-@table.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+@table.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", fits="value+")
 def addcdiv(xp, self, tensor1, tensor2, value):
     """self + value * tensor1 / tensor2; whole tensor1 and tensor2 are refused."""
     if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":

@@ -47,7 +47,7 @@ def scatter(xp, self, dim, index, src):
     return _scatter(xp, self.copy(), dim, index, src, _assign)
 
 
-@table.op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
+@table.op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", fits="value")
 def scatter_value(xp, self, dim, index, value):
     """A copy with one value written along `dim` at the places of `index`."""
     dim = _prepare("scatter", self, dim, index, None)
@@ -67,7 +67,7 @@ def scatter_by(xp, self, dim, index, src, reduce):
     return _scatter(xp, self.copy(), dim, index, src, _old_reduction(reduce))
 
 
-@table.op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
+@table.op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", fits="value")
 def scatter_value_by(xp, self, dim, index, value, reduce):
     """The same with one value."""
     dim = _prepare("scatter", self, dim, index, None)

@@ -17,7 +17,7 @@ from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ops.arrays import as_array
 from irtool.ops.call import call_node, plan_for
-from irtool.ops.overload import Overload, inside_dtype
+from irtool.ops.overload import Overload, coefficient, inside_dtype
 from irtool.ops.promotion import Rule, compute_dtype
 
 DType = np.dtype[Any]
@@ -115,16 +115,21 @@ def symbolic(overload: Overload, args: list[Any]) -> Any:
         if rule is not None and not isinstance(rule, Rule):
             rule = rule(values)
         dtype = None
-        if rule is not None:
+        if rule is None:
+            overload.fit_numbers(values, next((each.dtype for each in values if isinstance(each, Symbol)), None))
+        else:
             operands = [values[place] for place in overload.promoted]
             dtype = compute_dtype(rule, [_stand_in(each) for each in operands])
             inside = inside_dtype(rule, dtype, [_stand_in(each) for each in values])
+            overload.fit_numbers(values, dtype)
             for place in overload.promoted:
                 if values[place] is not None:
                     values[place] = _promoted(values[place], inside)
             for place, argument in enumerate(overload.schema.arguments[:len(values)]):
-                if argument.name in ("alpha", "beta") and values[place] is not None:
-                    values[place] = as_array(values[place], inside)
+                number = values[place]
+                if argument.name in ("alpha", "beta") and number is not None:
+                    values[place] = as_array(number, inside) if isinstance(number, Symbol) else \
+                        coefficient(argument.name, number, dtype, inside)
             dtype = {"compute": dtype, "bool": np.dtype(np.bool_)}.get(rule.result)
         result = overload.kernel(np, *values)
     except (Error, TypeError, AttributeError, ValueError, LookupError, ArithmeticError, NotImplementedError) as error:

@@ -331,3 +331,23 @@ def only_python(x):
 # run: T(3)
 def properties(x):
     return x.is_leaf, x.retains_grad, x.is_mtia, x.ndim, x.itemsize, x.get_device()
+
+
+# run: T(3), 2
+def type_comment_behind_a_docstring(x, n):
+    """What it does."""
+    # type: (Tensor, int) -> Tensor
+    return x * n
+
+
+# run: T(3), [1, 2]
+def type_comments_of_parameters(
+    x,  # type: Tensor
+    sizes,  # type: List[int]
+):
+    # comments stand where they like
+    # type: (...) -> Tensor
+    total = 0  # type: ignore
+    for size in sizes:
+        total += size
+    return x * total

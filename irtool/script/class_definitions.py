@@ -1,0 +1,115 @@
+"""Classes of the source whose instances a graph makes: their methods, properties and static methods, read from the text.
+
+Nothing of them is executed. Which attributes an instance has, `__init__` says when it is compiled (`instances.py`).
+"""
+from __future__ import annotations
+
+import ast
+
+from irtool.ir import types
+from irtool.ir.types import Type
+from irtool.torchscript.annotations import dotted
+from irtool.torchscript.meanings import Sugared
+from irtool.torchscript.source_text import Function, Place, Unit, fail
+
+MAX_BASES = 20
+"""No class inherits from that many in a row."""
+
+
+class ClassDefinition(Sugared):
+    """A class: called, it makes an instance."""
+
+    __slots__ = ("definition", "type", "methods", "statics", "getters", "setters", "attributes", "is_begun")
+    what = "class"
+
+    def __init__(self, definition: ast.ClassDef) -> None:
+        self.definition = definition
+        self.type: Type = types.parse_type(f"__torch__.{definition.name}")
+        self.methods: dict[str, Function] = {}
+        self.statics: dict[str, Function] = {}
+        self.getters: dict[str, Function] = {}
+        self.setters: dict[str, Function] = {}
+        self.attributes: dict[str, Type] = {}
+        """By name; `__init__` declares them one by one."""
+        self.is_begun = False
+        """Is `__init__` compiled, or being compiled?"""
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> ClassDefinition | None:
+    """What a class of the file defines; None where it inherits from something that only Python knows.
+
+    What its bases define is no part of it, as in torch.
+    """
+    bases = [dotted(base) or "" for base in definition.bases]
+    if place.unit is None or definition.keywords or is_interface(definition):
+        return None
+    bases = [base for base in bases if base != "object"]
+    if depth > MAX_BASES or any(base not in place.classes or class_definition(place.classes[base], place, depth + 1) is None
+                                for base in bases):
+        return None
+    if bases and "script" in decorators(definition):
+        fail(place, definition, "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.",
+             len("class"))
+    found = ClassDefinition(definition)
+    for statement in definition.body:
+        if isinstance(statement, ast.FunctionDef):
+            _enter(found, statement, place.unit)
+    if "__init__" not in found.methods and any(name == "dataclass" for name in decorators(definition)):
+        for each in _dataclass_methods(definition, place):
+            found.methods.setdefault(each.name, Function(each, place, place.unit, found.type))
+    return found
+
+
+def is_interface(definition: ast.ClassDef) -> bool:
+    """Is it decorated with `torch.jit.interface`?"""
+    return "interface" in decorators(definition)
+
+
+def decorators(definition: ast.ClassDef | ast.FunctionDef) -> list[str]:
+    """The last words of the decorators: `unused` of `@torch.jit.unused`."""
+    return [(dotted(each.func if isinstance(each, ast.Call) else each) or "").rpartition(".")[2] for each in definition.decorator_list]
+
+
+def _enter(found: ClassDefinition, method: ast.FunctionDef, unit: Unit) -> None:
+    words = decorators(method)
+    if "staticmethod" in words:
+        found.statics[method.name] = Function(method, unit.place, unit)
+        return
+    if "classmethod" in words:
+        return
+    if not method.args.args and not method.args.posonlyargs:
+        fail(unit.place, method, f"method {method.name} has no parameter for the instance (self)", len("def"))
+    table = found.getters if "property" in words else found.setters if "setter" in words else found.methods
+    table[method.name] = Function(method, unit.place, unit, found.type)
+
+
+def _dataclass_methods(definition: ast.ClassDef, place: Place) -> list[ast.FunctionDef]:
+    """`__init__` and `__eq__` as `dataclass` writes them."""
+    if "script" not in decorators(definition):
+        fail(place, definition, f"Failed to get source for {definition.name}.__init__: torch.jit.script has to decorate the dataclass",
+             len("class"))
+    fields = [each for each in definition.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
+    called = next((each for each in fields if isinstance(each.value, ast.Call)), None)
+    if called is not None:
+        fail(place, called, "fields of dataclasses with `field(...)` are not supported: give the default itself")
+    options = [each for each in definition.decorator_list if isinstance(each, ast.Call)]
+    if options:
+        fail(place, options[0], "options of dataclass are not supported")
+    names = [ast.unparse(each.target) for each in fields]
+    parameters = [f"{name}: {ast.unparse(each.annotation)}" + (f" = {ast.unparse(each.value)}" if each.value is not None else "")
+                  for name, each in zip(names, fields, strict=True)]
+    stores = [f"    self.{name} = {name}" for name in names]
+    if any(isinstance(each, ast.FunctionDef) and each.name == "__post_init__" for each in definition.body):
+        stores.append("    self.__post_init__()")
+    equal = " and ".join(f"self.{name} == other.{name}" for name in names) or "True"
+    text = "\n".join([f"def __init__({', '.join(['self', *parameters])}) -> None:", *(stores or ["    pass"]),
+                      f"def __eq__(self, other: '{definition.name}') -> bool:", f"    return {equal}"])
+    made = [each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)]
+    for each in made:
+        for node in ast.walk(each):
+            ast.copy_location(node, definition)
+    return made

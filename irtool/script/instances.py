@@ -1,0 +1,158 @@
+"""Instances of the source's classes: making them, their attributes, their methods, and what operators mean for them.
+
+A call of a method is inlined as that of any function. An attribute exists from its first assignment in `__init__` on, which has to
+stand outside of all control flow, and keeps the type it gets there.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.graph import Value
+from irtool.ir.types import ClassType, Type
+from irtool.torchscript.annotations import type_name
+from irtool.torchscript.class_definitions import ClassDefinition
+from irtool.torchscript.classes import class_called
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Meaning
+from irtool.torchscript.meanings import Called, Method
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+BINARY_METHODS: dict[type[ast.AST], str] = {
+    ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.Div: "__truediv__", ast.FloorDiv: "__floordiv__", ast.Mod: "__mod__",
+    ast.Pow: "__pow__", ast.MatMult: "__matmul__", ast.BitAnd: "__and__", ast.BitOr: "__or__", ast.BitXor: "__xor__",
+    ast.LShift: "__lshift__", ast.RShift: "__rshift__", ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__",
+    ast.Gt: "__gt__", ast.GtE: "__ge__",
+}
+"""What an operator calls where its left operand is an instance."""
+UNARY_METHODS: dict[type[ast.AST], str] = {ast.USub: "__neg__", ast.Invert: "__invert__"}
+CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "bool": "__bool__", "str": "__str__", "complex": "__complex__",
+                  "abs": "__abs__", "hash": "__hash__"}
+"""What Python's functions call of an instance."""
+
+
+def definition_of(e: Emitter, type: Type) -> ClassDefinition | None:
+    """The class of the source that a type is."""
+    if not isinstance(type, ClassType):
+        return None
+    found = class_called(type.name.rpartition(".")[2], e.place)
+    return found if isinstance(found, ClassDefinition) and found.type is type else None
+
+
+def prepared(e: Emitter, node: ast.AST, definition: ClassDefinition) -> None:
+    """Compile `__init__`, which says what attributes there are; the other methods when the functions at work are done."""
+    if definition.is_begun:
+        return
+    if "__init__" not in definition.methods:
+        e.fail(node, f"Class {definition.name} does not have an __init__ function defined")
+    definition.is_begun = True
+    e.compilation.unchecked += [each for table in (definition.methods, definition.statics, definition.getters, definition.setters)
+                                for each in table.values()]
+    e.compilation.graph_of(definition.methods["__init__"])
+
+
+def made(e: Emitter, node: ast.AST, definition: ClassDefinition, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """A new instance, its constructor inlined."""
+    prepared(e, node, definition)
+    e.at(node)
+    value = e.one("prim::CreateObject", (), definition.type)
+    call_method(e, node, Method(definition.methods["__init__"], value), given, named)
+    return value
+
+
+def call_method(e: Emitter, node: ast.AST, method: Method, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """Inline a call of a method."""
+    from irtool.torchscript.calls import call_function
+
+    return call_function(e, node, method.function, [method.receiver, *given], named)
+
+
+# ---------------------------------------------------------------- attributes
+def static_member(e: Emitter, node: ast.Attribute, definition: ClassDefinition) -> Meaning:
+    """`Class.name`: a static method."""
+    function = definition.statics.get(node.attr)
+    if function is None:
+        e.fail(node, f"'{definition.type}' has no static method '{node.attr}'")
+    return Called(function)
+
+
+def load_attribute(e: Emitter, node: ast.Attribute, value: Value, definition: ClassDefinition) -> Meaning | None:
+    """`value.attr`: an attribute, a property, or a method bound to the value; None where there is none."""
+    prepared(e, node, definition)
+    e.at(node)
+    attr = node.attr
+    if attr in definition.attributes:
+        return e.one("prim::GetAttr", (value,), definition.attributes[attr], {"name": Attribute.of(attr)})
+    if attr in definition.getters:
+        return call_method(e, node, Method(definition.getters[attr], value), (), {})
+    return Method(definition.methods[attr], value) if attr in definition.methods else None
+
+
+def missing_attribute(e: Emitter, node: ast.AST, name: str, type: Type) -> NoReturn:
+    """Refuse to read what no assignment of `__init__` declares."""
+    e.fail(node, f"'{type}' object has no attribute or method '{name}'. Did you forget to initialize an attribute in __init__()?")
+
+
+def store_attribute(e: Emitter, node: ast.Attribute, holder: Value, value: Value, definition: ClassDefinition) -> None:
+    """`holder.attr = value`; in `__init__`, the first one declares the attribute."""
+    from irtool.torchscript.calls import call_function
+
+    prepared(e, node, definition)
+    attr = node.attr
+    if attr in definition.setters:
+        call_function(e, node, definition.setters[attr], [holder, value], {})
+        return
+    declared = definition.attributes.get(attr)
+    if declared is None:
+        initializer = definition.methods["__init__"].definition
+        if e.function.definition is not initializer or e.outer is not None or holder.node.kind == "prim::CreateObject":
+            e.fail(node, f"Tried to set nonexistent attribute: {attr}. Did you forget to initialize it in __init__()?")
+        if e.env.frame_parent is not None or e.loops:
+            e.fail(node, "First assignment cannot be in a control-flow block. Initialize the field at the top level first.")
+        declared = definition.attributes[attr] = value.type
+    elif not types.is_subtype(value.type, declared):
+        e.fail(node, f"Wrong type for attribute assignment. Expected {type_name(declared)} but got {e.type_name(value)}")
+    e.empty.discard(value)
+    e.at(node)
+    e.node("prim::SetAttr", (holder, value), (), {"name": Attribute.of(attr)})
+
+
+# ---------------------------------------------------------------- operators
+def special_method(e: Emitter, node: ast.AST, name: str, value: Value, given: Sequence[Value] = ()) -> Value | None:
+    """What `name` of an instance gives (`__add__`, `__len__`); None for values that are no instances."""
+    definition = definition_of(e, value.type)
+    if definition is None:
+        return None
+    prepared(e, node, definition)
+    function = definition.methods.get(name)
+    if function is None:
+        missing_attribute(e, node, name, value.type)
+    return call_method(e, node, Method(function, value), given, {})
+
+
+def entered(e: Emitter, node: ast.expr, value: Value) -> Value:
+    """`with value:` what `__enter__` gives."""
+    definition = definition_of(e, value.type)
+    if definition is None or not {"__enter__", "__exit__"} <= definition.methods.keys():
+        e.fail(node, "With item expression must return an object: an instance of a class that has __enter__ and __exit__, or a context "
+                     "manager of torch")
+    found = special_method(e, node, "__enter__", value)
+    assert found is not None
+    return found
+
+
+def left(e: Emitter, node: ast.AST, value: Value) -> None:
+    """The end of `with value:`."""
+    definition = definition_of(e, value.type)
+    assert definition is not None
+    count = len(definition.methods["__exit__"].definition.args.args)
+    if count != 4:
+        e.fail(definition.methods["__exit__"].definition, "__exit__ must have four parameters: the instance, and type, value and traceback "
+                                                          "of an exception", len("def"))
+    nothing = e.constant(None, types.ANY)
+    special_method(e, node, "__exit__", value, [nothing] * 3)

@@ -1,0 +1,111 @@
+"""Calls of torch's own functions that a printed graph holds by name only: `%f : Function = prim::Constant[name="relu"]()`.
+
+Their bodies are TorchScript of our own (`functional.py`). A call in a printed graph gives every parameter its argument, in order, so a
+function is taken for torch's only where the number of arguments, their types and the type of the result are those of torch's.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from irtool.ir import types
+from irtool.ir.callers import warn_in_users_code
+from irtool.ir.constants import CONSTANT_KINDS
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph, Node
+from irtool.ir.rewrite import clone_graph, inline_graph, replace_node
+from irtool.ir.types import Type
+
+CALL = "prim::CallFunction"
+NAMES = {
+    **{f"_max_pool{n}d": f"max_pool{n}d_alone" for n in (1, 2, 3)},
+    **{f"max_pool{n}d_with_indices": f"max_pool{n}d_with_indices" for n in (1, 2, 3)},
+    **{f"_adaptive_max_pool{n}d": f"adaptive_max_pool{n}d" for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d_with_indices": f"adaptive_max_pool{n}d_with_indices" for n in (1, 2, 3)},
+    "_unique_impl": "unique_with_all", "_return_output": "unique_alone", "_return_inverse": "unique_with_inverse",
+    "_return_counts": "unique_with_counts", "_return_inverse_and_counts": "unique_with_all",
+    "_unique_consecutive_impl": "consecutive_with_all", "_consecutive_return_inverse_and_counts": "consecutive_with_all",
+    "_consecutive_return_output": "consecutive_alone", "_consecutive_return_inverse": "consecutive_with_inverse",
+    "_consecutive_return_counts": "consecutive_with_counts", "_threshold": "threshold",
+}
+"""What torch calls functions of which a flag chooses one -> what they are called here."""
+OUT = {"norm": 4, "tensordot": 3, "normalize": 4}
+"""Functions with a parameter `out`, which is None: where it stands."""
+_bodies: dict[tuple[str, tuple[str, ...], str], Graph | None] = {}
+
+
+class LibraryWarning(UserWarning):
+    """A function of which a graph holds the name only is taken for torch's function of that name."""
+
+
+def called_name(node: Node) -> str | None:
+    """Which function a `prim::CallFunction` calls."""
+    source = node.inputs[0].node if node.inputs else None
+    name = source.attributes.get("name") if source is not None and source.kind in CONSTANT_KINDS else None
+    return str(name.value) if name is not None else None
+
+
+def library_body(node: Node) -> Graph | None:
+    """The graph of the function of torch that a node calls; None where it is none, or takes other arguments."""
+    name = called_name(node) if node.kind == CALL and len(node.outputs) == 1 else None
+    if name is None:
+        return None
+    given = [value.type for value in node.inputs[1:]]
+    key = name, tuple([type.text for type in given]), node.output.type.text
+    if key not in _bodies:
+        _bodies[key] = _body(name, given, node.output.type)
+    return _bodies[key]
+
+
+def _body(name: str, given: Sequence[Type], result: Type) -> Graph | None:
+    from irtool.torchscript.annotations import signature
+    from irtool.torchscript.calls import call_meaning
+    from irtool.torchscript.emitter import Emitter
+    from irtool.torchscript.front import Compilation, finish
+    from irtool.torchscript.meanings import Called, Overloads
+    from irtool.torchscript.nn_functional import forms_of, function, torch_function
+    from irtool.torchscript.source_text import Function, read
+
+    meaning: object = function(NAMES.get(name, name)) or torch_function(name)
+    if NAMES.get(name, "") in forms_of():
+        meaning = Called(forms_of()[NAMES[name]])
+    out = OUT.get(name)
+    if not isinstance(meaning, Called | Overloads) or out is not None and (len(given) <= out or given[out].key != "None"):
+        return None
+    count = len(given) - (out is not None)
+    if isinstance(meaning, Called) and isinstance(meaning.function, Function) and len(signature(meaning.function).names) != count:
+        return None
+    (template,) = read(f"def {name}():\n    pass\n", f"torch.{name}").functions.values()
+    e = Emitter(template, Compilation())
+    values = [e.graph.block.add_input(e.graph.fresh_id(), types.spell(type, e.graph.dialect)) for type in given]
+    arguments = [value for place, value in enumerate(values) if place != out]
+    try:
+        found = call_meaning(e, ast.Pass(), meaning, arguments, {})
+    except Error:
+        return None
+    if not types.is_subtype(found.type, result):
+        return None
+    e.graph.block.add_output(found)
+    finish(e.graph)
+    return e.graph
+
+
+def opened(graph: Graph) -> Graph:
+    """A copy in which calls of torch's functions are replaced by their bodies, with a warning that names them; the graph itself where
+    there are none.
+    """
+    if not any(library_body(node) is not None for node in graph.walk() if node.kind == CALL):
+        return graph
+    copy = clone_graph(graph)
+    names: dict[str, None] = {}
+    for node in [node for node in copy.walk() if node.kind == CALL]:
+        body = library_body(node)
+        if body is not None:
+            names[str(called_name(node))] = None
+            replace_node(node, inline_graph(body, node, node.inputs[1:]))
+    words = ", ".join(names)
+    warn_in_users_code(f"the graph holds only the names of functions that it calls; these are taken for torch's: {words}", LibraryWarning)
+    return copy
+
+
+__all__ = ["LibraryWarning", "called_name", "library_body", "opened"]

@@ -1,0 +1,260 @@
+"""Classes whose instances a function makes: attributes, methods, properties, operators, `with`, instances in containers and in each other."""
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional
+
+import torch
+from torch import Tensor
+
+
+class Pair:
+    def __init__(self, first: Tensor, second):
+        self.first = first
+        self.second = second
+
+    def swap(self):
+        held = self.first
+        self.first = self.second
+        self.second = held
+
+    def total(self, scale: float = 2.0) -> Tensor:
+        return (self.first + self.second) * scale
+
+
+class Counter:
+    def __init__(self, start: int = 0):
+        self.count = start
+        self.items: List[int] = []
+
+    def add(self, item: int):
+        self.count += item
+        self.items.append(item)
+
+    def is_small(self) -> bool:
+        return self.count < 5
+
+    def grown(self):
+        # type: () -> int
+        for i in range(3):
+            self.add(i)
+            if self.count > 5:
+                return -self.count
+        return self.count
+
+
+class Number:
+    def __init__(self, value: int):
+        self.value = value
+
+    @staticmethod
+    def doubled(value: int) -> int:
+        return value * 2
+
+    @property
+    def half(self) -> float:
+        return self.value / 2
+
+    @half.setter
+    def half(self, value: float):
+        self.value = int(value * 2)
+
+    def clone(self):
+        return Number(self.value)
+
+    def __call__(self, other: int) -> int:
+        return self.value * 100 + other
+
+    def __add__(self, other: int) -> int:
+        return self.value + other
+
+    def __sub__(self, other: "Number") -> int:
+        return self.value - other.value
+
+    def __neg__(self) -> int:
+        return -self.value
+
+    def __len__(self) -> int:
+        return self.value
+
+    def __getitem__(self, index: int) -> int:
+        return self.value * index
+
+    def __setitem__(self, index: int, value: int) -> None:
+        self.value = index * value
+
+    def __contains__(self, item: int) -> bool:
+        return item == self.value
+
+    def __bool__(self) -> bool:
+        return self.value > 3
+
+    def __eq__(self, other: "Number") -> bool:
+        return self.value == other.value
+
+    def __lt__(self, other: "Number") -> bool:
+        return self.value < other.value
+
+
+class Owner:
+    def __init__(self, number: Number):
+        self.number = number
+
+    def value(self) -> int:
+        return self.number.value
+
+
+class Raised:
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def __enter__(self):
+        self.tensor.add_(0.5)
+        return self.tensor
+
+    def __exit__(self, type: Any, value: Any, traceback: Any):
+        self.tensor.sub_(0.25)
+
+
+@torch.jit.script
+@dataclass
+class Point:
+    x: float
+    y: float
+    norm: float = 1.0
+
+    def total(self) -> float:
+        return self.x + self.y + self.norm
+
+
+def read(number: Number) -> int:
+    number.value += 3
+    return number.value
+
+
+# run: T(2)
+def attributes_and_methods(x: Tensor):
+    pair = Pair(x, x + 1)
+    pair.swap()
+    return pair.first - pair.second + pair.total() + pair.total(scale=0.5)
+
+
+# run: 4
+def attribute_changes_in_a_loop(n: int):
+    counter = Counter()
+    for i in range(n):
+        counter.add(i)
+    return counter.count, counter.items
+
+
+# run: 0
+# run: 4
+def method_in_a_condition_and_early_return(n: int):
+    counter = Counter(n)
+    while counter.is_small():
+        counter.add(2)
+    return counter.grown(), Counter(start=1).grown(), counter.items
+
+
+# run: 4
+def operators(n: int):
+    a = Number(n)
+    b = Number(n + 1)
+    a[2] = 5
+    return a + 1, -a, a - b, len(a), a[3], 10 in a, 11 not in a, a == b, a < b, a(7), bool(b)
+
+
+# run: 4
+# run: 2
+def truth(n: int):
+    number = Number(n)
+    return 1 if number else 0
+
+
+# run: 3
+def property_and_static_method(n: int):
+    number = Number(n)
+    number.half = number.half + 1.0
+    return number.half, Number.doubled(n)
+
+
+# run: 3
+def identity(n: int):
+    a = Number(n)
+    b = a
+    c = a.clone()
+    b.value += 1
+    c.value = 100
+    return a.value, b.value, c.value, a is b, a is c, isinstance(a, Number), hasattr(a, "value"), hasattr(a, "other")
+
+
+# run: 4
+def instance_in_an_instance(n: int):
+    owner = Owner(Number(n))
+    owner.number.value += 2
+    before = owner.number
+    owner.number = Number(owner.number.value * 2)
+    return owner.value(), before.value
+
+
+# run: 3
+def instances_in_containers(n: int):
+    numbers = [Number(i) for i in range(n)]
+    numbers.append(Number(100))
+    by_name: Dict[str, Number] = {}
+    by_name["x"] = numbers[1]
+    by_name["x"].value += 10
+    total = 0
+    for each in numbers:
+        total += each.value
+    return total, by_name["x"].value
+
+
+# run: 3
+# run: -3
+def optional_instance(n: int):
+    number: Optional[Number] = None
+    if n > 0:
+        number = Number(n)
+    if number is not None:
+        return number.value
+    return 0
+
+
+# run: True
+# run: False
+def instance_of_a_branch(flag: bool):
+    if flag:
+        number = Number(1)
+    else:
+        number = Number(2)
+    return number.value
+
+
+# run: 3
+def handed_to_a_function(n: int):
+    number = Number(n)
+    return read(number), number.value
+
+
+# run: T(3)
+def entered(x: Tensor):
+    raised = Raised(x.clone())
+    with raised as first, Raised(x.clone()) as second:
+        y = first + second
+    return y + raised.tensor
+
+
+# run: T(3), 1
+# run: T(3), 0
+def left_early(x: Tensor, n: int):
+    raised = Raised(x.clone())
+    for i in range(3):
+        with raised:
+            if i == n:
+                return raised.tensor.clone(), i
+    return raised.tensor, -1
+
+
+# run: 3.0
+def data_class(x: float):
+    a = Point(x, 2.0)
+    return a.total(), a == Point(x, 2.0), a == Point(x, 2.0, norm=3.0)

@@ -1,0 +1,52 @@
+"""einsum takes operands of several dtypes, and bools, where torch's contraction, pair by pair, has no product of matrices to do."""
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from side_by_side import complaint, numbers, ours, theirs
+
+DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "complex64")
+
+
+@pytest.mark.parametrize(("equation", "operands", "dtype"), [
+    ("ij,jk->ik", (("bool", 2, 1), ("bool", 1, 3)), "bool"),            # nothing to be summed: a product, element by element
+    ("ij,jk->ik", (("bool", 2, 2), ("bool", 2, 3)), None),
+    ("ij,jk->ik", (("float32", 2, 1), ("int64", 1, 3)), "float32"),
+    ("ij,jk->ik", (("float32", 2, 2), ("int64", 2, 3)), None),
+    ("ij,k->ik", (("uint8", 2, 2), ("uint8", 3)), "int64"),             # one operand alone has j: its sum is of int64
+    ("ij,ki->ik", (("uint8", 2, 2), ("uint8", 3, 2)), "int64"),
+    ("ij,ij->i", (("int32", 2, 2), ("int32", 2, 2)), "int32"),
+    ("ij->i", (("bool", 2, 2),), "int64"),
+    ("ii->i", (("bool", 2, 2),), "bool")])
+def test_dtypes(equation, operands, dtype):
+    arrays = [numbers(place, tuple(shape), kind) for place, (kind, *shape) in enumerate(operands)]
+    result = ours("aten::einsum", [equation, arrays], {})
+    if dtype is None:
+        assert "error" in result[0]
+    else:
+        wide = [array.astype(np.float64) for array in arrays]
+        assert result.dtype == dtype
+        assert np.allclose(result, np.einsum(equation, *wide).astype(dtype))
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+def test_random_equations_side_by_side():
+    pytest.importorskip("torch")
+    for seed in range(1500):
+        draw = random.Random(seed)
+        sizes = {letter: draw.choice([1, 1, 2, 3]) for letter in "ijkl"}
+        terms = ["".join(draw.choice("ijkl") for _ in range(draw.choice([0, 1, 2, 2, 3]))) for _ in range(draw.choice([1, 2, 2, 2, 3]))]
+        every = sorted(set("".join(terms)))
+        equation = ",".join(terms)
+        if draw.random() < 0.8:
+            equation += "->" + "".join(draw.sample(every, draw.randint(0, len(every))))
+        base = draw.choice(DTYPES)
+        operands = []
+        for place, term in enumerate(terms):
+            shape = tuple(sizes[letter] if draw.random() < 0.9 or term.count(letter) > 1 else 1 for letter in term)
+            operands.append(np.asarray(numbers(seed + place, shape, base if draw.random() < 0.6 else draw.choice(DTYPES))))
+        why = complaint(ours("aten::einsum", [equation, operands], {}), theirs("aten::einsum", [equation, operands], {}))
+        assert why is None, f"{equation} of {[f'{x.dtype}{list(x.shape)}' for x in operands]}: {why}"

@@ -1,0 +1,85 @@
+"""Numbers that a dtype cannot hold are refused where torch refuses them, and wrap or round where torch lets them."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from side_by_side import DTYPES, complaint, is_error, ours, theirs
+
+from irtool import RunError
+from irtool.ops.call import call_op
+from irtool.ops.checks import fit
+
+INF, NAN = float("inf"), float("nan")
+NUMBERS = (300, -1, -128, -129, 3, 2.7, -2.7, 1e10, 70000, 70000.0, 1e39, -1e39, 1e300, 2**31, 2**40, 2**63 - 1, INF, -INF, NAN, True, 1j,
+           1e40 + 1j, 2 + 0j)
+
+
+@pytest.mark.parametrize(("number", "dtype", "holds"), [
+    (255, "uint8", True), (256, "uint8", False), (-255, "uint8", True), (-256, "uint8", False), (-0.5, "uint8", False),
+    (-128, "int8", True), (128, "int8", False), (2147483647.5, "int32", False), (NAN, "int64", False), (INF, "float16", True),
+    (65504, "float16", True), (70000, "float16", False), (1e39, "float32", False), (1e39, "complex64", False), (1e39, "float64", True),
+    (NAN, "float32", True), (1j, "float32", False), (2 + 0j, "int32", True), (1j, "bool", True), (300, "bool", True)])
+def test_what_fits(number, dtype, holds):
+    if holds:
+        fit(number, np.dtype(dtype))
+    else:
+        with pytest.raises(RunError, match="without overflow"):
+            fit(number, np.dtype(dtype))
+
+
+def test_every_number_that_must_fit_is_an_argument():
+    from irtool.ir.schema import parse_schema
+    from irtool.ops import OPS
+
+    for name, op in OPS.items():
+        arguments = {argument.name for text in op.schemas for argument in parse_schema(text).arguments}
+        assert {word.rstrip("+") for word in op.fits.split()} <= arguments, name
+
+
+def test_in_place_forms_that_keep_their_dtype():
+    with pytest.raises(RunError, match="In-place abs"):
+        call_op("aten::abs_", [np.array([1j])])
+    with pytest.raises(RunError, match="requires dtype Double"):
+        call_op("aten::float_power_.Scalar", [np.ones(2, np.float32), 2])
+
+
+X = np.array([1, 2, 3])
+MASK, FIRST = np.array([True, False, True]), np.array([1])
+SQUARE = np.ones((2, 2))
+CALLS = {
+    "add.Scalar": lambda x, n: (x, 2, n), "clamp": lambda x, n: (x, n), "clamp_": lambda x, n: (x, None, n),
+    "clamp_min": lambda x, n: (x, n), "clamp_max_": lambda x, n: (x, n), "where.ScalarOther": lambda x, n: (MASK, x, n),
+    "where.ScalarSelf": lambda x, n: (MASK, n, x),
+    "fill.Scalar": lambda x, n: (x, n),
+    "fill_.Scalar": lambda x, n: (x, n), "masked_fill.Scalar": lambda x, n: (x, MASK, n),
+    "masked_fill.Tensor": lambda x, n: (x, MASK, np.array(n)), "full_like": lambda x, n: (x, n), "new_full": lambda x, n: (x, [2], n),
+    "constant_pad_nd": lambda x, n: (x, [1, 1], n), "index_fill.int_Scalar": lambda x, n: (x, 0, FIRST, n),
+    "scatter.value": lambda x, n: (x, 0, FIRST, n), "threshold": lambda x, n: (x, 2, n), "hardtanh": lambda x, n: (x, -1, n),
+    "leaky_relu": lambda x, n: (x, n), "elu": lambda x, n: (x, n), "celu": lambda x, n: (x, n), "softplus": lambda x, n: (x, n),
+    "hardshrink": lambda x, n: (x, n), "addcmul": lambda x, n: (x, x, x), "addcdiv": lambda x, n: (x, x, x),
+    "index_add": lambda x, n: (x, 0, FIRST, x[:1]), "lerp.Scalar": lambda x, n: (x, x, n), "pow.Tensor_Scalar": lambda x, n: (x, n),
+    "pow_.Scalar": lambda x, n: (x, n), "float_power_.Scalar": lambda x, n: (x, n), "remainder.Scalar": lambda x, n: (x, n),
+    "addmm": lambda x, n: (SQUARE.astype(x.dtype),) * 3, "addmv": lambda x, n: (x[:2], SQUARE.astype(x.dtype), x[:2]),
+}
+NAMED = {"addcmul": "value", "addcdiv": "value", "index_add": "alpha", "addmm": "alpha", "addmv": "beta"}
+LENIENT = {("where.ScalarOther", "float16"), ("where.ScalarSelf", "float16")}
+"""Where torch takes more: numbers beyond float32 beside float16. (And clamp takes complex numbers without an imaginary part.)"""
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_side_by_side(name):
+    pytest.importorskip("torch")
+    for dtype, number in itertools.product(DTYPES, NUMBERS):
+        args = CALLS[name](X.astype(dtype), number)
+        named = {NAMED[name]: number} if name in NAMED else {}
+        want = theirs(f"aten::{name}", args, named)
+        if (name, dtype) in LENIENT or name[:5] == "clamp" and isinstance(number, complex):
+            continue
+        if want is None or is_error(want) and "ComplexHalf" in want[0]:
+            continue
+        why = complaint(ours(f"aten::{name}", args, named), want)
+        assert why is None, f"{name} of {dtype} and {number}: {why}"
