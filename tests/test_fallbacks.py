@@ -10,7 +10,7 @@ import pytest
 import irtool
 from irtool.cli.main import main
 from irtool.execute import fallbacks
-from irtool.execute.plan import compiled as plans
+from irtool.execute.plan import plan_passes
 from irtool.execute.plan.lowered_blocks import MAX_DEPTH
 from irtool.execute.plan.python_source import Source
 
@@ -60,7 +60,7 @@ def test_an_error_of_ours_is_told_and_raised_in_tests(monkeypatch: pytest.Monkey
     def fails(*_: object) -> None:
         raise KeyError("v50")
 
-    monkeypatch.setattr(plans, "stack_lists", fails)
+    monkeypatch.setattr(plan_passes, "stack_lists", fails)
     graph = irtool.parse(SUM, "sum.ir").graph()
     with pytest.warns(fallbacks.FallbackWarning, match="no plan is made of this graph, the interpreter runs it: KeyError"):
         for _ in range(4):
