@@ -41,6 +41,7 @@ ORDER = (       # (earlier, later, reason): in a preset that has both, `earlier`
     ("differentiate", "specialize-undef", "it opens the regions that differentiation makes"),
     ("specialize-undef", "lower-grad-of", "a region that is lowered can no longer be told to be there or not"),
     ("create-autodiff-subgraphs", "inline-autodiff-subgraphs", "what is opened must have been made"),
+    ("propagate-shapes", "fold-ranks", "ranks come from types"),
 )
 COMBINATORS = ("fixpoint", "repeat")
 ATOM = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-")
@@ -81,11 +82,15 @@ def parse_pipeline(text: str, name: str = "<passes>", has_comments: bool = False
 def expand(preset: str) -> list[Step]:
     """The steps of a ready-made pipeline. Raises PipelineError when it breaks ORDER (a bug of ours)."""
     steps = [step for line, _ in PRESETS[preset] for step in parse_pipeline(line, f"<{preset}>")]
-    names = [step.name for step in steps]
-    for earlier, later, why in ORDER:
-        if earlier in names and later in names and names.index(earlier) > names.index(later):
-            raise PipelineError(f"preset {preset} runs '{later}' before '{earlier}': {why}")
+    check_order([step.name for step in steps], f"preset {preset}")
     return steps
+
+
+def check_order(names: Sequence[str], who: str) -> None:
+    """Raises PipelineError where ORDER wants a pass before another, and all runs of the other come first."""
+    for earlier, later, why in ORDER:
+        if earlier in names and later in names and names.index(earlier) > len(names) - 1 - names[::-1].index(later):
+            raise PipelineError(f"{who} runs '{later}' before '{earlier}': {why}")
 
 
 def spelled(value: object) -> str:

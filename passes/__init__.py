@@ -116,7 +116,10 @@ PASSES: tuple[Pass, ...] = (
     Pass("propagate-requires-grad"),
     Pass("create-autodiff-subgraphs"),
     Pass("inline-autodiff-subgraphs"),
-    Pass("fuse"),                       # execution
+    Pass("functionalize"),              # execution
+    Pass("lists-by-index"),
+    Pass("sums-early"),
+    Pass("fuse"),
     Pass("vmap"),                       # transformations
     Pass("lower-custom-vjp"),
     Pass("differentiate"),

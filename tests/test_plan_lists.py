@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.execute.hoisted_lists import without_lists
 from irtool.execute.native.building import compiler
+from irtool.passes.lists_by_index import lists_by_index
 
 APPENDED = """graph(%x : Tensor, %h.1 : Tensor, %w : Tensor):
   %true : bool = prim::Constant[value=1]()
@@ -105,14 +105,14 @@ def test_slices_of_a_tensor_are_read_in_place() -> None:
 
 def test_a_list_that_loses_its_last_item_in_each_round_is_read_by_index() -> None:
     graph = irtool.parse(POPPED.replace("RESULTS", "%h")).graph()
-    assert without_lists(graph)
+    assert lists_by_index(graph)
     assert "aten::slice" not in str(graph) and "aten::list" not in str(graph) and "aten::sub(%" in str(graph)
     irtool.verify(graph)
     x, h, _ = data(5)
     assert irtool.run(graph, [x, h, 5])[0].tobytes() == irtool.run(irtool.parse(POPPED.replace("RESULTS", "%h")), [x, h, 5])[0].tobytes()
     with pytest.raises(irtool.RunError, match="index out of range"):
         irtool.run(graph, [x, h, 6])
-    assert not without_lists(graph)
+    assert not lists_by_index(graph)
 
 
 @pytest.mark.parametrize(("text", "kept"), [
@@ -125,6 +125,6 @@ def test_a_list_that_loses_its_last_item_in_each_round_is_read_by_index() -> Non
 ])
 def test_lists_that_others_see_stay(text: str, kept: str) -> None:
     graph = irtool.parse(text).graph()
-    without_lists(graph)
+    lists_by_index(graph)
     assert kept in str(graph)
     irtool.verify(graph)

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 
 import irtool
+from irtool.execute import phases
 from irtool.execute.plan.compiled import Plan
 from irtool.execute.plan.plan_passes import ALWAYS, FUNCTION, PLAN_PASSES
+from irtool.passes import BY_NAME
+from irtool.pipelines import check_order, parse_pipeline
 
 ROOT = Path(__file__).parent.parent
 LOOP = """
@@ -45,3 +48,11 @@ def test_a_program_is_rewritten_by_nothing_else() -> None:
                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in rewrites]
     assert not callers
+
+
+def test_phases_run_passes_that_opt_knows_in_the_order_that_presets_keep() -> None:
+    whole = (*phases.STRUCTURE, *phases.REQUIRED, *phases.PROPAGATE, *phases.AGAIN, *phases.GRADIENTS, *phases.DIFFERENTIABLE,
+             *phases.WITHOUT_GRADIENTS)
+    names = [step.name for text, _ in whole for step in parse_pipeline(text)]
+    assert set(names) <= set(BY_NAME)
+    check_order(names, "a compilation")

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 FACETS = (      # (heading, attribute of Op): stated or not
     ("kernel", "kernel"),
     ("promotion", "promote"),
-    ("types", "types"),
     ("gradient", "formulas"),
     ("batch", "batch"),
     ("samples", "samples"),

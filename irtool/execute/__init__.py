@@ -15,8 +15,6 @@ Making plans
     phases          which passes make a plan, in which order
     compilation     one compilation, with gradients where the spec asks for them
     profiling       one plan for the very shapes that were seen, behind a guard
-    schedule        sums as early as can be
-    hoisted_lists   lists that need not be made anew in each round of a loop
     run_dtypes      dtypes of what a graph makes
     fusing          which pointwise operators become a group
     fusion          running such a group: block by block, or as a loop in C

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from irtool.execute.plan.lower import WORTH_FUSING, calls_slow
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Call, Group, Item, Known, Program, Variable
-from irtool.execute.schedule import sums_early
 from irtool.ir.builder import Builder
 from irtool.ir.effects import node_may_write
 from irtool.ir.graph import Graph, Node, Value
@@ -18,6 +17,7 @@ from irtool.ir.rewrite import clone_block, replace_node
 from irtool.ir.types import TensorType, spell, tensor_type
 from irtool.passes import BY_NAME
 from irtool.passes.fuse import may_be_fused
+from irtool.passes.sums_early import sums_early
 
 SUMS_TO_SIZE = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size"))
 

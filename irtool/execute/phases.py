@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from irtool.execute.argument_spec import ArgumentSpec, specialize_inputs
-from irtool.execute.hoisted_lists import without_lists
-from irtool.execute.schedule import sums_early
 from irtool.ir.arguments import check_function
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.errors import Error, PassError, VerifyError
@@ -63,7 +61,10 @@ DIFFERENTIABLE: Steps = (
     ("cse", "what became equal"),
     ("check-inplace", "a Python operator that writes cannot be run"),
 )
-WITHOUT_GRADIENTS: Steps = OPENED + (
+WITHOUT_GRADIENTS: Steps = (
+    ("lists-by-index", "lists that loops take apart are read by index, so that nothing but numbers is carried"),
+    ("sums-early", "gradients are added up as soon as there are two, so that one array lives instead of two"),
+    *OPENED,
     ("decompose-ops", "the parts of a fused product go into other groups"),
     ("batch-mm", "many small products as one"),
     ("dce", "nothing dead is run"),
@@ -157,9 +158,6 @@ class Phases:
         """Phase 5: rewrites of a graph whose operators need no gradients any more."""
         for function in _custom_passes:
             self.custom(function, graph)
-        for name, rewrite in (("without-lists", without_lists), ("sums-early", sums_early)):
-            if rewrite(graph):
-                self.tell(name, graph)
         self.run(graph, WITHOUT_GRADIENTS)
 
     def custom(self, function: Custom, graph: Graph) -> None:

@@ -1,8 +1,4 @@
-"""The order of a graph's nodes, where it is free: sums come as soon as there is what they add.
-
-Gradients are summed where differentiation has come to an operand's first use, long after the parts were made; until then all parts are
-kept. Right behind its later operand, a sum lets go of one array or two before the next is made.
-"""
+"""Sums as soon as their operands are there."""
 from __future__ import annotations
 
 from irtool.ir.effects import node_may_write
@@ -13,7 +9,29 @@ SUMS = frozenset(("aten::add", "prim::AutogradAdd"))
 
 
 def sums_early(graph: Graph) -> bool:
-    """Move each sum of two tensors, one of which nobody else reads, right behind the later of the two. Not where memory is written."""
+    """Move each sum of two tensors, one of which no other node reads, right behind the later of the two. Not where memory is written.
+
+    Differentiation adds up a gradient at the first use of a value, long after the parts were computed; until then all parts are alive.
+    Right behind its later operand, a sum ends the lifetime of one array or two before the next is made.
+
+    before:
+        graph(%x : Tensor,
+              %one : int):
+          %1 : Tensor = aten::exp(%x)
+          %2 : Tensor = aten::sin(%x)
+          %3 : Tensor = aten::cos(%x)
+          %4 : Tensor = aten::add(%1, %2, %one)
+          return (%3, %4)
+
+    after:
+        graph(%x : Tensor,
+              %one : int):
+          %1 : Tensor = aten::exp(%x)
+          %2 : Tensor = aten::sin(%x)
+          %4 : Tensor = aten::add(%1, %2, %one)
+          %3 : Tensor = aten::cos(%x)
+          return (%3, %4)
+    """
     if any(node_may_write(node) for node in graph.walk()):
         return False
     return _in_block(graph.block)
@@ -48,5 +66,3 @@ def is_tensor(value: Value) -> bool:
     """Is it a tensor?"""
     return isinstance(value.type, TensorType)
 
-
-__all__ = ["sums_early"]

@@ -1,8 +1,4 @@
-"""Lists that need not be made anew in each round of a loop.
-
-Gradients go back through `append` by way of lists: each round of a loop takes the last item and hands the rest on, a new list as long as
-what is left. The item at the same place counted from the end is that of the list there was before the loop.
-"""
+"""Lists read by index instead of taken apart."""
 from __future__ import annotations
 
 from irtool.ir.builder import Builder
@@ -16,9 +12,45 @@ READERS = frozenset((GET, COPY, PART, "aten::len", "prim::ListUnpack"))
 MAKERS = frozenset((COPY, PART, "aten::unbind", "aten::split", "aten::chunk", "prim::ListConstruct"))
 
 
-def without_lists(graph: Graph) -> bool:
-    """Rewrite a graph: a list of which each round of a loop takes the last item is read by index; a copy of a list that nobody changes is
-    the list. What is out of range, was.
+def lists_by_index(graph: Graph) -> bool:
+    """Read a list by index where each iteration of a loop takes the last item off it, and drop copies of lists that nothing changes.
+
+    The reverse sweep undoes appends that way. Where an index is out of range now, it was before.
+
+    before:
+        graph(%l : Tensor[],
+              %n : int):
+          %last : int = prim::Constant[value=-1]()
+          %first : int = prim::Constant[value=0]()
+          %one : int = prim::Constant[value=1]()
+          %more : bool = prim::Constant[value=1]()
+          %x : Tensor[] = aten::list(%l)
+          %0 : Tensor = aten::__getitem__(%l, %first)
+          %s : Tensor, %r : Tensor[] = prim::Loop(%n, %more, %0, %x)
+            block0(%i : int, %a : Tensor, %held : Tensor[]):
+              %item : Tensor = aten::__getitem__(%held, %last)
+              %rest : Tensor[] = aten::slice(%held, %first, %last, %one)
+              %sum : Tensor = aten::add(%a, %item, %one)
+              -> (%more, %sum, %rest)
+          return (%s)
+
+    after:
+        graph(%l : Tensor[],
+              %n : int):
+          %last : int = prim::Constant[value=-1]()
+          %first : int = prim::Constant[value=0]()
+          %one : int = prim::Constant[value=1]()
+          %more : bool = prim::Constant[value=1]()
+          %x : Tensor[] = aten::list(%l)
+          %0 : Tensor = aten::__getitem__(%l, %first)
+          %s : Tensor = prim::Loop(%n, %more, %0)
+            block0(%i : int, %a : Tensor):
+              %1 : int = prim::Constant[value=-1]()
+              %2 : int = aten::sub(%1, %i)
+              %item : Tensor = aten::__getitem__(%x, %2)
+              %sum : Tensor = aten::add(%a, %item, %one)
+              -> (%more, %sum)
+          return (%s)
     """
     nodes = list(graph.walk())
     changed = False
@@ -79,5 +111,3 @@ def makes_tensors(node: Node) -> bool:
     return bool(node.outputs) and not (node.blocks or node_may_write(node)) \
         and all(isinstance(each.type, TensorType) for each in node.outputs)
 
-
-__all__ = ["without_lists"]
