@@ -24,7 +24,9 @@ PIECES = ("%", "(", ")", "[", "]", "{", "}", ":", "=", ",", ";", "^", "#", "->",
           "Float(2, 3)", "Tensor", "NoneType", "__torch__.Class", "Dict(str, Tensor)", "(int, Tensor)", "uses = [%1.i0]", ", scope: a/b",
           " # f.py:1:2",
           "requires_grad=1", "strides=[3, 1]", "device=cuda:0", "^Dropout(0.5, True)(%x)", "fork", "-----", "Ret %1", "let", "in",
-          "%1 = Foo 2 3, %x")
+          "%1 = Foo 2 3, %x", "---------------- stage 7 ----------------\n", "-------- stage 99999999 --------", "# ...\n", "}{", '"\\"',
+          "Subgraph=<Graph>", "scalars=1", "# graph f: a=[1, 2]\n", "Ret %1", "%1 = Foo %2\nRet %1\n", "(" * 300, "!", "?", "*", "-1",
+          "List[", "Tensor(dtype = Float , shape = (2, 3)", "9" * 5000, ", %", " # ", "return (")
 WORDS = ("aten::mul", "aten::add", "aten::add_", "aten::t", "aten::t_", "aten::view", "aten::cat", "aten::chunk", "aten::size",
          "aten::append", "aten::pop",
          "aten::__getitem__", "aten::sum", "aten::mm", "aten::relu_", "aten::copy_", "aten::expand", "aten::select", "aten::item",

@@ -1,12 +1,17 @@
 """Graphs and their gradients."""
 from __future__ import annotations
 
+from irtool.analysis.alias import Aliases
+from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reverse import differentiate_graph, holds_tensors
+from irtool.autodiff.versions import in_versions
 from irtool.interpret import located
+from irtool.ir.effects import node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs
+from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import schema_of
 from irtool.ir.types import TensorType, TupleType
 
@@ -61,6 +66,7 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
             module.warnings.append(f"no input of graph '{name}' requires a gradient{hint}")
         _check(graph)
         is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
+        graph = _without_views_written(module, graph)
         graph.metadata = {key: value for key, value in graph.metadata.items() if key != DEFINED}
         found = differentiate_graph(graph, flags, is_modern, by_types, least=save == "least")
         graph.name, found.df.name = names
@@ -69,6 +75,22 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
         _insert_after(module, graph, found.df)
         changed = True
     return changed
+
+
+def _without_views_written(module: Module, graph: Graph) -> Graph:
+    """The graph, or in its place a copy in which writes through views, in branches and in loops are values of their own.
+
+    A graph that writes into what it is given goes on doing so.
+    """
+    if not any(map(node_may_write, graph.walk())) or any(map(Aliases(graph).is_written, graph.inputs)):
+        return graph
+    made = clone_graph(graph)
+    without_writes(made)
+    versions = in_versions(made)
+    if versions is made or any(map(node_may_write, versions.walk())):
+        return graph
+    module.items[next(i for i, item in enumerate(module.items) if item is graph)] = versions
+    return versions
 
 
 def _check(graph: Graph) -> None:

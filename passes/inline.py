@@ -1,12 +1,17 @@
 """Calls replaced by what they call."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from irtool.interpret import located
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.effects import GROUP_KINDS
+from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import inline_graph, replace_node
+from irtool.ir.verify_types import STRICT_DIALECTS, flows
 from irtool.torchscript.library_calls import library_body
 
 
@@ -47,6 +52,17 @@ def inline(module: Module, groups: bool = False) -> bool:
     return inliner.changed
 
 
+def check_types(node: Node, arguments: Sequence[Value], callee: Graph) -> None:
+    """Raises PassError, at the call's line, where the graph declares other types than it gets, or gives others than the call says."""
+    if callee.dialect.name not in STRICT_DIALECTS:      # older texts say little of types
+        return
+    for what, values, declared in ("takes", arguments, callee.inputs), ("gives", node.outputs, callee.outputs):
+        for value, own in zip(values, declared):
+            if not (flows(value.type, own.type) if what == "takes" else flows(own.type, value.type)):
+                message = f"graph '{callee.name}' {what} %{own.name} : {own.type}, the call has %{value.name} : {value.type}"
+                raise located(PassError(message), node)
+
+
 class Inliner:
     """Callees are made whole first, so that each is copied as it will be."""
 
@@ -76,6 +92,7 @@ class Inliner:
             self.inline_into(callee)
             if len(arguments) != len(callee.inputs) or len(node.outputs) > len(callee.outputs):
                 continue
+            check_types(node, arguments, callee)
             function = node.inputs[0].node if node.kind == "prim::CallFunction" else None
             replace_node(node, inline_graph(callee, node, arguments)[:len(node.outputs)])
             if function is not None and function.owner is not None and not function.output.has_uses:

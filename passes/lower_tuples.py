@@ -12,6 +12,7 @@ from irtool.ir.rewrite import replace_node, replace_output
 from irtool.ir.source import Diagnostic
 from irtool.ir.structure_kinds import TUPLE_FORWARDING
 from irtool.ir.types import TupleType
+from irtool.ir.verify import violations
 
 
 def lower_tuples(graph: Graph, all: bool = False) -> bool:
@@ -40,6 +41,7 @@ def lower_tuples(graph: Graph, all: bool = False) -> bool:
                                       "lower tuples before the pair is made")
     if all:
         lowering.lower_block(graph.block)
+        lowering.check()
     else:
         lowering.simplify_block(graph.block)
     return remove_dead_nodes(graph) or lowering.changed
@@ -161,12 +163,22 @@ class Lowering:
         """One tuple result becomes its elements, made into a tuple again for those who use it."""
         value = node.outputs[index]
         types = value.type.elements
+        if not isinstance(value.type, TupleType):
+            self.refuse(node, f"%{value.name} : {value.type} is given a tuple")
         after = node.owner_block.return_node.next if node is node.owner_block.param_node else node.next
         made = self.build.before(after).node("prim::TupleConstruct", (), {}, (value.type,))
         value.replace_all_uses_with(made.output)
         fresh = replace_output(node, index, types)
         made.set_inputs(fresh)
         self.changed = True
+
+    def check(self) -> None:
+        """Raises PassError at a node that does not take, or give, elements instead of their tuple, as one that runs a graph of its own."""
+        found = violations(self.graph) if self.changed else []
+        for diagnostic in found:
+            diagnostic.message = f"lower-tuples{{all}}: a tuple cannot be taken apart: {diagnostic.message}"
+        if found:
+            raise PassError(diagnostics=found[:1])
 
     def refuse(self, node: Node, message: str) -> None:
         where = Diagnostic("error", f"lower-tuples{{all}}: {message}", self.graph.source, node.line)

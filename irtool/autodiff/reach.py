@@ -25,6 +25,11 @@ def holds_tensors(type: Type) -> bool:
     return type.key == "Any"
 
 
+def is_untyped(type: Type) -> bool:
+    """Is it Any, or a container of that? The type of its gradient is not known."""
+    return type.key == "Any" or any(map(is_untyped, type.elements))
+
+
 def all_there(graph: Graph) -> bool:
     """Is no tensor of the graph a gradient that may be undefined? Such are where a graph holds, or is known as, a reverse graph."""
     dialect = graph.dialect

@@ -21,7 +21,7 @@ from irtool.autodiff.list_gradients import hand_on_list, is_list, undo, unpack
 from irtool.autodiff.list_zeros import filled
 from irtool.autodiff.loop_gradients import reverse_loop
 from irtool.autodiff.packed_gradients import reverse_packed
-from irtool.autodiff.reach import FLOATING, all_there, holds_tensors, requiring
+from irtool.autodiff.reach import FLOATING, all_there, holds_tensors, is_untyped, requiring
 from irtool.autodiff.recompute import choose_captures
 from irtool.autodiff.saved_values import context_of, take_apart
 from irtool.ir import types
@@ -111,6 +111,7 @@ class Differentiator(Captures):
         """Differentiate; `least` as for `differentiate_graph`."""
         f = self.f
         self.refuse_shared()
+        self.refuse_untyped(f.outputs, f.block.return_node)
         real_outputs = len(f.outputs)
         for index, value in enumerate(f.outputs):
             if value in self.needs:
@@ -210,6 +211,7 @@ class Differentiator(Captures):
         changed = self.changes.at.get(node, ())
         if not any(value in self.gradients for value in (*node.outputs, *changed)):
             return
+        self.refuse_untyped(node.outputs, node)
         self.build.at_end(self.block)
         self.reverse.new_block()
         try:
@@ -239,6 +241,12 @@ class Differentiator(Captures):
                 self.apply_formula(node)
         except Error as error:
             raise self.located(error, node) from None
+
+    def refuse_untyped(self, values: Sequence[Value], node: Node) -> None:
+        """Raises UnsupportedError, at the node, for a value with a gradient whose type is Any: that of its gradient is not known."""
+        value = next((each for each in values if each in self.needs and is_untyped(each.type)), None)
+        if value is not None:
+            raise self.located(UnsupportedError(f"the gradient of %{value.name} : {value.type} is not supported"), node)
 
     def refuse_shared(self) -> None:
         """Raises UnsupportedError, at the place, for a list that changes and may be held by more than one name."""

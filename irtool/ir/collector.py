@@ -18,14 +18,36 @@ class Paused:
             gc.enable()
 
 
+FEWEST = 250_000
+"""So many objects may wait to be looked through, whatever else there is."""
+
+
+class Handed:
+    """How many objects were handed over since all were last looked through, and how many may be."""
+
+    waiting = 0
+    most = FEWEST
+
+
 def hand_over() -> None:
     """All objects there are belong to the oldest generation: otherwise the next allocation anywhere would walk those made in a pause.
 
-    Nothing stays frozen; a host that froze objects itself is left alone.
+    Python does not count them: `collect_where_due` does. Nothing stays frozen; a host that froze objects itself is left alone.
     """
     if gc.get_freeze_count() == 0:
+        Handed.waiting += gc.get_count()[0]
         gc.freeze()
         gc.unfreeze()
 
 
-__all__ = ["Paused", "hand_over"]
+def collect_where_due() -> None:
+    """Collect cycles where a quarter of all objects were handed over since this was last done, as Python does for those that it counts.
+
+    A process that reads one text after another would else keep them all. Does nothing where the host turned the collector off.
+    """
+    if Handed.waiting > Handed.most and gc.isenabled():
+        gc.collect()
+        Handed.waiting, Handed.most = 0, max(FEWEST, len(gc.get_objects()) // 4)
+
+
+__all__ = ["Paused", "collect_where_due", "hand_over"]

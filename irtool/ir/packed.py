@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.pair import DEFINED, LISTS, REAL_OUTPUTS, REVERSE
+from irtool.ir.pair import DEFINED, LISTS, REAL_OUTPUTS, REVERSE, captured_problems, gradient_problems
+from irtool.ir.verify_types import call_problem
 
 
 class Packed(NamedTuple):
@@ -45,7 +46,16 @@ class Packed(NamedTuple):
             found.append(f"its gradient gives {len(df.outputs)} results, df_output_vjps names {len(self.output_vjps)}")
         if self.defined is not None and len(self.defined) != len(df.inputs):
             found.append(f"{DEFINED} has {len(self.defined)} flags, its gradient takes {len(df.inputs)} inputs")
-        return found
+        return found or self.type_problems(node)
+
+    def type_problems(self, node: Node) -> list[str]:
+        """What is handed over and does not fit what is declared."""
+        f, df = self.f, self.df
+        problem = call_problem(node, f)
+        handed = [f.inputs[i] for i in self.captured_inputs] + [f.outputs[i] for i in self.captured_outputs]
+        return [problem] * bool(problem) + captured_problems(handed, df.inputs[len(self.input_vjps):], "its graph", "its gradient") \
+            + gradient_problems([f.outputs[i] for i in self.input_vjps], df.inputs, "its gradient", "takes") \
+            + gradient_problems([f.inputs[i] for i in self.output_vjps], df.outputs, "its gradient", "gives")
 
 
 def owns_gradient(node: Node) -> bool:

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irtool.ir.errors import Error
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType, same
+from irtool.ir.verify_types import may_be_gradient
 
 LISTS = ("df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs", "df_output_vjps")
 """The index lists of a reverse graph, in the order in which they are written."""
@@ -126,10 +127,9 @@ class GradientPair:
             found.append(f"{DEFINED} has {len(flags)} flags, '{df.name}' has {len(df.inputs)} inputs")
         if found:
             return found
-        given = [f.inputs[i] for i in inputs] + [f.outputs[i] for i in outputs]
-        for captured, taken in zip(given, df.inputs[len(vjps):], strict=True):
-            if not same(captured.type, taken.type) and not (isinstance(captured.type, TensorType) and isinstance(taken.type, TensorType)):
-                found.append(f"'{df.name}' takes %{taken.name} : {taken.type}, '{f.name}' gives %{captured.name} : {captured.type}")
+        found += captured_problems([f.inputs[i] for i in inputs] + [f.outputs[i] for i in outputs], df.inputs[len(vjps):], f.name, df.name)
+        found += gradient_problems([f.outputs[i] for i in vjps], df.inputs, df.name, "takes")
+        found += gradient_problems([f.inputs[i] for i in gradients], df.outputs, df.name, "gives")
         return found
 
     def check(self) -> None:
@@ -143,6 +143,19 @@ class GradientPair:
 
     def __repr__(self) -> str:
         return f"<GradientPair {self.f.name}, {self.df.name}>"
+
+
+def captured_problems(values: Sequence[Value], inputs: Sequence[Value], f: str, df: str) -> list[str]:
+    """The inputs of df that are declared as something else than what f hands over."""
+    return [f"'{df}' takes %{taken.name} : {taken.type}, '{f}' gives %{captured.name} : {captured.type}"
+            for captured, taken in zip(values, inputs)
+            if not same(captured.type, taken.type) and not (isinstance(captured.type, TensorType) and isinstance(taken.type, TensorType))]
+
+
+def gradient_problems(values: Sequence[Value], gradients: Sequence[Value], df: str, verb: str) -> list[str]:
+    """What df takes, or gives, as gradients of tensors, and is no tensor."""
+    return [f"'{df}' {verb} %{gradient.name} : {gradient.type} as the gradient of %{value.name} : {value.type}"
+            for value, gradient in zip(values, gradients) if not may_be_gradient(value.type, gradient.type)]
 
 
 def pairs(module: Module) -> Iterator[GradientPair]:

@@ -413,7 +413,7 @@ def _takes(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
         return True
     known = _accepts.get((formal, actual, False))
     if known is None:
-        if _has_variables(formal):
+        if has_variables(formal):
             return _bind(formal, actual, variables)
         if len(_accepts) > 50_000:
             _accepts.clear()
@@ -421,8 +421,9 @@ def _takes(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
     return known
 
 
-def _has_variables(type: Type) -> bool:
-    return isinstance(type, TypeVar) or any(_has_variables(element) for element in type.elements)
+def has_variables(type: Type) -> bool:
+    """Does it name a type that the operands decide?"""
+    return isinstance(type, TypeVar) or any(has_variables(element) for element in type.elements)
 
 
 def _bind(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
@@ -535,7 +536,7 @@ def match_types(schema: Schema, operands: Sequence[Type | None]) -> dict[str, Ty
     """What the schema's type variables stand for, given operand types (None: not known)."""
     variables: dict[str, Type] = {}
     for argument, operand in zip(schema.arguments, operands, strict=False):
-        if operand is not None and _has_variables(argument.type):
+        if operand is not None and has_variables(argument.type):
             _bind(argument.type, operand, variables)
     return variables
 
@@ -544,7 +545,7 @@ def substitute(type: Type, variables: dict[str, Type]) -> Type:
     """The type with its variables replaced; itself when it has none."""
     if isinstance(type, TypeVar):
         return variables.get(type.name, type)
-    if not _has_variables(type):
+    if not has_variables(type):
         return type
     parts = [substitute(element, variables) for element in type.elements]
     if isinstance(type, ListType):

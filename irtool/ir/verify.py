@@ -16,14 +16,13 @@ from irtool.ir.module import Module
 from irtool.ir.schema import is_tensor_like
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import Type
-from irtool.ir.verify_nodes import STRICT_DIALECTS, Found, check_forms, check_operators, check_prims, flows
+from irtool.ir.verify_nodes import check_forms, check_operators, check_prims
+from irtool.ir.verify_types import FUTURES, STRICT_DIALECTS, Found, check_calls, check_types, flows, is_called
 
 if TYPE_CHECKING:
     from irtool.ir.source import SourceFile
 
 MAX_FOUND = 1000
-FUTURES = frozenset(("prim::fork", "prim::awaitable"))
-"""Their result stands for all that their graph gives."""
 
 
 def verify(subject: Module | Graph) -> None:
@@ -272,7 +271,7 @@ def _check_subgraphs(graph: Graph) -> Iterator[Found]:
     """A node that owns a graph gives it as many operands as it takes, and the graph holds by itself."""
     for node in graph.walk():
         for name, inner in node.graphs.items() if node.attributes else ():
-            called = name == "Subgraph" and node.kind not in ("prim::PythonOp", "prim::Closure") and not node.kind.startswith("^")
+            called = is_called(node, name)
             if len(inner.inputs) != len(node.inputs) and called:
                 yield node, f"the graph of {_show(node)} takes {len(inner.inputs)} values, it is given {len(node.inputs)}"
             elif len(inner.outputs) < len(node.outputs) and called and node.kind not in (*FUTURES, CUSTOM_VJP):
@@ -294,6 +293,8 @@ INVARIANTS: tuple[tuple[str, Callable[[Graph], Iterator[Found]]], ...] = (
     ("subgraphs", _check_subgraphs),
     ("prims", check_prims),
     ("forms", check_forms),
+    ("calls", check_calls),
+    ("types", check_types),
     ("operators", check_operators),
 )
 """Every invariant by name; a diagnostic's `code` is the name."""

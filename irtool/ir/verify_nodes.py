@@ -6,43 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from irtool.ir import types
 from irtool.ir.attribute import Opaque
 from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
 from irtool.ir.graph import Graph, Node
 from irtool.ir.kinds import nearest_kind
 from irtool.ir.schema import Schema, is_tensor_like, schema_of, schemas
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, result_problem
 
-Found = tuple[Node | None, str]
-STRICT_DIALECTS = frozenset(("G", "H", "T"))
 MAX_HINTS = 20
 """So many unknown kinds get a suggestion: more are not read, and each takes time."""
-
-
-_NUMBERS = frozenset(("int", "float", "bool", "complex", "Scalar"))
-
-
-def flows(given: Type, wanted: Type) -> bool:
-    """Tensors flow into tensors whatever is known of their shapes: shapes are observations.
-
-    So do numbers into 0-dim tensors and back, as after erase-number-types.
-    """
-    if types.is_subtype(given, wanted):
-        return True
-    if is_tensor_like(given) and (is_tensor_like(wanted) or wanted.key in _NUMBERS):
-        return True
-    if is_tensor_like(wanted) and given.key in _NUMBERS:
-        return True
-    if isinstance(wanted, OptionalType):
-        return given.key == "None" or flows(given.element if isinstance(given, OptionalType) else given, wanted.element)
-    if isinstance(wanted, UnionType):
-        return any(flows(given, choice) for choice in wanted.elements)
-    if given.key == "Any" or wanted.key == "Any":
-        return True
-    if type(given) is type(wanted) and given.elements and len(given.elements) == len(wanted.elements):
-        return all(flows(x, y) for x, y in zip(given.elements, wanted.elements, strict=True))
-    return types.is_subtype(wanted, given) and not is_tensor_like(given) and bool(given.elements)
 
 
 def check_operators(graph: Graph) -> Iterator[Found]:
@@ -253,6 +226,7 @@ FORMS: dict[str, Form] = {
 
 def check_forms(graph: Graph) -> Iterator[Found]:
     """Kinds that no schema declares have their operands, results and attributes; numbers that are arguments are numbers."""
+    strict = graph.dialect.name in STRICT_DIALECTS
     for node in graph.walk():
         kind = node.kind
         form = FORMS.get(kind)
@@ -262,7 +236,7 @@ def check_forms(graph: Graph) -> Iterator[Found]:
                 yield node, message
         elif kind.startswith("aten::"):
             message = _argument_problem(node) if node.attributes else ""
-            message = message or _result_problem(node)
+            message = message or result_problem(node, strict)
             if message:
                 yield node, message
 
@@ -314,18 +288,7 @@ def _argument_problem(node: Node) -> str:
     return ""
 
 
-def _result_problem(node: Node) -> str:
-    """What is declared as a tensor is no list of tensors and no dict. (In 2018 some gave `int[]` that are tensors today.)"""
-    schema = schema_of(node)
-    if schema is None or len(schema.returns) != len(node.outputs):
-        return ""
-    for value, declared in zip(node.outputs, schema.returns, strict=True):
-        if is_tensor_like(declared.type) and isinstance(value.type, ListType | DictType) and not _is_numeric(value.type):
-            return f"{node.kind} gives a tensor, found %{value.name} : {value.type}"
-    return ""
-
-
 def _is_numeric(type: Type) -> bool:
     while isinstance(type, OptionalType | ListType):
         type = type.element
-    return type.key in _NUMBERS
+    return type.key in NUMBERS

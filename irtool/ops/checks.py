@@ -21,6 +21,12 @@ def only(kernel: str, kinds: str, *arrays: Any) -> None:
             refuse(kernel, array)
 
 
+def letter(dtype: Any) -> str:
+    """`b` bool, `u` uint8, `i` int8, int16 and int32, `l` int64, `h` float16, `f` float32 and float64, `c` complex."""
+    kind: str = dtype.kind
+    return "l" if kind == "i" and dtype.itemsize == 8 else "h" if kind == "f" and dtype.itemsize == 2 else kind
+
+
 def overlaps(array: Any) -> bool:
     """Do elements of an array share memory, as those of an expanded tensor do?"""
     return bool(array.size) and 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))

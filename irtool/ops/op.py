@@ -16,6 +16,11 @@ A kernel gets the array namespace `xp` (NumPy or CuPy), then the schema's argume
 `fits="value"` names the numbers that torch converts to the dtype computed in: one that this cannot hold is refused
 (`irtool.ops.checks.fit`); `fits="value+"`, where float16 is computed in float32.
 
+What dtypes torch serves where the kernel would serve more is stated below the stanzas of a family, by letter (`irtool.ops.checks.letter`):
+
+    table.takes("uilhf", "topk kthvalue")           # what the first tensor may be; with a promotion rule, the common dtype
+    table.takes("hf+", "elu_backward")              # what the common dtype may be of tensors that arrive as they are
+
 It gives an array, or a tuple of them for several results (a list for a `Tensor[]` result), or plain Python values. It never writes
 into an argument unless its schema says `(a!)`, and gives a NumPy *view* of its argument exactly where torch gives a view (schema
 `(a)`). In-place kinds (`aten::add_`) and out= overloads are derived from the plain op (`irtool.ops.call`): no stanza for them.
@@ -65,14 +70,15 @@ Formula = Callable[..., Any]
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "fits", "_formulas", "_no_gradient", "_unsupported", "_samples", "family",
-                 "doc")
+    __slots__ = ("schemas", "kernel", "promote", "fits", "takes", "_formulas", "_no_gradient", "_unsupported", "_samples",
+                 "family", "doc")
 
     def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, family: str, fits: str = "") -> None:
         self.schemas = schemas
         self.kernel = kernel
         self.promote = promote
         self.fits = fits
+        self.takes = ""
         self._formulas: dict[str, Formula] = {}
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
@@ -156,6 +162,12 @@ class OpTable:
                 op._formulas[name] = formula
             return formula
         return state
+
+    def takes(self, letters: str, names: str) -> None:
+        """State which dtypes tensors may have in the stanzas of overloads named without `aten::`."""
+        for word in names.split():
+            for _, op in self._named(word, whole_kind=True):
+                op.takes = letters
 
     def no_gradient(self, reason: str, names: str | None = None) -> None:
         """State that overloads, named without `aten::` or by kind, have no gradient; without names, all that have no formula."""

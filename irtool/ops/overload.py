@@ -16,10 +16,10 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
-from irtool.ops.checks import fit, overlaps, refuse_overlap
+from irtool.ops.checks import fit, letter, overlaps, refuse_overlap
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Op
-from irtool.ops.promotion import Rule, can_cast, compute_dtype
+from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments that have a dtype of their own even in ops with a promotion rule."""
@@ -37,7 +37,7 @@ NUMBER = (int, float, complex, np.generic)
 class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
-    __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "result", "fresh")
+    __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -57,6 +57,7 @@ class Overload:
         wide = {word.removesuffix("+"): word.endswith("+") for word in op.fits.split()}
         self.fitting = [(place, wide[argument.name]) for place, argument in enumerate(arguments)
                         if argument.name in wide and "Tensor" not in argument.type.text]
+        self.takes = op.takes
         self.result = [RESULTS.get(result.type.text) for result in schema.returns]
         self.fresh = schema.kind not in UNDECLARED and not any(result.alias is not None for result in schema.returns)
 
@@ -89,15 +90,15 @@ class Overload:
                 values[place] = converter(values[place], argument)
         rule = self.promote
         if rule is None:
-            if self.fitting:
-                self.fit_numbers(values, next((value.dtype for value in values if is_array(value)), None))
+            if self.fitting or self.takes:
+                self.check(values, self.given_dtype(values))
             return self._finish(self.kernel(current_namespace(), *values), values)
         if not isinstance(rule, Rule):
             rule = rule(values)
         dtype = compute_dtype(rule, _flat(values[place] for place in self.promoted))
         inside = inside_dtype(rule, dtype, values)
-        if self.fitting:
-            self.fit_numbers(values, dtype)
+        if self.fitting or self.takes:
+            self.check(values, dtype)
         for place in self.promoted:
             value = values[place]
             if isinstance(value, list | tuple):
@@ -114,8 +115,15 @@ class Overload:
             result = _map_arrays(result, np.dtype(np.bool_))
         return self._finish(result, values)
 
-    def fit_numbers(self, values: list[Any], dtype: np.dtype[Any] | None) -> None:
-        """Refuses numbers that the dtype computed in cannot hold, as far as they are known."""
+    def given_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
+        """The dtype of the first tensor, or the common one where the stanza says `+`."""
+        tensors = [value for value in values if getattr(value, "ndim", None) is not None or hasattr(value, "is_number")]
+        return result_type(tensors) if self.takes[-1:] == "+" and len(tensors) > 1 else first_dtype(values)
+
+    def check(self, values: list[Any], dtype: np.dtype[Any] | None) -> None:
+        """Refuses a dtype that torch has no kernel for, and numbers, as far as they are known, that the dtype computed in cannot hold."""
+        if self.takes and dtype is not None and letter(dtype) not in self.takes:
+            raise RunError(f"\"{self.schema.kind.removeprefix('aten::')}\" not implemented for '{title(dtype)}'")
         for place, wide in self.fitting:
             number = values[place]
             if dtype is not None and isinstance(number, int | float | complex):
@@ -133,6 +141,15 @@ class Overload:
         if self.fresh and is_array(value) and _shares(value, args):
             value = value.copy()
         return value
+
+
+def first_dtype(values: Sequence[Any]) -> np.dtype[Any] | None:
+    """The dtype of the first tensor among values, in lists too."""
+    for value in values:
+        dtype: Any = first_dtype(value) if isinstance(value, list | tuple) else getattr(value, "dtype", None)
+        if isinstance(dtype, np.dtype):
+            return dtype
+    return None
 
 
 def inside_dtype(rule: Rule, dtype: np.dtype[Any], values: list[Any]) -> np.dtype[Any]:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from irtool.ir.attribute import Attribute
-from irtool.ir.collector import Paused, hand_over
+from irtool.ir.collector import Paused, collect_where_due, hand_over
 from irtool.ir.dialect import DIALECTS, Dialect
 from irtool.ir.errors import Error, ParseError
 from irtool.ir.graph import Graph
@@ -38,6 +38,7 @@ def parse(text: str, filename: str | PathLike[str] | None = None) -> Module:
     """
     if not isinstance(text, str):
         raise Error(f"parse: expected text (str), got {type(text).__name__}{': decode it first' if isinstance(text, bytes) else ''}")
+    collect_where_due()
     with Paused():          # nothing made here is garbage
         try:
             return GraphFile(text, str(filename or "<string>")).read()

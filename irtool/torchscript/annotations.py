@@ -116,7 +116,7 @@ def _subscripted(node: ast.Subscript, place: Place) -> Type:
         return union([annotation(each, place) for each in arguments])
     if name == "Future" and len(arguments) == 1:
         return types.parse_type(f"Future({annotation(arguments[0], place).text})")
-    if name in ("Final", "Annotated"):
+    if name == "Annotated":
         return annotation(arguments[0], place)
     fail(place, node, f"Unknown type constructor {name}{did_you_mean(name, ('List', 'Optional', 'Dict', 'Tuple', 'Union'))}")
 

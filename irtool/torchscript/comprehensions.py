@@ -6,6 +6,7 @@ import ast
 from irtool.ir import types
 from irtool.ir.graph import Value
 from irtool.ir.types import DictType, ListType, Type
+from irtool.torchscript.annotations import type_name
 from irtool.torchscript.assignment import assign
 from irtool.torchscript.containers import container_hint
 from irtool.torchscript.emitter import Emitter
@@ -51,10 +52,13 @@ def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 
 def fill_list(e: Emitter, node: ast.ListComp, made: Value, hint: Type | None) -> None:
-    value = value_of(e, node.elt, hint.elements[0] if hint is not None and hint.elements else None)
+    value = value_of(e, node.elt)
     e.at(node)
     if hint is None or not isinstance(hint, types.ListType):
         made.type = types.list_of(value.type)
+    elif value in e.empty and not types.is_subtype(value.type, hint.element):
+        e.fail(node, f"List type annotation `{type_name(hint)}` did not match the types of the given list elements, which were unified to "
+                     f"{type_name(value.type)}")
     e.operator(node, "aten::append", [made, value])
 
 

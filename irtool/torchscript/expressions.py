@@ -332,7 +332,7 @@ def element_hint(hint: Type | None) -> Type | None:
 def list_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.List)
     wanted = element_hint(hint)
-    values = listed(e, node.elts, wanted)
+    values = listed(e, node.elts, None)
     e.at(node)
     if not values and hint is None:
         made = e.list_value((), types.TENSOR)
@@ -358,12 +358,14 @@ def listed(e: Emitter, elements: Sequence[ast.expr], wanted: Type | None) -> lis
 def unified_elements(e: Emitter, node: ast.expr, values: list[Value], wanted: Type | None, what: str) -> tuple[list[Value], Type]:
     """Values of one type, and the type: what is wanted, else what all have in common, else their union."""
     if wanted is not None:
-        values = [e.converted(value, wanted) for value in values]
+        values = [value if value in e.empty else e.converted(value, wanted) for value in values]    # `[]` in a display is of tensors
         wrong = next((value for value in values if not types.is_subtype(value.type, wanted)), None)
         if wrong is not None:
-            e.fail(node, f"List type annotation `List[{calls.type_name(wanted)}]` did not match the types of the given list elements"
-                         if what == "list" else f"Dict type annotation did not match the type of an actual {what} type "
-                                                f"`{e.type_name(wrong)}`")
+            unified = calls.type_name(calls.union([value.type for value in values]))
+            if what == "list":
+                e.fail(node, f"List type annotation `List[{calls.type_name(wanted)}]` did not match the types of the given list elements, "
+                             f"which were unified to {unified}")
+            e.fail(node, f"Dict type annotation did not match the type of an actual {what} type `{e.type_name(wrong)}`")
         return values, wanted
     if not values:
         return values, types.TENSOR
@@ -382,12 +384,10 @@ def tuple_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     hints: Sequence[Type | None] = [None] * len(node.elts)
     if isinstance(hint, TupleType) and len(hint.elements) == len(node.elts):
         hints = hint.elements
-    elif isinstance(hint, ListType):
-        hints = [hint.element] * len(node.elts)
     values = []
     for each, wanted in zip(node.elts, hints, strict=True):
-        value = value_of(e, each, wanted)
-        values.append(e.converted(value, wanted) if wanted is not None and isinstance(hint, TupleType) else value)
+        value = value_of(e, each)
+        values.append(e.converted(value, wanted) if wanted is not None and value not in e.empty else value)
     e.at(node)
     return e.tuple_value(values)
 
@@ -400,8 +400,8 @@ def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     held: list[Value] = []
     for key, value in zip(node.keys, node.values, strict=True):
         assert key is not None      # `{**d}` is refused before
-        keys.append(value_of(e, key, wanted[0]))
-        held.append(value_of(e, value, wanted[1]))
+        keys.append(value_of(e, key))
+        held.append(value_of(e, value))
     e.at(node)
     if not keys and wanted[0] is None:
         return e.one("prim::DictConstruct", (), types.dict_of(types.STR, types.TENSOR))

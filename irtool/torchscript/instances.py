@@ -13,7 +13,7 @@ from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
 from irtool.ir.types import ClassType, Type
 from irtool.torchscript.annotations import type_name
-from irtool.torchscript.class_definitions import ClassDefinition
+from irtool.torchscript.class_definitions import ClassDefinition, decorators
 from irtool.torchscript.classes import class_called
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
@@ -51,8 +51,9 @@ def prepared(e: Emitter, node: ast.AST, definition: ClassDefinition) -> None:
     if "__init__" not in definition.methods:
         e.fail(node, f"Class {definition.name} does not have an __init__ function defined")
     definition.is_begun = True
-    e.compilation.unchecked += [each for table in (definition.methods, definition.statics, definition.getters, definition.setters)
-                                for each in table.values()]
+    tables = definition.methods, definition.statics, definition.getters, definition.setters
+    e.compilation.unchecked += [each for table in tables for each in table.values()
+                                if not {"unused", "ignore"} & set(decorators(each.definition))]
     e.compilation.graph_of(definition.methods["__init__"])
 
 

@@ -49,6 +49,9 @@ def function_body(e: Emitter, body: Sequence[ast.stmt]) -> None:
     flow = statements(e, [*body, end])
     result = e.env.find(RESULT)
     if not isinstance(result, Value):       # it always raises
+        why = e.env.error_of(RESULT)
+        if why is not None:
+            e.fail(why[1], why[0], len("if"))
         wanted = e.declared_return
         result = e.none() if wanted is None or flow.skip is False else e.uninitialized(wanted)
     e.graph.block.add_output(result)
@@ -278,8 +281,8 @@ def return_statement(e: Emitter, statement: ast.stmt) -> Flow:
         if not types.is_subtype(value.type, declared):
             e.fail(statement, f"Return value was annotated as having type {type_name(declared)} but is actually of type "
                               f"{e.type_name(value)}")
-        if declared.key == "Any" and value.type.key != "Any":
-            value = e.cast(value, declared)
+        if (declared.key == "Any" or isinstance(declared, UnionType)) and not types.same(value.type, declared):
+            value = e.cast(value, declared)     # values of other branches may have nothing in common with it
     else:
         merged = value.type if e.merged_return is None else types.join(e.merged_return, value.type)
         if merged is None:

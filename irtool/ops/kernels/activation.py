@@ -410,3 +410,16 @@ def rrelu_with_noise_backward(xp, grad_output, self, noise, lower, upper, traini
     if training and upper - lower > 1e-6:
         return grad_output * noise
     return leaky_relu_backward.kernel(xp, grad_output, self, (lower + upper) / 2, self_is_result)
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf", "prelu _prelu_kernel _prelu_kernel_backward")
+table.takes("hf+", "hardtanh_backward leaky_relu_backward hardshrink_backward "
+             "softshrink_backward hardsigmoid_backward hardswish_backward elu_backward gelu_backward mish_backward "
+             "softplus_backward logit_backward")
+table.takes("uilhf+", "threshold_backward")
+table.takes("hfc+", "sigmoid_backward tanh_backward")
+table.takes("uilhf", "relu6")
+table.takes("hfc+", "silu_backward")
+table.takes("hf", "glu_backward log_sigmoid_backward")

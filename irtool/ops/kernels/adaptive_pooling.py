@@ -115,3 +115,9 @@ def _by_rank(rank):
 
 for _rank in (1, 2, 3):
     _by_rank(_rank)
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf", "_adaptive_avg_pool2d_backward adaptive_max_pool2d_backward _adaptive_avg_pool3d_backward "
+             "adaptive_max_pool3d_backward")

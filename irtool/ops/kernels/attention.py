@@ -194,3 +194,9 @@ def transform_bias_rescale_qkv(xp, qkv, qkv_bias, num_heads):
     size = qkv.shape[-1] // 3
     q, k, v = (_heads(part, num_heads) for part in xp.split(qkv + qkv_bias, 3, -1))
     return (row_major(xp, q / q.dtype.type(math.sqrt(size // num_heads))), row_major(xp, k), row_major(xp, v))
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf", "scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu "
+             "_transform_bias_rescale_qkv")

@@ -1,10 +1,11 @@
 """Operators of whole numbers: bits, shifts, greatest common divisor. They are refused for floats."""
 from __future__ import annotations
 
-from irtool.ops.arrays import as_array, astype
+from irtool.ir.errors import RunError
+from irtool.ops.arrays import as_array, astype, title
 from irtool.ops.checks import only
 from irtool.ops.op import OpTable
-from irtool.ops.promotion import PROMOTE, result_type
+from irtool.ops.promotion import PROMOTE, can_cast, result_type
 
 table = OpTable("bitwise")
 
@@ -69,6 +70,8 @@ def _written_into(function, kernel_name, kinds):
         dtype = result_type([self, other])
         operands = as_array(self, dtype), as_array(other, dtype)
         only(kernel_name, kinds, *operands)
+        if not can_cast(dtype, self.dtype):
+            raise RunError(f"result type {title(dtype)} can't be cast to the desired output type {title(self.dtype)}")
         self[...] = astype(as_array(function(xp, *operands)), self.dtype)
         return self
     return kernel

@@ -351,3 +351,11 @@ for _suffix, _type in (("", "int[]"), (".Tensor", "Tensor")):
     table.define(f"aten::_ctc_loss_backward{_suffix}(Tensor grad, Tensor log_probs, Tensor targets, {_type} input_lengths, {_type} "
                  "target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
                  _ctc_backward, doc="Gradient of _ctc_loss as if after a log_softmax: probabilities less expected labels.")
+
+
+# ---- dtypes that torch serves
+
+table.takes("f", "multi_margin_loss multi_margin_loss_backward multilabel_margin_loss_forward multilabel_margin_loss ctc_loss "
+             "_ctc_loss _ctc_loss_backward")
+table.takes("hf", "nll_loss_backward nll_loss2d_backward")
+table.takes("f", "multilabel_margin_loss_backward")

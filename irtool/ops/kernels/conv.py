@@ -388,3 +388,10 @@ def col2im(xp, self, output_size, kernel_size, dilation, padding, stride):
     result = spread(xp, columns.reshape(columns.shape[0], channels, *kernel_size, *counts), kernel_size, stride, dilation, whole)
     result = row_major(xp, cropped(result, padding, padding))
     return result if self.ndim == 3 else result[0]
+
+
+# ---- dtypes that torch serves
+
+table.takes("uilhfc", "conv1d conv2d conv3d conv_tbc")
+table.takes("lhfc", "conv_transpose1d conv_transpose2d.input conv_transpose3d.input")
+table.takes("bhfc", "im2col col2im")

@@ -299,3 +299,8 @@ def svd(xp, self, some, compute_uv):
                 xp.zeros((*lead, columns, columns), self.dtype))
     U, S, Vh = _svd(xp, self, not some)
     return U, S, row_major(xp, adjoint(xp, Vh))
+
+
+# ---- dtypes that torch serves
+
+table.takes("fc", "linalg_householder_product orgqr ormqr")

@@ -154,3 +154,8 @@ for _name, _arguments, _op in (
 ):
     table.define(f"aten::{_name}(Tensor grad_output, SymInt[] input_sizes, {_arguments}) -> Tensor", _filled(_op),
                  doc=f"Gradient of {_op.kinds[0].removeprefix('aten::')}.")
+
+
+# ---- dtypes that torch serves
+
+table.takes("uilhfc", "trace")

@@ -148,3 +148,9 @@ def renorm(xp, self, p, dim, maxnorm):
     norms = vector_norm(xp, self, p, others, True)
     factor = xp.where(norms > maxnorm, maxnorm / (norms + norms.dtype.type(1e-7)), norms.dtype.type(1))
     return (self * factor).astype(self.dtype, copy=False)
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf+", "cosine_similarity")
+table.takes("f", "cdist _cdist_forward pdist _pdist_forward")

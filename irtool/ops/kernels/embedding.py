@@ -160,3 +160,8 @@ def one_hot(xp, self, num_classes):
     elif num_classes <= int(self.max()):
         raise RunError("Class values must be smaller than num_classes.")
     return (self[..., None] == xp.arange(num_classes)).astype(xp.int64)
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf", "embedding_bag _embedding_bag _embedding_bag_forward_only")

@@ -182,3 +182,9 @@ def fft_c2r(xp, self, dim, normalization, last_dim_size):
     sizes = [self.shape[axis] for axis in axes[:-1]] + [last_dim_size]
     result = xp.fft.irfftn(self, sizes, axes, "forward")
     return _rounded(xp, _normalized(result, normalization, math.prod(sizes)), self)
+
+
+# ---- dtypes that torch serves
+
+table.takes("c", "_fft_c2c _fft_c2r")
+table.takes("f", "_fft_r2c")

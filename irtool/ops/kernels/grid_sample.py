@@ -153,3 +153,8 @@ def affine_grid_generator_backward(xp, grad, size, align_corners):
     base = affine_grid_generator.kernel(xp, unit, [1, *size[1:]], align_corners).reshape(-1, rank)
     base = xp.concatenate([base, xp.ones((len(base), 1), grad.dtype)], 1)
     return product(xp, grad.reshape(size[0], -1, rank).swapaxes(1, 2), base)
+
+
+# ---- dtypes that torch serves
+
+table.takes("uilhfc", "affine_grid_generator")

@@ -578,3 +578,7 @@ def weight_norm_interface(xp, v, g, dim):
     return v * (g / norms), norms
 
 
+# ---- dtypes that torch serves
+
+table.takes("hf", "_weight_norm _weight_norm_interface")
+table.takes("hfc", "norm_except_dim")

@@ -516,3 +516,9 @@ def linalg_check_errors(xp, info, api_name, is_matrix):
     """Raises when a factorization reported a failure."""
     if info.any():
         raise RunError(f"{api_name}: the input matrix is singular or the algorithm failed (info {int(info.max())})")
+
+
+# ---- dtypes that torch serves
+
+table.takes("fc", "linalg_solve_triangular triangular_solve cholesky_solve cholesky_inverse linalg_lu_solve lu_solve")
+table.takes("fc", "linalg_matrix_rank")

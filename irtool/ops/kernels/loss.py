@@ -257,3 +257,15 @@ def triplet_margin_loss(xp, anchor, positive, negative, margin, p, eps, swap, re
     if swap:
         far = xp.minimum(far, pairwise(xp, positive, negative, p, eps, False))
     return reduced(xp, xp.asarray(_mean_margin(xp, xp.asarray(near - far + near.dtype.type(margin)))), reduction)
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf+", "mse_loss")
+table.takes("hf", "huber_loss_backward binary_cross_entropy binary_cross_entropy_backward "
+             "binary_cross_entropy_with_logits hinge_embedding_loss")
+table.takes("uilhf", "margin_ranking_loss")
+table.takes("uilhf+", "mse_loss_backward smooth_l1_loss_backward")
+table.takes("builhf", "cosine_embedding_loss")
+table.takes("uilhfc+", "poisson_nll_loss")
+table.takes("hfc+", "soft_margin_loss_backward")

@@ -486,3 +486,8 @@ def grouped_mm(xp, self, mat2, offs, bias, out_dtype):
     else:
         result = xp.stack([product(xp, self[:, start:end], mat2[start:end]) for start, end in zip(starts, ends, strict=True)])
     return result
+
+
+# ---- dtypes that torch serves
+
+table.takes("uilhfc", "tensordot bilinear")

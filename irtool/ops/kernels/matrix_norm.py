@@ -95,3 +95,8 @@ def linalg_cond(xp, self, p):
     safe = xp.where((info != 0)[..., None, None], xp.eye(self.shape[-1], dtype=self.dtype), self)
     result = matrix_norm(xp, self, p, [-2, -1], False, None) * matrix_norm(xp, xp.linalg.inv(safe), p, [-2, -1], False, None)
     return xp.where(info != 0, result.dtype.type(math.inf), result)
+
+
+# ---- dtypes that torch serves
+
+table.takes("fc", "linalg_cond")

@@ -372,3 +372,9 @@ def instance_norm(xp, input, weight, bias, running_mean, running_var, use_input_
         _update(running_mean, mean.mean(0), momentum)
         _update(running_var, (variance.reshape(count, channels) * (number / (number - 1) if number > 1 else math.nan)).mean(0), momentum)
     return result
+
+
+# ---- dtypes that torch serves
+
+table.takes("hfc", "rms_norm _fused_rms_norm")
+table.takes("hf", "native_batch_norm_backward native_layer_norm_backward native_group_norm_backward")

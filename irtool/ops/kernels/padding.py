@@ -148,3 +148,10 @@ for _word, _mode in (("reflection", "reflect"), ("replication", "replicate")):
                      doc=f"Borders by {_word} in {_count} dimension(s).")
         table.define(f"aten::{_name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * _count}] padding) -> Tensor",
                      _forward_backward[1], doc=f"Gradient of {_name}.")
+
+
+# ---- dtypes that torch serves
+
+table.takes("uilhfc", "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d")
+table.takes("hfc", "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
+             "replication_pad2d_backward replication_pad3d_backward")

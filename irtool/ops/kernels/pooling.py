@@ -317,3 +317,11 @@ for _rank in (2, 3):
                  "-> (Tensor, Tensor)", _fractional(_rank), doc="Maximum over windows whose places come from random numbers, and indices.")
     table.define(f"aten::fractional_max_pool{_rank}d_backward(Tensor grad_output, Tensor self, int[{_rank}] kernel_size, int[{_rank}] "
                  "output_size, Tensor indices) -> Tensor", _fractional_backward(_rank), doc="Its gradient.")
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf", "max_pool1d max_pool2d_with_indices_backward max_pool3d_with_indices_backward max_unpool2d max_unpool3d "
+             "fractional_max_pool2d fractional_max_pool2d_backward fractional_max_pool3d fractional_max_pool3d_backward")
+table.takes("lhf", "avg_pool1d avg_pool2d avg_pool2d_backward")
+table.takes("lf", "avg_pool3d avg_pool3d_backward")

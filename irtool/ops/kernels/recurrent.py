@@ -231,3 +231,10 @@ def pad_packed_sequence(xp, data, batch_sizes, batch_first, padding_value, total
         start += size
     lengths = xp.array([sum(size > place for size in sizes) for place in range(sizes[0])], xp.int64)
     return (result.swapaxes(0, 1) if batch_first else result), lengths
+
+
+# ---- dtypes that torch serves
+
+table.takes("hfc", "lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data lstm_cell gru_cell")
+table.takes("uilhf", "rnn_relu.input rnn_relu.data rnn_relu_cell")
+table.takes("uilhfc", "rnn_tanh_cell")

@@ -349,3 +349,8 @@ def _segment(xp, run, reduce, start, initial):
         return start
     bound = run.dtype.type(start)
     return xp.maximum(run.max(0), bound) if reduce == "max" else xp.minimum(run.min(0), bound)
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf", "segment_reduce")

@@ -263,3 +263,14 @@ for _name, _rank, _mode in (
     _define(_name, _rank, _mode)
 for _name, _mode in (("_upsample_bilinear2d_aa", "linear"), ("_upsample_bicubic2d_aa", "cubic"), ("_upsample_lanczos2d_aa", "lanczos")):
     _define(_name, 2, _mode, True)
+
+
+# ---- dtypes that torch serves
+
+table.takes("uhf", "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
+             "_upsample_nearest_exact3d")
+table.takes("hf", "upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward "
+             "_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward "
+             "upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward "
+             "upsample_bicubic2d_backward")
+table.takes("f", "_upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward")

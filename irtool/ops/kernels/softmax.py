@@ -109,3 +109,8 @@ def masked_softmax_backward(xp, grad_output, output, mask, dim):
     product = grad_output * output
     result = product - output * product.sum(axis, keepdims=True)
     return xp.where(xp.broadcast_to(mask, output.shape), output.dtype.type(0), result)
+
+
+# ---- dtypes that torch serves
+
+table.takes("hf", "_softmax_backward_data _log_softmax_backward_data _masked_softmax_backward")

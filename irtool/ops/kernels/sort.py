@@ -136,3 +136,8 @@ def mode(xp, self, dim, keepdim):
     if keepdim:
         return xp.moveaxis(values, -1, axis), xp.moveaxis(chosen, -1, axis)
     return values[..., 0], chosen[..., 0]
+
+
+# ---- dtypes that torch serves
+
+table.takes("uilhf", "topk kthvalue")

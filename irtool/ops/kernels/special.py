@@ -237,3 +237,8 @@ table.define(("aten::igamma(Tensor self, Tensor other) -> Tensor", "aten::specia
              _incomplete_gamma("gammainc", False), PROMOTE, doc="Regularised lower incomplete gamma function.")
 table.define(("aten::igammac(Tensor self, Tensor other) -> Tensor", "aten::special_gammaincc(Tensor self, Tensor other) -> Tensor"),
              _incomplete_gamma("gammaincc", True), PROMOTE, doc="Regularised upper incomplete gamma function.")
+
+
+# ---- dtypes that torch serves
+
+table.takes("uilhf", "mvlgamma special_multigammaln")

@@ -129,3 +129,8 @@ def _overlap(xp, frames, hop):
     for place in range(count):
         total[..., place * hop:place * hop + width] += frames[..., place, :]
     return total
+
+
+# ---- dtypes that torch serves
+
+table.takes("fc", "stft")

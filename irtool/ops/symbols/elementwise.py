@@ -116,12 +116,12 @@ def symbolic(overload: Overload, args: list[Any]) -> Any:
             rule = rule(values)
         dtype = None
         if rule is None:
-            overload.fit_numbers(values, next((each.dtype for each in values if isinstance(each, Symbol)), None))
+            overload.check(values, overload.given_dtype(values))
         else:
             operands = [values[place] for place in overload.promoted]
             dtype = compute_dtype(rule, [_stand_in(each) for each in operands])
             inside = inside_dtype(rule, dtype, [_stand_in(each) for each in values])
-            overload.fit_numbers(values, dtype)
+            overload.check(values, dtype)
             for place in overload.promoted:
                 if values[place] is not None:
                     values[place] = _promoted(values[place], inside)

@@ -351,3 +351,23 @@ def type_comments_of_parameters(
     for size in sizes:
         total += size
     return x * total
+
+
+# run: None
+# run: 3
+def union_result(x: Optional[int]) -> Union[int, str]:
+    if x is None:
+        return "none"
+    return x
+
+
+# run: 3
+# run: -3
+# run: 0
+def union_result_of_three(n: int) -> Union[int, float, str]:
+    for i in range(2):
+        if n > 0:
+            return n
+        elif n < 0:
+            return 0.5
+    return "zero"

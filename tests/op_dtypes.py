@@ -1,0 +1,109 @@
+"""Which dtypes an operator takes: its samples in every dtype, here and in torch.
+
+`python tests/op_dtypes.py` (with torch) records what torch takes, so that machines without torch check against it, and what is otherwise
+here: tests/data/op_dtypes.json.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from side_by_side import is_error, ours, theirs
+
+from irtool.ir.schema import parse_schema
+from irtool.ops import OPS
+from irtool.ops.arrays import CODES
+from irtool.ops.samples.draw import Call, Draw, real
+
+RECORDED = Path(__file__).parent / "data" / "op_dtypes.json"
+LETTERS = {"b": "bool", "u": "uint8", "i": "int32", "l": "int64", "h": "float16", "f": "float32", "d": "float64", "c": "complex64",
+           "z": "complex128"}
+PLAIN: dict[str, Any] = {
+    "Tensor": real(2, 3), "Tensor?": None, "Tensor[]": [real(2, 3), real(2, 3)], "Scalar": 2, "Scalar?": 1, "int": 0, "int?": 0,
+    "SymInt": 2, "float": 0.5, "bool": False, "complex": 1j, "int[]": [0], "int[]?": [0], "int[1]": [0], "int[1]?": [0], "SymInt[]": [2, 3]}
+"""What is given for arguments of operators without samples."""
+SKIPPED = {"data", "_conj", "_conj_copy", "_neg_view", "_neg_view_copy", "copy_.int", "copy_.float", "is_coalesced", "_tensor_to_list",
+           "_construct_empty_tensor_list", "native_norm", "native_norm.ScalarOpt_dim_dtype", "_local_scalar_dense", "chalf"}
+MOST = 4
+"""More samples of an overload are not tried."""
+Run = Callable[[str, Any, Any], Any]
+
+
+def overloads() -> Iterator[tuple[str, str, list[Call]]]:
+    """Name, schema and calls of what takes tensors and draws no random numbers."""
+    for name, op in OPS.items():
+        text = next(text for text, one in zip(op.schemas, op.names, strict=True) if one == name)
+        if not name.startswith("aten::") or name.removeprefix("aten::") in SKIPPED or op.family in ("random", "dict"):
+            continue
+        if "Tensor" not in text.partition(") ->")[0] or "Generator" in text or "_backward" in name and not op.samples.get(name):
+            continue
+        found = op.samples.get(name) or plain_calls(text)
+        if found:
+            yield name, text, found[:MOST]
+
+
+def plain_calls(text: str) -> list[Call]:
+    """A call of an operator that has no samples; none where an argument is of an unusual type."""
+    needed = [argument.type.text for argument in parse_schema(text).arguments if not argument.has_default]
+    return [Call(tuple(PLAIN[kind] for kind in needed), {})] if all(kind in PLAIN for kind in needed) else []
+
+
+def in_dtype(value: Any, draw: Any, dtype: str) -> Any:
+    """What was drawn, in a dtype: rounded to whole numbers, without imaginary parts, truth of what is positive."""
+    if isinstance(draw, list):
+        return [in_dtype(one, other, dtype) for one, other in zip(value, draw, strict=True)]
+    if not isinstance(draw, Draw):
+        return value
+    real_part = value if dtype.startswith("complex") else value.real
+    if dtype == "bool":
+        return np.asarray(real_part > 0)
+    if dtype.startswith("uint"):
+        real_part = abs(real_part)
+    return np.asarray(np.rint(real_part) if "int" in dtype else real_part).astype(dtype)
+
+
+def taken(run: Run, name: str, text: str, calls: list[Call]) -> str:
+    """The letters of the dtypes in which one of the calls at least gives a result."""
+    schema = parse_schema(text)
+    count = sum(not argument.keyword_only for argument in schema.arguments)
+    found = ""
+    for letter, dtype in LETTERS.items():
+        for call in calls:
+            values = [in_dtype(value, draw, dtype) for value, draw in zip(call.arguments(text), call._bound(text), strict=True)]
+            values = [np.dtype(CODES[value]) if argument.type.text.startswith("ScalarType") and value is not None else value
+                      for value, argument in zip(values, schema.arguments, strict=True)]
+            named = {argument.name: value for argument, value in zip(schema.arguments[count:], values[count:], strict=True)
+                     if isinstance(value, np.ndarray | np.dtype | list) or not argument.has_default or value != argument.default}
+            if not is_error(run(name, values[:count], named)):
+                found += letter
+                break
+    return found
+
+
+def here(name: str, args: Any, named: Any) -> Any:
+    """As `ours`, which wants numbers for dtypes among the arguments by position."""
+    codes = {title: code for code, title in CODES.items()}
+    return ours(name, [codes[value.name] if isinstance(value, np.dtype) else value for value in args], named)
+
+
+def record() -> None:
+    """Write what torch takes, and where this differs here."""
+    torch_takes, differs = {}, {}
+    for name, text, calls in overloads():
+        try:
+            torch_takes[name] = taken(theirs, name, text, calls)
+        except AttributeError:      # torch has no such function
+            continue
+        if (mine := taken(here, name, text, calls)) != torch_takes[name]:
+            differs[name] = mine
+    lines = [f" {json.dumps(part)}: {{\n" + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in table.items()) + "\n }"
+             for part, table in (("torch", torch_takes), ("irtool", differs))]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{len(torch_takes)} overloads, {len(differs)} of them otherwise, in {RECORDED}")
+
+
+if __name__ == "__main__":
+    record()
