@@ -61,6 +61,7 @@ class Simplifier:
         self.rules = {**RULES, **SHAPE_RULES} if shapes else RULES
         self._aliases: Aliases | None = None
         self._loose: set[Value] | None = None
+        self._places: dict[Node, dict[int | float | str, int | None]] = {}
 
     @property
     def loose(self) -> set[Value]:
@@ -75,6 +76,18 @@ class Simplifier:
         if self._aliases is None:
             self._aliases = Aliases(self.graph)
         return self._aliases
+
+    def places_of_keys(self, made: Node) -> dict[int | float | str, int | None]:
+        """Key of a dict whose keys are all constant -> the operand that is its value; None where a key stands there twice."""
+        if made not in self._places:
+            places: dict[int | float | str, int | None] = {}
+            for slot, value in enumerate(made.inputs[::2]):
+                key = constant(value)
+                if not isinstance(key, (int, float, str)):
+                    return {}
+                places[key] = None if key in places else 2 * slot + 1
+            self._places[made] = places
+        return self._places[made]
 
     def run(self) -> bool:
         rules = self.rules.get
@@ -277,9 +290,9 @@ def _element(at: Simplifier, node: Node) -> None:
         return
     source = held.node
     if source.kind == "prim::DictConstruct" and isinstance(key, (int, float, str)) and not at.aliases.is_written_itself(held):
-        keys = [constant(each) for each in source.inputs[::2]]
-        if all(isinstance(each, (int, float, str)) for each in keys) and keys.count(key) == 1:
-            at.replace(node.output, source.inputs[2 * keys.index(key) + 1])
+        place = at.places_of_keys(source).get(key)
+        if place is not None:
+            at.replace(node.output, source.inputs[place])
 
 
 def _unpack(at: Simplifier, node: Node) -> None:

@@ -48,6 +48,19 @@ def propagate_shapes(graph: Graph) -> bool:
     return sweep.changed
 
 
+def reads_of_blocks(graph: Graph) -> dict[Block, dict[Value, None]]:
+    """Block -> the values of blocks around it that are read in it, in order."""
+    reads: dict[Block, dict[Value, None]] = {}
+    for block in reversed(list(graph.walk_blocks())):       # inner ones first
+        inside: dict[Value, None] = {}
+        for node in (*block, block.return_node):
+            inside.update(dict.fromkeys(node.inputs))
+            for inner in node.blocks:
+                inside.update(reads[inner])
+        reads[block] = {value: None for value in inside if value.node.owner is not block}
+    return reads
+
+
 class Sweep:
     """One sweep, in order; loops go round until nothing changes."""
 
@@ -60,6 +73,12 @@ class Sweep:
         self.before = {value: value.type for value in graph.values()}
         self.is_expanded = False
         self.changes = Changes(graph)
+        self.rounds = 0
+        """In how many loops the sweep stands."""
+        self.reads: dict[Block, dict[Value, None]] = {}
+        """Block -> what it reads of the blocks around it, once a loop in a loop asks."""
+        self.seen: dict[Node, list[Type]] = {}
+        """Loop in a loop -> the types that it was swept with last."""
 
     @property
     def changed(self) -> bool:
@@ -179,7 +198,27 @@ class Sweep:
             self.set(value, join(first.type, second.type) or value.type)
 
     def loop(self, node: Node) -> None:
-        """What is carried has what it starts with and what each round gives in common."""
+        """What is carried has what it starts with and what each round gives in common.
+
+        A loop in a loop is swept again only for other types, as twice in each round of each loop around it would be 2**depth times.
+        """
+        before = self.types_read(node) if self.rounds else None
+        if before is not None and self.seen.get(node) == before:
+            return
+        self.rounds += 1
+        self.sweep_loop(node)
+        self.rounds -= 1
+        if before is not None and before == self.types_read(node):      # else tensors of other blocks have lost their shape in it
+            self.seen[node] = before
+
+    def types_read(self, loop: Node) -> list[Type]:
+        """The types of all that a loop starts with or reads."""
+        if not self.reads:
+            self.reads = reads_of_blocks(self.graph)
+        return [value.type for value in (*loop.inputs, *self.reads[loop.blocks[0]])]
+
+    def sweep_loop(self, node: Node) -> None:
+        """Round after round, until nothing changes."""
         body = node.blocks[0]
         carried = body.inputs[1:]
         for value, given in zip(carried, node.inputs[2:], strict=False):

@@ -174,6 +174,107 @@ def dead(n: int) -> str:
     return graph([f"%e{i} : Tensor = aten::tanh({before(i, 'e')})" for i in range(n)], "x")
 
 
+def many_lists(n: int) -> str:
+    """Many lists, each appended to and joined."""
+    lines = []
+    for i in range(n // 4):
+        lines += [f"%l{i} : Tensor[] = prim::ListConstruct(%x, {before(i, 's')})", f"%a{i} : Tensor[] = aten::append(%l{i}, %y)",
+                  f"%s{i} : Tensor = aten::cat(%l{i}, %zero)"]
+    return graph(lines, f"s{n // 4 - 1}")
+
+
+def list_of_views(n: int) -> str:
+    """A list that is taken apart, item by item."""
+    lines = [f"%e{i} : Tensor = aten::tanh(%x)" for i in range(n // 3)]
+    lines.append(joined("l", "e", n // 3))
+    for i in range(n // 3):
+        lines += [f"%k{i} : int = prim::Constant[value={i}]()", f"%g{i} : Tensor = aten::__getitem__(%l, %k{i})"]
+    return graph([*lines, joined("m", "g", n // 3), "%s : Tensor = aten::cat(%m, %zero)"], "s")
+
+
+def unpacked(n: int) -> str:
+    """A list of as many tensors as there are nodes, split and unpacked."""
+    names = ", ".join(f"%u{i} : Tensor" for i in range(n // 2))
+    return graph(["%p : Tensor[] = aten::unbind(%x, %zero)", f"{names} = prim::ListUnpack(%p)",
+                  *[f"%e{i} : Tensor = aten::mul(%u{i}, %y)" for i in range(n // 2)], joined("l", "e", n // 2),
+                  "%s : Tensor = aten::cat(%l, %zero)"], "s")
+
+
+def dictionary(n: int) -> str:
+    """A dict of many entries, made at once; then each is read."""
+    n //= 4
+    lines = [f"%k{i} : str = prim::Constant[value=\"k{i}\"]()" for i in range(n)] + [f"%e{i} : Tensor = aten::tanh(%x)" for i in range(n)]
+    lines.append("%d : Dict(str, Tensor) = prim::DictConstruct(" + ", ".join(f"%k{i}, %e{i}" for i in range(n)) + ")")
+    lines += [f"%g{i} : Tensor = aten::__getitem__(%d, %k{i})" for i in range(n)]
+    return graph([*lines, joined("m", "g", n), "%s : Tensor = aten::cat(%m, %zero)"], "s")
+
+
+def entries(n: int) -> str:
+    """A dict that grows."""
+    n //= 3
+    lines = ["%d : Dict(str, Tensor) = prim::DictConstruct()"]
+    for i in range(n):
+        lines += [f"%k{i} : str = prim::Constant[value=\"k{i}\"]()", f"%e{i} : Tensor = aten::tanh(%x)",
+                  f"= aten::_set_item(%d, %k{i}, %e{i})"]
+    return graph([*lines, "%s : Tensor = aten::__getitem__(%d, %k0)"], "s")
+
+
+def outputs(n: int) -> str:
+    """Every result is an output."""
+    return graph([f"%e{i} : Tensor = aten::mul({before(i // 2, 'e')}, %y)" for i in range(n)], *(f"e{i}" for i in range(n)))
+
+
+def inputs(n: int) -> str:
+    """As many inputs as nodes."""
+    names = "".join(f", %x{i} : {FLOAT}" for i in range(n))
+    text = graph([f"%e{i} : Tensor = aten::mul({before(i, 'e')}, %x{i})" for i in range(n)], f"e{n - 1}")
+    return text.replace(", %c : bool", f"{names}, %c : bool", 1)
+
+
+def deep_tuples(n: int) -> str:
+    """A tuple in a tuple in a tuple, then all taken apart: types are as long as the tuple is deep, so that the depth is bounded."""
+    lines, depth = [], 12
+    for t in range(max(1, n // (2 * depth))):
+        types, last = ["Tensor"], before(t, "s")
+        for i in range(depth):
+            types.append(f"({types[-1]}, Tensor)")
+            lines.append(f"%t{t}_{i} : {types[-1]} = prim::TupleConstruct({last}, %y)")
+            last = f"%t{t}_{i}"
+        for i in range(depth):
+            lines.append(f"%u{t}_{i} : {types[-2 - i]}, %w{t}_{i} : Tensor = prim::TupleUnpack({last})")
+            last = f"%u{t}_{i}"
+        lines.append(f"%s{t} : Tensor = aten::tanh({last})")
+    return graph(lines, f"s{max(1, n // (2 * depth)) - 1}")
+
+
+def wide_branch(n: int) -> str:
+    """One branch that gives many results."""
+    n //= 3
+    results = ", ".join(f"%r{i} : Tensor" for i in range(n))
+    first = [f"    %a{i} : Tensor = aten::mul(%x, %y)" for i in range(n)]
+    second = [f"    %b{i} : Tensor = aten::tanh(%x)" for i in range(n)]
+    return graph([f"{results} = prim::If(%c)", "  block0():", *first, "    -> (" + ", ".join(f"%a{i}" for i in range(n)) + ")",
+                  "  block1():", *second, "    -> (" + ", ".join(f"%b{i}" for i in range(n)) + ")", joined("l", "r", n),
+                  "%s : Tensor = aten::cat(%l, %zero)"], "s")
+
+
+def views_of_one(n: int) -> str:
+    """Many views of one tensor, each written into."""
+    lines = ["%b : Tensor = aten::mul(%x, %y)"]
+    for i in range(n // 2):
+        lines += [f"%v{i} : Tensor = aten::select(%b, %zero, %one)", f"%w{i} : Tensor = aten::mul_(%v{i}, %one)"]
+    return graph(lines, "b")
+
+
+def prints(n: int) -> str:
+    """Nodes with side effects, and what they read."""
+    lines = []
+    for i in range(n // 2):
+        lines += [f"%e{i} : Tensor = aten::tanh({before(i, 'e')})", f"= prim::Print(%e{i})"]
+    return graph(lines, f"e{n // 2 - 1}")
+
+
 SHAPES: tuple[Callable[[int], str], ...] = (
     chain, fan_out, long_list, branches, branches_through, nested_branches, nested_writes, loops, carried, writes, many_writes, views,
-    reshapes, appends, tuples, products, dead)
+    reshapes, appends, tuples, products, dead, many_lists, list_of_views, unpacked, dictionary, entries, outputs,
+    inputs, deep_tuples, wide_branch, views_of_one, prints)

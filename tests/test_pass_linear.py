@@ -21,6 +21,9 @@ MOST = 1.5
 """How often the work per node of the small graph may be that of the large one: sets of up to 64 roots are the most that grows."""
 GROWING = {
     ("nested_branches", "differentiate"): "each value that df needs leaves through all branches around it",
+    ("list_of_views", "vmap"): "an item of a batched list is chosen by a list of all items",
+    ("inputs", "create-autodiff-subgraphs"): "the inputs of each group are looked at again",
+    ("inputs", "fuse"): "the inputs of each group are looked at again",
     ("branches_through", None): "a value has up to 64 roots",
 }
 """(shape, pass) -> why the work per node grows; None for all passes."""

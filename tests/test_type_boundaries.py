@@ -126,6 +126,11 @@ def test_what_a_node_gives_is_what_it_says(line: str, message: str) -> None:
     assert [each.message for each in violations(module)] == [message]
 
 
+def test_what_another_overload_gives_may_be_declared() -> None:
+    text = "graph(%x : int):\n  %a : int = aten::pow(%x, %x)\n  %b : float = aten::pow(%x, %x)\n  return (%a, %b)\n"
+    irtool.verify(irtool.parse(text))
+
+
 def test_texts_that_are_read_and_dropped_are_collected() -> None:
     from irtool.ir.collector import FEWEST, Handed
 

@@ -11,7 +11,7 @@ from irtool.ir import types
 from irtool.ir.constants import constant
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_of, substitute
+from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_of, schemas, substitute
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
 
 Found = tuple[Node | None, str]
@@ -184,9 +184,18 @@ def result_problem(node: Node, strict: bool) -> str:
         type = substitute(declared.type, variables)
         is_free = declared.type.key == "Any" or isinstance(declared.type, ListType) and is_tensor_like(value.type) or has_variables(type) \
             or is_tensor_like(declared.type) and isinstance(value.type, TupleType | ListType) and len(node.outputs) == 1
-        if strict and not is_free and not _may_be_declared(type, value.type):
+        if strict and not is_free and not _may_be_declared(type, value.type) and not _is_of_another(node):
             return f"{node.kind} gives {type}, found %{value.name} : {value.type}"
     return ""
+
+
+def _is_of_another(node: Node) -> bool:
+    """Is there another overload that takes the operands and gives what is declared? (`pow` of two ints gives a float, or an int.)"""
+    return any(
+        len(each.arguments) == len(node.inputs) and len(each.returns) == len(node.outputs)
+        and all(flows(value.type, argument.type) for value, argument in zip(node.inputs, each.arguments, strict=True))
+        and all(_may_be_declared(declared.type, value.type) for value, declared in zip(node.outputs, each.returns, strict=True))
+        for each in schemas(node.kind))
 
 
 def _may_be_declared(given: Type, said: Type) -> bool:
