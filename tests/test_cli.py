@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least
+from irtool.cli.command import Arguments, Choice, Converted, Option, argument, command, option
+from irtool.cli.commands import COMMANDS, load
 from irtool.cli.console import Console
-from irtool.cli.main import COMMANDS, load, main
+from irtool.cli.converters import at_least
+from irtool.cli.errors import UsageError
+from irtool.cli.main import main
 from irtool.passes import PASSES
 
 OLD = """graph(%0 : Float(2, 3)
@@ -53,8 +56,9 @@ def test_every_command_has_help_of_one_screen(name: str) -> None:
         assert (code, err) == (0, "")
         assert out.startswith(f"usage: irtool {name} [options]")
         assert len(out.splitlines()) < 60
-    for option in load(name).options:
-        assert option.help and option.flags[-1].startswith("--")
+    for each in load(name).params:
+        assert each.help        # type: ignore[attr-defined]
+        assert not isinstance(each, Option) or each.long_flag.startswith("--")
 
 
 def test_help_of_a_command_by_name() -> None:
@@ -67,7 +71,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(arguments: Arguments, console: Console) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(load("fmt"), "run", interrupt)
+    monkeypatch.setattr(load("fmt"), "callback", interrupt)
     assert irtool_("fmt") == (130, "", "")
 
 
@@ -75,21 +79,28 @@ def test_versions() -> None:
     assert irtool_("--version") == (0, f"irtool {irtool.__version__}\n", "")
     report = json.loads(irtool_("--version", "--json")[1])
     assert report["schema"] == 1
-    assert set(report) == {"schema", "irtool", "python", "numpy", "scipy", "rich", "plugins"}
+    assert set(report) == {"schema", "irtool", "python", "click", "numpy", "scipy", "rich", "plugins"}
 
 
-# -- the option parser
-COMMAND = Command(
-    lambda arguments, console: 0, positionals=[Positional("first"), Positional("second", "?", default="-"), Positional("rest", "*")],
-    options=[Option("-o --output", "", value="FILE", default="-"), Option("--switch", ""), Option("--on", "", negatable=True),
-             Option("--form", "", value="FORM", choices=("text", "json"), bare="text"),
-             Option("--count", "", value="N", convert=at_least(0)),
-             Option("--name", "", value="NAME", many=True)])
+# -- options
+@command("opt")
+@argument("first")
+@argument("second", default="-")
+@argument("rest", nargs=-1)
+@option("-o", "--output", metavar="FILE", default="-")
+@option("--switch", is_flag=True)
+@option("--on/--no-on", default=True)
+@option("--form", metavar="FORM", type=Choice("text", "json"), bare="text")
+@option("--count", metavar="N", type=Converted(at_least(0)))
+@option("--name", metavar="NAME", multiple=True)
+def many_options(arguments: Arguments, console: Console) -> int:
+    """A command with an option of each kind."""
+    return 0
 
 
 @pytest.mark.parametrize("line, expected", [
     ("a", {"first": "a", "second": "-", "rest": (), "output": "-", "switch": False, "on": True, "form": None, "count": None, "name": ()}),
-    ("a b c d", {"first": "a", "second": "b", "rest": ["c", "d"]}),
+    ("a b c d", {"first": "a", "second": "b", "rest": ("c", "d")}),
     ("a -o x --switch", {"output": "x", "switch": True}),
     ("-ox a", {"output": "x", "first": "a"}),
     ("-o=x a", {"output": "x"}),
@@ -99,13 +110,26 @@ COMMAND = Command(
     ("--form a", {"form": "text", "first": "a"}),
     ("--form=json a", {"form": "json"}),
     ("--count 3 a", {"count": 3}),
-    ("--name x --name=y a", {"name": ["x", "y"]}),
+    ("--name x --name=y a", {"name": ("x", "y")}),
+    ("--form -o x --name --form -- --form", {"form": "text", "output": "x", "name": ("--form",), "first": "--form"}),
+    ("-o --form a", {"output": "--form", "form": None, "first": "a"}),
+    ("--form=json --form a", {"form": "text", "first": "a"}),
     ("- -- --switch", {"first": "-", "second": "--switch", "switch": False}),
 ])
 def test_what_the_option_parser_reads(line: str, expected: dict[str, object]) -> None:
-    arguments: Arguments = COMMAND.parse(line.split())
+    arguments = many_options.read(line.split())
     assert {name: getattr(arguments, name) for name in expected} == expected
-    assert COMMAND.parse(["a"]).name == ()
+    assert many_options.read(["a"]).name == ()
+
+
+def test_which_options_were_written() -> None:
+    assert many_options.read("a --form --no-on --output=- --name x".split()).given == {"first", "form", "on", "output", "name"}
+
+
+def test_no_environment_variable_sets_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("IRTOOL_SWITCH", "IRTOOL_OPT_SWITCH", "OPT_SWITCH", "SWITCH", "IRTOOL_OPT_OUTPUT"):
+        monkeypatch.setenv(name, "1")
+    assert many_options.read(["a"]).given == {"first"}
 
 
 @pytest.mark.parametrize("line, message", [
@@ -115,14 +139,36 @@ def test_what_the_option_parser_reads(line: str, expected: dict[str, object]) ->
     ("a --no-switch", "no such option: --no-switch (did you mean '--switch'?)"),
     ("a --switch=1", "--switch takes no value"),
     ("a --output", "--output needs a value: --output=FILE"),
+    ("a --output=", "--output needs a value: --output=FILE"),
+    ("a --name x --name=", "--name needs a value: --name=NAME"),
+    ("a --outpu x", "no such option: --outpu (did you mean '--output'?)"),
+    ("a --help", "no such option: --help"),
     ("a --count=-1", "--count: expected at least 0, not -1"),
     ("a --count=1.5", "--count: expected an integer, not '1.5'"),
     ("a --form=jsn", "--form: expected text or json, not 'jsn' (did you mean 'json'?)"),
 ])
 def test_what_the_option_parser_refuses(line: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        COMMAND.parse(line.split())
+        many_options.read(line.split())
     assert str(raised.value) == message
+
+
+# -- click
+def test_the_group_is_clicks() -> None:
+    from click.testing import CliRunner
+
+    from irtool.cli.main import cli
+
+    runner = CliRunner()
+    result = runner.invoke(cli, ["opt", "-q", "--passes=dce"], input=NEW)
+    assert (result.exit_code, result.output) == (0, NEW)
+    assert runner.invoke(cli, ["opt", "--passes=dcee"], input=NEW).exit_code == 2
+    assert runner.invoke(cli, ["opt"], input="graph(").exit_code == 1
+    assert runner.invoke(cli, ["help", "opt"]).output == irtool_("opt", "--help")[1]
+    with pytest.raises(SystemExit) as ended:
+        cli(["--version"])
+    assert ended.value.code == 0
+    assert cli.main(["optt"], standalone_mode=False) == 2
 
 
 # -- fmt
@@ -232,9 +278,9 @@ def test_passes_are_listed_and_explained() -> None:
         code, out, _ = irtool_("passes", entry.name)
         assert code == 0
         assert "before" in out and "after" in out
-        for option in entry.options:
-            assert f"{option.name}: {option.type} = " in out
-            assert f"--passes='{entry.name}{{{option.name}" in out
+        for each in entry.options:
+            assert f"{each.name}: {each.type} = " in out
+            assert f"--passes='{entry.name}{{{each.name}" in out
     assert "last: each pass before leaves nodes" in irtool_("passes", "O1")[1]
     code, out, err = irtool_("passes", "dcee")
     assert (code, out) == (2, "")
@@ -247,9 +293,9 @@ def test_passes_as_json() -> None:
     assert [row["name"] for row in report["passes"]] == [entry.name for entry in PASSES]
     assert set(report["passes"][0]) == {"name", "summary", "on", "options", "repeats"}
     for row in report["passes"]:
-        for option in row["options"]:
-            assert set(option) == {"name", "type", "default", "required", "example"}
-            pipeline = option["example"].removeprefix("--passes='").removesuffix("'")
+        for each in row["options"]:
+            assert set(each) == {"name", "type", "default", "required", "example"}
+            pipeline = each["example"].removeprefix("--passes='").removesuffix("'")
             if "..." not in pipeline:
                 irtool.PassManager(pipeline)
     assert [row["name"] for row in json.loads(irtool_("passes", "--json", "dce")[1])["passes"]] == ["dce"]

@@ -148,8 +148,10 @@ def test_a_failure_writes_no_output(tmp_path: Path) -> None:
     (["opt", "--syntax=Z9"], 2, "--syntax: no dialect 'Z9'"),
     (["opt", "--run-reproducer"], 2, "no reproducer: its first line is not"),
     (["optt"], 2, "error: no such command: optt (did you mean 'opt'?)"),
-    (["--passes=dce"], 2, "error: no such option: --passes=dce"),
-    (["--version", "--jsn"], 2, "error: unexpected argument '--jsn'"),
+    (["--passes=dce"], 2, "error: no such option: --passes\n"),
+    (["--version", "--jsn"], 2, "error: no such option: --jsn (did you mean '--json'?)"),
+    (["--version", "opt"], 2, "error: unexpected argument 'opt'"),
+    (["--json"], 2, "error: missing command"),
 ])
 def test_mistakes_on_the_command_line(words: list[str], code: int, message: str) -> None:
     result = irtool_(*words, text=GOOD)
@@ -182,6 +184,16 @@ def test_json_diagnostics() -> None:
     assert set(record) == {"file", "line", "col", "end_col", "severity", "code", "message", "notes", "pass"}
     result = irtool_("opt", "--passes=dcee", "--diagnostics-format", "json", text=BAD)
     assert json.loads(result.err)["file"] == "<passes>"
+
+
+@pytest.mark.parametrize("words", [
+    ["--diagnostics-format=json", "--pases"], ["--pases", "--diagnostics-format=json"], ["--diagnostics-format", "json", "--graph="],
+    ["a.ir", "b.ir", "--diagnostics-format=json"], ["--opt-bisect-limit=x", "--diagnostics-format=json"],
+])
+def test_mistakes_on_the_command_line_are_json_where_that_is_asked_for(words: list[str]) -> None:
+    result = irtool_("opt", *words, text=GOOD)
+    assert (result.code, result.out) == (2, "")
+    assert json.loads(result.err)["severity"] == "error"
 
 
 def test_only_so_many_errors_are_shown() -> None:

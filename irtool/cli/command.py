@@ -1,219 +1,306 @@
-"""Flags as a table: what a subcommand accepts, read from one place by the parser, `--help` and the completion scripts.
+"""click, as irtool's commands use it: groups of options in help, values that are taken only behind `=`, mistakes in irtool's words.
 
-A subcommand is a module with one `COMMAND`:
+    @command("fmt", epilog="...")
+    @argument("files", nargs=-1, metavar="FILE", help="IR text")
+    @option("-o", "--output", metavar="FILE", default="-", help="where the result goes")
+    @option("--check", is_flag=True, help="change nothing")
+    @option("--time-passes", metavar="FORM", type=Choice("text", "json"), bare="text", help="...")   # --time-passes or --time-passes=json
+    def fmt(arguments: Arguments, console: Console) -> int: ...                                      # gives the exit code
 
-    COMMAND = Command(run, usage="FILE", positionals=[Positional("file", "?", default="-", help="input")], options=[
-        Option("-o --output", "where the result goes", value="FILE", default="-"),
-        Option("--check", "only say whether it differs"),                       # a switch: False or True
-        Option("--time-passes", "...", value="FORM", choices=("text", "json"), bare="text"),   # --time-passes or --time-passes=json
-        Option("--passes", "...", value="PIPELINE", many=True),                 # may be given again: a list
-    ])
-    def run(arguments: Arguments, console: Console) -> int: ...                 # gives the exit code
-
-(why not click: docs/adr/0001-own-option-parser.md)
+An environment variable never sets an option, and an abbreviation is no option. Errors are raised as `UsageError`; `irtool.cli.main` shows
+them. (docs/adr/0003-command-line-on-click.md)
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from irtool.ir.errors import Error, did_you_mean
+import click
+from click.core import ParameterSource
+
+from irtool.cli.errors import UsageError
+from irtool.ir.errors import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
     from irtool.cli.console import Console
 
+    Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-class UsageError(Error):
-    """The command line is wrong, or names a file that cannot be opened: exit code 2."""
-
-
+HELP_NAMES = ("-h", "--help")
+DIAGNOSTICS = "Diagnostics"
 NAMES = ("FILE", "DIR", "NAME", "DIALECT")
 """Values that are no empty text: `--expect=$UNSET` must not mean that nothing is compared."""
+COLUMN = 30
+"""Where the second column of a help text begins, at most."""
 
 
-class Option:
-    """One flag, with its long and short spellings."""
+class Option(click.Option):
+    """One flag, in a group of the help text.
 
-    __slots__ = ("flags", "help", "value", "default", "choices", "convert", "bare", "many", "group", "dest", "negatable")
+    bare: the value of the flag without `=value`; then `--flag value` does not take the next word.
+    """
 
-    def __init__(self, flags: str, help: str, *, value: str = "", default: Any = None, choices: Sequence[str] = (),
-                 convert: Callable[[str], Any] = str, bare: Any = None, many: bool = False, group: str = "Options",
-                 negatable: bool = False) -> None:
-        self.flags = tuple(flags.split())
-        self.help = help
-        self.value = value                  # what stands for the value in help; "" makes it a switch
-        self.choices = tuple(choices)
-        self.convert = convert              # raises ValueError("expected ...") for a bad value
-        self.bare = bare                    # the value of the flag without `=value`; then `--flag value` does not take the next word
-        self.many = many
+    def __init__(self, names: Sequence[str], *, group: str = "Options", bare: str | None = None, **attributes: Any) -> None:
+        super().__init__(names, **attributes)
         self.group = group
-        self.negatable = negatable          # a switch that is on: `--no-flag` turns it off
-        self.dest = self.flags[-1].lstrip("-").replace("-", "_")
-        self.default = default if default is not None or value else negatable
-        if many and self.default is None:
-            self.default = ()
+        self.bare = bare
 
+    @property
+    def long_flag(self) -> str:
+        """The flag in messages: the long one."""
+        return self.opts[-1]
+
+    @property
     def shown(self) -> str:
-        """The flag as help shows it: `-o, --output FILE`."""
-        names = [flag.replace("--", "--[no-]", 1) if self.negatable else flag for flag in self.flags]
-        if not self.value:
-            return ", ".join(names)
-        return ", ".join(names) + (f"[={self.value}]" if self.bare is not None else f" {self.value}")
+        """The flag as help shows it: `-o, --output FILE`, `--time-passes[=FORM]`, `--[no-]verify-each`."""
+        flags = ", ".join(flag.replace("--", "--[no-]", 1) if self.secondary_opts else flag for flag in self.opts)
+        if self.is_flag:
+            return flags
+        return f"{flags}[={self.metavar}]" if self.bare is not None else f"{flags} {self.metavar}"
 
-    def read(self, text: str) -> Any:
-        """The value of `text`. Raises UsageError."""
-        if not text and self.value.partition(".")[0] in NAMES:
-            raise UsageError(f"{self.flags[-1]} needs a value: {self.flags[-1]}={self.value}")
-        if self.choices and text not in self.choices:
-            raise UsageError(f"{self.flags[-1]}: expected {' or '.join(self.choices)}, not '{text}'{did_you_mean(text, self.choices)}")
-        try:
-            return self.convert(text)
-        except ValueError as error:
-            raise UsageError(f"{self.flags[-1]}: {error}") from None
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """The two columns of help."""
+        choices = f" ({'|'.join(self.type.choices)})" if isinstance(self.type, Choice) else ""
+        return self.shown, (self.help or "") + choices
+
+    def to_info_dict(self) -> dict[str, Any]:
+        """What completion scripts and man pages are made from."""
+        return {**super().to_info_dict(), "group": self.group, "bare": self.bare, "metavar": self.metavar, "shown": self.shown}
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """The value of the words. An empty one is no name."""
+        if "" in ((value or ()) if self.multiple else (value,)) and (self.metavar or "").partition(".")[0] in NAMES:
+            raise click.BadOptionUsage(self.long_flag, "empty", ctx)
+        return super().type_cast_value(ctx, value)
 
 
-class Positional:
-    """An argument without a flag: `count` is "1" (required), "?" (at most one) or "*" (any number: a list)."""
+class Argument(click.Argument):
+    """A word without a flag, with a line of help."""
 
-    __slots__ = ("name", "count", "default", "help")
-
-    def __init__(self, name: str, count: str = "1", default: Any = None, help: str = "") -> None:
-        self.name = name
-        self.count = count
-        self.default = default if default is not None or count != "*" else ()
+    def __init__(self, names: Sequence[str], *, help: str = "", **attributes: Any) -> None:
+        super().__init__(names, **attributes)
         self.help = help
+
+    @property
+    def shown(self) -> str:
+        """The argument as a usage line shows it: `FILE`, `[FILE]`, `[FILE]...`."""
+        name = self.metavar or self.human_readable_name
+        return (name if self.required else f"[{name}]") + ("..." if self.nargs == -1 else "")
+
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [self.shown]
+
+    def to_info_dict(self) -> dict[str, Any]:
+        """What completion scripts and man pages are made from."""
+        return {**super().to_info_dict(), "help": self.help, "metavar": self.metavar, "shown": self.shown}
+
+
+class Converted(click.ParamType):       # type: ignore[type-arg]  # generic from click 8.4 on
+    """A value that a function makes of the word; it raises ValueError("expected ...")."""
+
+    name = "text"
+
+    def __init__(self, function: Callable[[str], Any]) -> None:
+        self.function = function
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):      # a default
+            return value
+        try:
+            return self.function(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Choice(Converted):
+    """One of a few words."""
+
+    name = "choice"
+
+    def __init__(self, *choices: str) -> None:
+        super().__init__(self.chosen)
+        self.choices = choices
+
+    def chosen(self, text: str) -> str:
+        if text not in self.choices:
+            raise ValueError(f"expected {' or '.join(self.choices)}, not '{text}'{did_you_mean(text, self.choices)}")
+        return text
+
+    def to_info_dict(self) -> dict[str, Any]:     # type: ignore[override]  # a dict before click 8.5
+        return {"param_type": "Choice", "name": self.name, "choices": list(self.choices)}
 
 
 class Arguments:
-    """What the user wrote: an attribute per option and positional; `given` names those that were written."""
+    """What the user wrote: an attribute per option and argument; `given` names those that were written."""
 
-    def __init__(self, values: dict[str, Any], given: set[str]) -> None:
-        self.__dict__.update(values)
-        self.given = given
+    def __init__(self, context: click.Context) -> None:
+        self.__dict__.update(context.params)
+        self.given = {name for name, value in context.params.items()
+                      if value != () and context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
     if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
 
 
-class Command:
-    """A subcommand: what it accepts and the function that does it."""
+class Command(click.Command):
+    """A subcommand. Its function takes `Arguments` and a `Console`, and gives the exit code."""
 
-    __slots__ = ("run", "usage", "positionals", "options", "details")
+    allow_extra_args = True         # what is too much is refused here, in our words
 
-    def __init__(self, run: Callable[[Arguments, Console], int], *, usage: str = "", positionals: Sequence[Positional] = (),
-                 options: Sequence[Option] = (), details: str = "") -> None:
-        self.run = run
-        self.usage = usage
-        self.positionals = tuple(positionals)
-        self.options = (*options, *COMMON)
-        self.details = details          # text at the end of its help: examples
+    def read(self, words: Sequence[str]) -> Arguments:
+        """The words after the subcommand's name, where there is nobody to ask for help. Raises UsageError."""
+        return Arguments(self.make_context(self.name, list(words), help_option_names=[]))
 
-    def parse(self, words: Sequence[str]) -> Arguments:
-        """Read the words after the subcommand's name. Raises UsageError."""
-        table = {flag: option for option in self.options for flag in option.flags}
-        values: dict[str, Any] = {option.dest: option.default for option in self.options}
-        given: set[str] = set()
-        loose: list[str] = []
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = list(self.spelled_out(args))
+        if (console := ctx.find_object(object)) is not None:
+            prepare(console, words)
+        try:
+            rest = super().parse_args(ctx, words)
+        except click.UsageError as error:
+            raise in_our_words(error, ctx) from None
+        if rest and not ctx.resilient_parsing:
+            raise UsageError(f"unexpected argument '{rest[0]}'")
+        return rest
+
+    def spelled_out(self, words: Sequence[str]) -> Iterator[str]:
+        """The words for click's parser: the value of a flag stands behind `=`, that which goes without saying, too; short flags are long.
+
+        (Of a short flag click first asks which long ones it may be a slip of, which takes longer than all else it does.)
+        """
+        options = {flag: each for each in self.params if isinstance(each, Option) for flag in (*each.opts, *each.secondary_opts)}
         queue = iter(words)
         for word in queue:
             if word == "--":
-                loose += queue
-            elif word == "-" or not word.startswith("-"):
-                loose.append(word)
-            else:
-                option, value = self._flag(word, table, queue)
-                given.add(option.dest)
-                values[option.dest] = [*values[option.dest], value] if option.many else value
-        self._place(loose, values, given)
-        return Arguments(values, given)
-
-    def _flag(self, word: str, table: dict[str, Option], queue: Iterable[str]) -> tuple[Option, Any]:
-        """The option a word names, and its value, taken from behind `=` or from the next word."""
-        flag, equals, text = word.partition("=")
-        if flag not in table and not word.startswith("--") and word[:2] in table and table[word[:2]].value:
-            flag, equals, text = word[:2], "=", word[2:]            # -oFILE
-        if flag.startswith("--no-") and (positive := table.get("--" + flag[5:])) is not None and positive.negatable and not equals:
-            return positive, False
-        option = table.get(flag)
-        if option is None:
-            raise UsageError(f"no such option: {flag}{did_you_mean(flag, table) if len(flag) > 3 else ''}")
-        if not option.value:
+                yield word
+                yield from queue
+                return
+            flag, equals, value = word.partition("=")
+            option = options.get(flag)
+            if option is None and word[:2] in options and not options[word[:2]].is_flag and not word.startswith("--"):
+                option, flag, equals, value = options[word[:2]], word[:2], "=", word[2:]        # -oFILE
+            if option is None:
+                yield word
+                continue
+            name = flag if flag.startswith("--") else option.long_flag
             if equals:
-                raise UsageError(f"{flag} takes no value")
-            return option, True
-        if equals:
-            return option, option.read(text)
-        if option.bare is not None:
-            return option, option.bare
-        for following in queue:
-            return option, option.read(following)
-        raise UsageError(f"{flag} needs a value: {flag}={option.value}")
+                yield f"{name}={value}"
+            elif option.is_flag:
+                yield name
+            elif option.bare is not None:
+                yield f"{name}={option.bare}"
+            else:                           # the next word is the value, whatever it looks like
+                following = next(queue, None)
+                yield name if following is None else f"{name}={following}"
 
-    def _place(self, loose: list[str], values: dict[str, Any], given: set[str]) -> None:
-        """Give the words without flags to the positionals in order."""
-        for positional in self.positionals:
-            if positional.count == "*":
-                taken, loose = loose, []
-                values[positional.name] = taken or positional.default
-            elif loose:
-                values[positional.name] = loose.pop(0)
-                given.add(positional.name)
-            elif positional.count == "1" and "help" not in given:
-                raise UsageError(f"missing argument {positional.name.upper()}")
-            else:
-                values[positional.name] = positional.default
-        if loose:
-            raise UsageError(f"unexpected argument '{loose[0]}'")
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return help_option(ctx)
 
-    def help(self, name: str, summary: str) -> str:
-        """The text of `irtool NAME --help`."""
-        out = [f"usage: irtool {name} [options] {self.usage}".rstrip(), "", summary, ""]
-        rows = [(positional.name.upper(), positional.help) for positional in self.positionals if positional.help]
-        groups: dict[str, list[tuple[str, str]]] = {"Arguments": rows} if rows else {}
-        for option in self.options:
-            choices = f" ({'|'.join(option.choices)})" if option.choices else ""
-            groups.setdefault(option.group, []).append((option.shown(), option.help + choices))
-        for group, lines in groups.items():
-            out += [f"{group}:", *(two_columns(left, right) for left, right in lines), ""]
-        return "\n".join(out) + (self.details and "\n" + self.details.strip("\n") + "\n")
+    def invoke(self, ctx: click.Context) -> int:
+        console: Console = ctx.obj
+        arguments = Arguments(ctx)
+        console.configure(arguments)
+        assert self.callback is not None
+        code: int = self.callback(arguments, console)
+        return code
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Usage, one line, arguments, options by group, examples."""
+        pieces = ["[options]", *(piece for param in self.params for piece in param.get_usage_pieces(ctx))]
+        formatter.write_usage(ctx.command_path, " ".join(pieces), prefix="usage: ")
+        formatter.write(f"\n{self.help}\n")
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if isinstance(param, Option):
+                groups.setdefault(param.group, []).append(param.get_help_record(ctx))
+            elif isinstance(param, Argument) and param.help:
+                groups.setdefault("Arguments", []).append((param.shown, param.help))
+        write_groups(formatter, groups)
+        if self.epilog:
+            formatter.write("\n" + self.epilog.strip("\n") + "\n")
 
 
-def two_columns(left: str, right: str, width: int = 30) -> str:
-    """One row of a help text."""
-    return f"  {left:<{width}}{right}" if len(left) < width else f"  {left}\n  {'':<{width}}{right}"
+def write_groups(formatter: click.HelpFormatter, groups: dict[str, list[tuple[str, str]]], most: int = COLUMN) -> None:
+    """Headings with rows of two columns, which begin at the same place under all of them."""
+    width = max((len(left) for rows in groups.values() for left, _ in rows if len(left) <= most), default=0)
+    for group, rows in groups.items():
+        with formatter.section(group):
+            formatter.write_dl([(f"{left:<{width}}", right) for left, right in rows], col_max=most)
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """A converter: a decimal integer that is not less than `least`."""
-    def convert(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise ValueError(f"expected an integer, not '{text}'") from None
-        if number < least:
-            raise ValueError(f"expected at least {least}, not {number}")
-        return number
-    return convert
+def in_our_words(error: click.UsageError, ctx: click.Context) -> UsageError:
+    """A mistake that click saw, as irtool says it."""
+    options = {flag: each for each in ctx.command.params if isinstance(each, Option) for flag in (*each.opts, *each.secondary_opts)}
+    if isinstance(error, click.NoSuchOption):
+        flag = error.option_name
+        return UsageError(f"no such option: {flag}{did_you_mean(flag, [*options, *ctx.help_option_names]) if len(flag) > 3 else ''}")
+    if isinstance(error, click.BadOptionUsage):
+        option = options.get(error.option_name)
+        takes_value = option is not None and not option.is_flag
+        what = f"needs a value: {error.option_name}={option.metavar}" if option is not None and takes_value else "takes no value"
+        return UsageError(f"{error.option_name} {what}")
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        return UsageError(f"missing argument {(error.param.name or '').upper()}")
+    if isinstance(error, click.BadParameter) and isinstance(error.param, Option):
+        return UsageError(f"{error.param.long_flag}: {error.message}")
+    return UsageError(error.message)
 
 
-def dialect_name(text: str) -> str:
-    """A converter: the name or alias of a dialect."""
-    from irtool.ir.dialect import ALIASES, DIALECTS, dialect
-
-    try:
-        dialect(text)
-    except Error as error:
-        raise ValueError(f"{error.message}{did_you_mean(text.upper(), [*DIALECTS, *ALIASES])}") from None
-    return text
+def prepare(console: Any, words: Sequence[str]) -> None:
+    """How mistakes are shown is decided before the words are read that may hold some."""
+    for word in words:
+        if word == "--":
+            return
+        if word == "--diagnostics-format=json":
+            console.json = True
 
 
-COMMON = (      # every subcommand has them
-    Option("--color", "colour of messages", value="WHEN", choices=("auto", "always", "never"), default="auto", group="Messages"),
-    Option("--diagnostics-format", "errors as text or as one JSON object per line", value="FORM", choices=("text", "json"), default="text",
-           group="Messages"),
-    Option("--max-errors", "stop reporting after this many (20)", value="N", convert=at_least(1), default=20, group="Messages"),
-    Option("--debug", "show the Python traceback of an error", group="Messages"),
-    Option("-h --help", "this text", group="Messages"),
-)
+def help_option(ctx: click.Context) -> click.Option | None:
+    """`--help`, where the words may ask for it: it goes to the result stream."""
+    if not ctx.help_option_names:
+        return None
+    return Option(ctx.help_option_names, is_flag=True, is_eager=True, expose_value=False, callback=show_help, group=DIAGNOSTICS,
+                  help="this text")
+
+
+def show_help(ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:
+    """Print help, and be done."""
+    if is_wanted and not ctx.resilient_parsing:
+        console: Console = ctx.obj
+        ctx.terminal_width = console.width()
+        console.out(ctx.get_help() + "\n")
+        ctx.exit()
+
+
+# -- decorators
+def command(name: str, **attributes: Any) -> Callable[[Callable[[Arguments, Console], int]], Command]:
+    """A function as the subcommand `name`; the options that every subcommand has come last."""
+    from irtool.cli.commands import COMMANDS
+    from irtool.cli.options import diagnostics_options
+
+    def decorate(function: Callable[[Arguments, Console], int]) -> Command:
+        params: list[click.Parameter] = list(reversed(function.__dict__.pop("__click_params__", [])))
+        params += reversed(diagnostics_options(lambda: None).__dict__["__click_params__"])
+        return Command(name, callback=function, params=params, help=COMMANDS[name][1], **attributes)
+    return decorate
+
+
+def option(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    """An option, as `click.option` takes it, with `group` and `bare`."""
+    return click.option(*names, cls=Option, **attributes)
+
+
+def argument(name: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    """An argument, as `click.argument` takes it, with `help`."""
+    return click.argument(name, cls=Argument, **attributes)
+
+
+def together(*decorators: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
+    """Several options as one decorator; help shows them in this order."""
+    def decorate(function: Decorated) -> Decorated:
+        for each in reversed(decorators):
+            function = each(function)
+        return function
+    return decorate

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from irtool.cli.command import UsageError
+from irtool.cli.errors import UsageError
 from irtool.ir.errors import Error, OutputError, ParseError
 from irtool.ir.source import Diagnostic, SourceFile, clean
 
@@ -15,23 +15,6 @@ if TYPE_CHECKING:
 
     from irtool.cli.command import Arguments
     from irtool.interop.npz import Archive
-
-
-class InternalError(Error):
-    """A bug of irtool, with the file that shows it again: exit code 3."""
-
-    def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = (), reproducer: str = "") -> None:
-        super().__init__(message, diagnostics or [Diagnostic("error", message)])
-        if reproducer:
-            note = f"to see it again: irtool opt --run-reproducer {reproducer}"
-            self.diagnostics[-1].notes.append(Diagnostic("note", note))
-
-    @classmethod
-    def of(cls, error: BaseException, where: str = "", reproducer: str = "") -> InternalError:
-        """An unexpected exception as one line."""
-        text = str(error).partition("\n")[0]
-        what = f"internal error{' ' + where if where else ''}: {type(error).__name__}{': ' + text if text else ''}"
-        return cls(f"{what} (a bug of irtool; --debug shows where)", (), reproducer)
 
 
 FIRST = 1 << 16
@@ -145,6 +128,14 @@ class Console:
     def is_terminal(self) -> bool:
         """Does the result go to a person?"""
         return hasattr(self.stdout, "isatty") and self.stdout.isatty()
+
+    def width(self) -> int:
+        """Columns for the result: those of the terminal."""
+        if not self.is_terminal():
+            return 140
+        from shutil import get_terminal_size
+
+        return get_terminal_size().columns
 
     def save(self, path: str, text: str) -> None:
         """Write the result to a file (`-`: the result stream), whole or not at all. Raises UsageError when it cannot be written."""

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as given
-from irtool.cli.command import Arguments, Option
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -10,60 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from irtool.cli.command import Arguments
     from irtool.cli.console import Console
     from irtool.execute.compilation import Options
     from irtool.execute.executor import Executor
     from irtool.interop.cotangents import Cotangents
     from irtool.ir.graph import Graph
-
-EXECUTION = "Execution"
-
-MAX_REPEAT = 1_000_000
-
-
-def names(text: str) -> tuple[str, ...]:
-    """A converter: `x,y` as names, without `%`."""
-    words = tuple(word.strip().removeprefix("%") for word in text.split(","))
-    if "" in words:
-        raise ValueError("expected names of inputs, all or none")
-    return words
-
-
-def count(text: str) -> int:
-    """A converter: a number from 1 on."""
-    if not text.isdecimal() or len(text) > 7 or not 1 <= int(text) <= MAX_REPEAT:
-        raise ValueError(f"expected a number from 1 to {MAX_REPEAT}, not '{text[:40]}'")
-    return int(text)
-
-
-PLAN_OPTIONS = (
-    Option("--requires-grad", "inputs that need gradients: names, all or none (default: those whose types say so)", value="X,Y",
-           convert=names, group=EXECUTION),
-    Option("--no-grad", "no input needs a gradient, whatever is said elsewhere", group=EXECUTION),
-    Option("--autodiff-threshold", "operators in a differentiated group, at least (2); differentiates by groups", value="N", convert=count,
-           group=EXECUTION),
-    Option("--inline-threshold", "groups with fewer operators are opened again (5); differentiates by groups", value="N", convert=count,
-           group=EXECUTION),
-    Option("--no-autodiff-inlining", "both thresholds are 1", group=EXECUTION),
-    Option("--no-optimize", "the graph as it stands, with the required passes only", group=EXECUTION),
-    Option("--profiling", "run once to see shapes, then by a plan for these, guarded", group=EXECUTION),
-    Option("--backend", "numpy or cupy", value="NAME", choices=("numpy", "cupy"), default="numpy", group=EXECUTION),
-    Option("--native", "groups of pointwise operators as loops in C: auto (large ones), all or none", value="WHICH",
-           choices=("auto", "all", "none"), default="auto", group=EXECUTION),
-    Option("--threads", "threads that share large groups, and run heavy nodes beside each other (1)", value="N", convert=count, default=1,
-           group=EXECUTION),
-)
-RUN_OPTIONS = (
-    *PLAN_OPTIONS,
-    Option("--backward", "show the gradients of the inputs that need one (of a pair: no gradients is an error)", group=EXECUTION),
-    Option("--create-graph", "gradients of gradients, N times; those of the first N-1 times take part with ones", value="N", convert=count,
-           group=EXECUTION),
-    Option("--interpret", "the reference interpreter instead of a plan", group=EXECUTION),
-    Option("--repeat", "run so often (1)", value="K", convert=count, default=1, group=EXECUTION),
-    Option("--stats", "the executor's counters, as JSON on standard error", group=EXECUTION),
-    Option("--time", "how long it took, on standard error", group=EXECUTION),
-)
-
 
 def options_of(arguments: Arguments, told: Callable[[str, Graph], None] | None = None) -> Options:
     """How plans are to be made."""
@@ -81,7 +32,6 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
 
     by_default: where nobody says so, neither a flag nor a type, all floating-point tensors do.
     """
-    from irtool.cli.grad import is_floating
     from irtool.ir.types import TensorType
 
     floating = [position for position, value in enumerate(values) if is_floating(value)]
@@ -98,6 +48,23 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
         if place not in floating:
             raise Error(f"--requires-grad: input %{graph.inputs[place].name} is no floating-point tensor, only those have gradients")
     return sorted(chosen)
+
+
+def is_floating(value: Any) -> bool:
+    """Is it a tensor of floating-point or complex numbers, or a list or tuple with one in it?"""
+    if isinstance(value, list | tuple):
+        return any(map(is_floating, value))
+    return hasattr(value, "dtype") and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16")
+
+
+def leaves(cotangent: Any, output: Any) -> list[Any]:
+    """One gradient, or None, for each tensor in an output."""
+    if isinstance(output, dict):
+        output = list(output.values())
+    if isinstance(output, list | tuple):
+        pieces = [None] * len(output) if cotangent is None else cotangent
+        return [each for piece, one in zip(pieces, output, strict=True) for each in leaves(piece, one)]
+    return [cotangent]
 
 
 class Execution:
@@ -153,7 +120,6 @@ class Execution:
         """Outputs and gradients."""
         import numpy as np
 
-        from irtool.cli.grad import leaves
         from irtool.execute.pairs import sole_scalar
         from irtool.ops.arrays import hosted
 

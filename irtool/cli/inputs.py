@@ -1,8 +1,8 @@
 """What commands that run graphs take: a graph or a gradient pair of a file, arrays, literals, cotangents."""
 from __future__ import annotations
 
-from irtool.cli.beside import take
-from irtool.cli.command import Arguments, Option, Positional, UsageError
+from irtool.cli.constants_file import take
+from irtool.cli.errors import UsageError
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -10,54 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from irtool.cli.command import Arguments
     from irtool.cli.console import Console
     from irtool.interop.cotangents import Cotangents
     from irtool.interop.npz import Archive
     from irtool.ir.graph import Graph
     from irtool.ir.module import Module
     from irtool.ir.pair import GradientPair
-
-
-# -- flags
-def seed(text: str) -> int:
-    """A converter: an integer that is not negative."""
-    if not text.isdecimal() or len(text) > 40:
-        raise ValueError(f"expected an integer that is not negative, not '{text[:40]}'")
-    return int(text)
-
-
-def tolerance(text: str) -> float:
-    """A converter: a number that is not negative."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not number >= 0:
-        raise ValueError(f"expected a number that is not negative, not '{text}'")
-    return number
-
-
-def positions(text: str) -> tuple[int, ...]:
-    """A converter: `0,2` as positions of inputs, each once."""
-    words = [word.strip() for word in text.split(",")]
-    for word in words:
-        if not word.isdecimal() or len(word) > 9:
-            raise ValueError(f"expected positions of inputs such as 0,2, not '{word[:40]}'")
-    found = tuple(int(word) for word in words)
-    if len(set(found)) < len(found):
-        raise ValueError(f"the same input twice in '{text[:40]}'")
-    return found
-
-
-def wrt(text: str) -> tuple[str, ...]:
-    """A converter: `0,2` or `x,w` as positions and names of inputs, each once."""
-    words = tuple(word.strip() for word in text.split(","))
-    for word in words:
-        if not word or word.isdecimal() and len(word) > 9:
-            raise ValueError(f"expected positions or names of inputs such as 0,2 or x,w, not '{text[:40]}'")
-    if len(set(words)) < len(words):
-        raise ValueError(f"the same input twice in '{text[:40]}'")
-    return words
 
 
 def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions: bool = False) -> tuple[int, ...]:
@@ -86,25 +45,6 @@ def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions
     return tuple(found)
 
 
-INPUTS = "Inputs"
-POSITIONALS = (
-    Positional("file", "?", default="-", help="IR text (-: standard input, the default)"),
-    Positional("inputs", "?", help="arrays by input name, or input0, input1, ...; or 0, 1, ...; or arr_0, arr_1, ..."),
-)
-OPTIONS = (
-    Option("-i --input", "a value: x=2x3xf32=0, n=3, l=[1,2], x=@file.npy; replaces or adds; repeat", value="NAME=VALUE", many=True,
-           group=INPUTS),
-    Option("--cast", "convert inputs to the declared dtypes", group=INPUTS),
-    Option("--constants", "arrays of the constants that the text has as <Tensor>", value="FILE.npz", group=INPUTS),
-    Option("--graph", "take this graph of the file, as it stands", value="NAME", group=INPUTS),
-    Option("--seed", "seed of random operators and rand/randn literals (0)", value="N", convert=seed, default=0, group=INPUTS),
-    Option("--load", "execute a Python file first: it registers Python ops; repeat", value="FILE.py", many=True, group=INPUTS),
-)
-PAIR_OPTIONS = (
-    Option("--pair", "take this gradient pair of the file, by the name of its forward graph", value="NAME", group=INPUTS),
-    Option("--cotangents", "gradients of the outputs, vjp0, vjp1, ...; they may also be inputs", value="FILE.npz", group=INPUTS),
-)
-
 NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... among the inputs, or --cotangents FILE.npz"
 """What is said when there are none."""
 
@@ -112,12 +52,12 @@ NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... a
 # -- the graph
 def read_module(arguments: Arguments, console: Console) -> Module:
     """The file's graphs, with the constants that are kept beside it; Python files that were asked for have been executed."""
-    from irtool.cli.pieces import parse_source
+    from irtool.cli.source_places import parse_source
 
     source = console.read(arguments.file)
     module = parse_source(source)
     if arguments.constants:
-        from irtool.cli.fmt import attach_constants
+        from irtool.cli.constants_file import attach_constants
 
         attach_constants(module, arguments.constants, console)
     else:
@@ -143,7 +83,7 @@ def load_python(path: str, console: Console, name: str = "irtool_load") -> dict[
     """Execute a Python file of the user's; what it defines. `name`: its __name__. Raises UsageError, or Error with the line that raised."""
     import runpy
 
-    from irtool.cli.pieces import placed
+    from irtool.cli.source_places import placed
 
     console.read(path)
     try:

@@ -15,8 +15,8 @@ input; `%S` is the folder of the case file, `%t` a fresh temporary folder), the 
 what must come out (without `out`: nothing; without `err`: anything but an error nobody expects), `# ---- exit N` the exit code
 (default 0, or 1 where an error is expected). Blank lines at the end of a section do not count.
 
-Messages are expected on their line, `# expected-error {{part of the text}}`, as `irtool.cli.expected` says; these comments are cut from
-the input before the command sees it. A misspelt directive is an error: it would otherwise check nothing.
+Messages are expected on their line, `# expected-error {{part of the text}}`, as `irtool.cli.expected_diagnostics` says; these comments
+are cut from the input before the command sees it. A misspelt directive is an error: it would otherwise check nothing.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from irtool.cli import expected
+from irtool.cli import expected_diagnostics as expected
 from irtool.ir.errors import edit_distance
 from irtool.ir.source import SourceFile
 
@@ -180,7 +180,10 @@ def _near_section(line: str) -> str:
 
 
 def _near_directive(line: str) -> str:
-    """What is wrong with a comment that looks like a directive and is none (`irtool.cli.expected` judges those that begin right)."""
+    """What is wrong with a comment that looks like a directive and is none.
+
+    (`irtool.cli.expected_diagnostics` judges those that begin right.)
+    """
     _, mark, comment = line.partition("#")
     if not mark or "expected-" in comment:
         return ""

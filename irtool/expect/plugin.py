@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from irtool.cli.expected import check
+from irtool.cli.expected_diagnostics import check
 from irtool.expect import cases as case_files
 from irtool.expect.case_compare import difference, normalised, only_names_differ
 from irtool.ir.source import Diagnostic, SourceFile

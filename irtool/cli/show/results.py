@@ -3,27 +3,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irtool.cli.command import Arguments, Option
-from irtool.cli.inputs import tolerance
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from irtool.cli.command import Arguments
     from irtool.cli.console import Console
     from irtool.interop.npz import Archive
     from irtool.ir.graph import Graph, Value
     from irtool.testing.compare import Comparison
-
-OUTPUTS = "Outputs"
-OPTIONS = (
-    Option("-o --output", "store output0, ..., grad0, ... instead of showing them", value="FILE.npz", default="-", group=OUTPUTS),
-    Option("--json", "as JSON", group=OUTPUTS),
-    Option("--expect", "compare with these members; exit 1 where they differ", value="FILE.npz", group=OUTPUTS),
-    Option("--rtol", "relative tolerance (default: by dtype, integers exactly)", value="X", convert=tolerance, group=OUTPUTS),
-    Option("--atol", "absolute tolerance", value="X", convert=tolerance, group=OUTPUTS),
-)
-
 
 class Result:
     """One value that came out: `output0`, an output; `grad0`, the gradient of an input."""
@@ -91,7 +79,7 @@ def save(archive: Archive, path: str) -> None:
 
 def show(outputs: Sequence[Result], gradients: Sequence[Result] | None, arguments: Arguments, console: Console) -> None:
     """A table on a terminal, lines otherwise, or JSON."""
-    from irtool.cli import values
+    from irtool.cli.show import values
 
     if arguments.json:
         import json
@@ -114,7 +102,7 @@ def show(outputs: Sequence[Result], gradients: Sequence[Result] | None, argument
 
 def as_record(result: Result) -> dict[str, Any]:
     """A result as JSON data."""
-    from irtool.cli import values
+    from irtool.cli.show import values
 
     return {"key": result.key, "name": result.value.name, "type": str(result.value.type), "value": values.as_json(result.content)}
 

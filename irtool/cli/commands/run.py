@@ -2,10 +2,22 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as given
-from irtool.cli import results
-from irtool.cli.command import Arguments, Command, Option, UsageError
-from irtool.cli.execution import RUN_OPTIONS, Execution
-from irtool.ir.errors import Error, did_you_mean
+from irtool.cli.command import Arguments, Converted, Option, command, option
+from irtool.cli.converters import non_finite
+from irtool.cli.errors import UsageError
+from irtool.cli.execution import Execution
+from irtool.cli.options import (
+    EXECUTION,
+    graph_argument,
+    input_options,
+    inputs_argument,
+    load_option,
+    pair_options,
+    result_options,
+    run_options,
+)
+from irtool.cli.show import results
+from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +25,31 @@ if TYPE_CHECKING:
     from typing import Any
 
     from irtool.cli.console import Console
-    from irtool.cli.watch import Watcher
+    from irtool.cli.show.watching import Watcher
     from irtool.ir.graph import Graph
     from irtool.ir.pair import GradientPair
 
 
+WATCHING = "Watching (on standard error)"
+
+
+@command("run", epilog="""
+  irtool run graph.ir --input x=2x3xf32=randn --seed 7 --check nan,inf --expect out.npz --rtol 1e-4
+  irtool opt --passes=differentiate graph.ir | irtool run - inputs.npz --cotangents vjps.npz
+""")
+@graph_argument
+@inputs_argument
+@input_options
+@load_option
+@pair_options
+@run_options
+@result_options
+@option("--check", metavar="WHAT", type=Converted(non_finite), default=(), group=WATCHING,
+        help="stop at the first value that holds one: nan, inf or nan,inf")
+@option("--save-intermediates", metavar="FILE.npz", group=WATCHING, help="store every value under its name")
+@option("--log-dispatch", is_flag=True, group=WATCHING, help="a line per operation on tensors, with the names a dispatcher gives them")
+@option("--trace", is_flag=True, group=WATCHING, help="a line per node that ran")
+@option("--trace-memory", is_flag=True, group=WATCHING, help="bytes alive after each node, and the peak")
 def run(arguments: Arguments, console: Console) -> int:
     """Bind, run, then show, store or compare what came out."""
     from irtool.ir.graph import Graph
@@ -101,7 +133,7 @@ class Watched:
     def __init__(self, arguments: Arguments, console: Console) -> None:
         import gc
 
-        from irtool.cli.watch import Watchers
+        from irtool.cli.show.watching import Watchers
 
         gc.enable()         # a graph may run for long, unlike other commands
         self.seed = arguments.seed
@@ -135,7 +167,7 @@ def interprets(arguments: Arguments) -> bool:
 
 def make_watchers(arguments: Arguments, console: Console) -> list[Watcher]:
     """The watchers that were asked for, the one that may stop the run last."""
-    from irtool.cli.watch import Checker, MemoryTracer, Recorder, Tracer
+    from irtool.cli.show.watching import Checker, MemoryTracer, Recorder, Tracer
 
     watchers: list[Watcher] = []
     if arguments.trace:
@@ -149,40 +181,12 @@ def make_watchers(arguments: Arguments, console: Console) -> list[Watcher]:
     return watchers
 
 
-# -- flags
-def checks(text: str) -> tuple[str, ...]:
-    """A converter: `nan,inf` as words."""
-    words = tuple(word.strip() for word in text.split(","))
-    for word in words:
-        if word not in ("nan", "inf"):
-            raise ValueError(f"expected nan, inf or nan,inf, not '{word}'{did_you_mean(word, ('nan', 'inf'))}")
-    return words
-
-
 def executed(arguments: Arguments, others: Sequence[str]) -> list[str]:
     """The flags, but for `others`, that say something and that only plans can do."""
-    options = [option for option in RUN_OPTIONS if option.dest not in others and getattr(arguments, option.dest) != option.default]
-    wrong = [f"{option.flags[-1]} {arguments.backend}" if option.dest == "backend" else option.flags[-1] for option in options]
-    return [*["--cotangents"] * bool("backward" not in others and arguments.cotangents), *wrong]
-
-
-WATCH = "Watching the run (on standard error)"
-
-COMMAND = Command(
-    run, usage="GRAPH.ir [INPUTS.npz]",
-    positionals=given.POSITIONALS,
-    options=[
-        *given.OPTIONS, *given.PAIR_OPTIONS,
-        *RUN_OPTIONS,
-        *results.OPTIONS,
-        Option("--check", "stop at the first value that holds one: nan, inf or nan,inf", value="WHAT", convert=checks, default=(),
-               group=WATCH),
-        Option("--save-intermediates", "store every value under its name", value="FILE.npz", group=WATCH),
-        Option("--log-dispatch", "a line per operation on tensors, with the names a dispatcher gives them", group=WATCH),
-        Option("--trace", "a line per node that ran", group=WATCH),
-        Option("--trace-memory", "bytes alive after each node, and the peak", group=WATCH),
-    ],
-    details="""
-  irtool run graph.ir --input x=2x3xf32=randn --seed 7 --check nan,inf --expect out.npz --rtol 1e-4
-  irtool opt --passes=differentiate graph.ir | irtool run - inputs.npz --cotangents vjps.npz
-""")
+    wrong = ["--cotangents"] if "backward" not in others and arguments.cotangents else []
+    for each in run.params:
+        if isinstance(each, Option) and each.group == EXECUTION and each.name not in others:
+            value = getattr(arguments, each.name)
+            if value and value != each.default:
+                wrong.append(f"{each.long_flag} {value}" if each.name == "backend" else each.long_flag)
+    return wrong

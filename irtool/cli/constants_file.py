@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import os
 
-from irtool.cli.command import UsageError
+from irtool.cli.errors import UsageError
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.console import Console
     from irtool.interop.beside import Beside
+    from irtool.interop.npz import Archive
     from irtool.ir.module import Module
     from irtool.ir.source import SourceFile
 
@@ -50,7 +51,6 @@ def take(module: Module, source: SourceFile, path: str, console: Console, is_nee
 
 def attach_named(module: Module, beside: Beside, path: str, console: Console) -> None:
     """The same of what a line says. Raises UsageError, or Error."""
-    from irtool.cli.fmt import attach_archive
     from irtool.interop.beside import checksum
     from irtool.interop.npz import decode
 
@@ -140,3 +140,41 @@ def is_same_folder(path: str, output: str) -> bool:
     """Is what the text at `path` names beside `output`, too?"""
     folders = [os.path.realpath(os.path.dirname(each) if each != "-" else "") for each in (path, output)]
     return output == "-" or folders[0] == folders[1]
+
+
+# -- an npz that the command line names
+def take_constants(module: Module, path: str, console: Console) -> None:
+    """Attach the arrays of an npz, where there is one; say which constants stay without."""
+    from irtool.interop.constant_archives import missing
+
+    if os.path.exists(path):
+        attach_constants(module, path, console)
+    lost = missing(module)
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        console.err(f"warning: {module.filename}: nobody has the numbers of constant %{lost[0]}{more}")
+
+
+def attach_constants(module: Module, path: str, console: Console) -> None:
+    """Attach the arrays of an npz. Raises Error for a key that is no constant, UsageError where the file cannot be read."""
+    attach_archive(module, console.read_archive(path), path)
+
+
+def attach_archive(module: Module, archive: Archive, path: str) -> None:
+    """The same of what the file holds."""
+    from irtool.interop.constant_archives import attach
+
+    unused = attach(module, archive)
+    if unused:
+        raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'")
+
+
+def keep_constants(module: Module, path: str) -> None:
+    """Write the arrays back under the names that the values have now."""
+    from irtool.cli.console import write_whole
+    from irtool.interop.constant_archives import collect
+    from irtool.interop.npz import encode
+
+    archive = collect(module)
+    if len(archive):
+        write_whole(path, encode(archive))

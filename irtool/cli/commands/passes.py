@@ -1,7 +1,8 @@
 """`irtool passes`: the passes, their options, types, defaults, and an example of each."""
 from __future__ import annotations
 
-from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, two_columns
+from irtool.cli.command import Arguments, argument, command, option
+from irtool.cli.errors import UsageError
 from irtool.ir.errors import did_you_mean
 
 TYPE_CHECKING = False
@@ -10,7 +11,10 @@ if TYPE_CHECKING:
     from irtool.passes import Pass, PassOption
 
 
-def run(arguments: Arguments, console: Console) -> int:
+@command("passes")
+@argument("name", metavar="NAME", required=False, help="a pass or a preset; without it all are listed")
+@option("--json", is_flag=True, help="a JSON object")
+def passes(arguments: Arguments, console: Console) -> int:
     """List all, or explain one pass or preset."""
     from irtool.passes import BY_NAME, PASSES
     from irtool.pipelines import PRESETS
@@ -28,14 +32,19 @@ def run(arguments: Arguments, console: Console) -> int:
         console.out(json.dumps({"schema": 1, "passes": rows, "presets": texts}, indent=1) + "\n")
         return 0
     if name is None:
-        console.out("".join(two_columns(entry.name, entry.summary, 24) + "\n" for entry in chosen))
+        console.out("".join(two_columns(entry.name, entry.summary) + "\n" for entry in chosen))
         console.out("\nPresets:\n")
-        console.out("".join(two_columns(key, ",".join(line for line, _ in lines), 24) + "\n" for key, lines in presets.items()))
+        console.out("".join(two_columns(key, ",".join(line for line, _ in lines)) + "\n" for key, lines in presets.items()))
     elif chosen:
         console.out(explained(chosen[0]))
     else:
-        console.out(f"{name}, a preset:\n\n" + "".join(two_columns(line, why, 24) + "\n" for line, why in presets[name]))
+        console.out(f"{name}, a preset:\n\n" + "".join(two_columns(line, why) + "\n" for line, why in presets[name]))
     return 0
+
+
+def two_columns(left: str, right: str, width: int = 24) -> str:
+    """One row of a list."""
+    return f"  {left:<{width}}{right}" if len(left) < width else f"  {left}\n  {'':<{width}}{right}"
 
 
 def explained(entry: Pass) -> str:
@@ -88,9 +97,3 @@ def as_dict(entry: Pass) -> dict[str, object]:
                 "example": example(entry, option)} for option in entry.options]
     return {"name": entry.name, "summary": entry.summary, "on": "module" if entry.takes_module else "graph", "options": options,
             "repeats": entry.repeats or None}
-
-
-COMMAND = Command(
-    run, usage="[NAME]",
-    positionals=[Positional("name", "?", help="a pass or a preset; without it all are listed")],
-    options=[Option("--json", "a JSON object")])

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as given
-from irtool.cli.command import Arguments, Command, Option, Positional, UsageError
-from irtool.cli.pieces import placed
+from irtool.cli.command import Arguments, argument, command
+from irtool.cli.errors import UsageError
+from irtool.cli.options import input_option, seed_option, traced_options
+from irtool.cli.source_places import placed
+from irtool.cli.traced import deliver
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -15,11 +18,24 @@ if TYPE_CHECKING:
     from irtool.ir.graph import Graph
 
 
-def run(arguments: Arguments, console: Console) -> int:
+@command("trace", epilog="""
+Sizes and numbers that the function asks its tensors for are those of this call. A branch on elements is warned about.
+
+  irtool trace model.py:loss inputs.npz -o loss.ir
+  irtool trace model.py:loss -i w=2x3xf32=randn -i x=3xf32=randn
+""")
+@argument("function", metavar="FILE.py:FUNCTION", help="a Python file, which is executed, and a function in it over irtool tensors")
+@argument("inputs", metavar="INPUTS.npz", required=False,
+          help="arrays by parameter, or input0, input1, ...; or 0, 1, ...; or arr_0, arr_1, ...")
+@input_option
+@seed_option
+@traced_options
+def trace(arguments: Arguments, console: Console) -> int:
     """Execute the file, call the function on the inputs, print what it did."""
     import warnings
 
-    from irtool.dispatch.tracer import TraceWarning, trace
+    from irtool.dispatch.tracer import TraceWarning
+    from irtool.dispatch.tracer import trace as trace_call
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
 
@@ -34,7 +50,7 @@ def run(arguments: Arguments, console: Console) -> int:
         def call(*args: Any) -> Any:
             return function(*args[:len(required)], **dict(zip(more, args[len(required):], strict=True)), **settings)
         try:
-            graph = trace(call, values, [*required, *more])
+            graph = trace_call(call, values, [*required, *more])
         except (Exception, SystemExit) as error:
             raise placed(error, console, arguments.function.rpartition(":")[0], arguments.function) from error
     for message in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, TraceWarning)):
@@ -85,36 +101,3 @@ def untyped(names: list[str]) -> Graph:
     for name in names:
         graph.block.add_input(name, types.TENSOR)
     return graph
-
-
-def deliver(graph: Graph, arguments: Arguments, console: Console) -> None:
-    """Print or store the graph; arrays that it has as constants go into the text, or into a file beside it, or one that is named."""
-    from irtool.cli.beside import keep
-    from irtool.cli.fmt import keep_constants
-    from irtool.ir.module import Module
-
-    module = Module([graph])
-    if arguments.save_constants:
-        keep_constants(module, arguments.save_constants)
-    else:
-        keep(module, None, "-", arguments.output, console)
-    console.save(arguments.output, str(module))
-
-
-OUTPUTS = (
-    Option("--save-constants", "where arrays that are constants of the graph go", value="FILE.npz", group="Outputs"),
-    Option("-o --output", "where the graph goes (-: standard output)", value="FILE", default="-", group="Outputs"),
-)
-VALUES = tuple(option for option in given.OPTIONS if option.dest in ("input", "seed"))
-
-COMMAND = Command(
-    run, usage="FILE.py:FUNCTION [INPUTS.npz]",
-    positionals=[Positional("function", help="a Python file, which is executed, and a function in it over irtool tensors"),
-                 Positional("inputs", "?", help="arrays by parameter, or input0, input1, ...; or 0, 1, ...; or arr_0, arr_1, ...")],
-    options=[*VALUES, *OUTPUTS],
-    details="""
-Sizes and numbers that the function asks its tensors for are those of this call. A branch on elements is warned about.
-
-  irtool trace model.py:loss inputs.npz -o loss.ir
-  irtool trace model.py:loss -i w=2x3xf32=randn -i x=3xf32=randn
-""")

@@ -1,8 +1,9 @@
 """`irtool decompile`: a graph as TorchScript source."""
 from __future__ import annotations
 
-from irtool.cli.beside import take
-from irtool.cli.command import Arguments, Command, Option, Positional
+from irtool.cli.command import Arguments, command, option
+from irtool.cli.constants_file import take
+from irtool.cli.options import output_option, text_argument
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -10,9 +11,13 @@ if TYPE_CHECKING:
     from irtool.cli.console import Console
 
 
-def run(arguments: Arguments, console: Console) -> int:
+@command("decompile")
+@text_argument
+@option("--graph", metavar="NAME", help="only the graph of this name")
+@output_option
+def decompile(arguments: Arguments, console: Console) -> int:
     """Print every graph of the file as a function, or the one asked for."""
-    from irtool.cli.pieces import parse_source
+    from irtool.cli.source_places import parse_source
     from irtool.torchscript.printing.to_python import to_script
 
     source = console.read(arguments.file)
@@ -26,12 +31,3 @@ def run(arguments: Arguments, console: Console) -> int:
         text = to_script(module)
     console.save(arguments.output, text)
     return 0
-
-
-COMMAND = Command(
-    run, usage="[FILE]",
-    positionals=[Positional("file", "?", default="-", help="IR text (-: standard input, the default)")],
-    options=[
-        Option("--graph", "only the graph of this name", value="NAME"),
-        Option("-o --output", "where the source goes (-: standard output)", value="FILE", default="-"),
-    ])

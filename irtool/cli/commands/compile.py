@@ -1,14 +1,26 @@
 """`irtool compile`: TorchScript source -> IR text. The source is read, never executed."""
 from __future__ import annotations
 
-from irtool.cli.command import Arguments, Command, Option, Positional
+from irtool.cli.command import Arguments, argument, command, option
+from irtool.cli.options import output_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.console import Console
 
 
-def run(arguments: Arguments, console: Console) -> int:
+@command("compile", epilog="""
+  irtool compile model.py:forward -o model.ir
+  irtool compile model.py | irtool opt --passes=cse
+""")
+@argument("file", metavar="MODEL.py[:FUNCTION]", default="-",
+          help="Python source, and behind a colon one function of it (-: standard input)")
+@option("--literal-constants", is_flag=True, help="functions may read literals that the file's top level defines (torch refuses)")
+@option("--locations/--no-locations", help="source comments on the nodes", default=True)
+@option("--pair", is_flag=True,
+        help="of functions that return (results..., backward): a forward and a backward graph, tied by the context")
+@output_option
+def compile(arguments: Arguments, console: Console) -> int:
     """Compile a file, or one function of it."""
     from irtool.autodiff.formula_graphs import closure_pairs
     from irtool.torchscript import compile_source
@@ -42,15 +54,3 @@ def drop_locations(graph: object) -> None:
         inner = node.attributes.get("Subgraph")
         if inner is not None and isinstance(inner.value, Graph):
             drop_locations(inner.value)
-
-
-COMMAND = Command(
-    run, usage="MODEL.py[:FUNCTION]",
-    positionals=[Positional("file", "?", default="-", help="Python source, and behind a colon one function of it (-: standard input)")],
-    options=[
-        Option("--literal-constants", "functions may read literals that the file's top level defines (torch refuses)"),
-        Option("--locations", "source comments on the nodes", negatable=True),
-        Option("--pair", "of functions that return (results..., backward): a forward and a backward graph, tied by the context"),
-        Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-"),
-    ],
-    details="\n  irtool compile model.py:forward -o model.ir\n  irtool compile model.py | irtool opt --passes=cse\n")

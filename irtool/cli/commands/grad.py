@@ -2,8 +2,19 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as given
-from irtool.cli import results
-from irtool.cli.command import Arguments, Command, Option
+from irtool.cli.command import Arguments, Choice, command, option
+from irtool.cli.execution import is_floating, leaves
+from irtool.cli.options import (
+    EXECUTION,
+    graph_argument,
+    input_options,
+    inputs_argument,
+    load_option,
+    pair_options,
+    result_options,
+    wrt_option,
+)
+from irtool.cli.show import results
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -17,7 +28,22 @@ if TYPE_CHECKING:
     from irtool.ir.pair import GradientPair
 
 
-def run(arguments: Arguments, console: Console) -> int:
+@command("grad", epilog="""
+An output without a cotangent takes no part. None: no gradient can reach the input.
+
+  irtool grad graph.ir inputs.npz --cotangents vjps.npz --wrt 0,2 -o gradients.npz
+  irtool grad loss.ir --input x=2x3xf32=randn        (the only output is one number)
+""")
+@graph_argument
+@inputs_argument
+@input_options
+@load_option
+@pair_options
+@wrt_option
+@option("--via", metavar="WAY", type=Choice("differentiate", "tape"), default="differentiate", group=EXECUTION,
+        help="differentiate: the pass and its graphs (the default); tape: the graph runs under a tape")
+@result_options
+def grad(arguments: Arguments, console: Console) -> int:
     """Differentiate a graph (a pair is differentiated already), run it both ways, then show, store or compare the gradients."""
     import gc
 
@@ -85,46 +111,3 @@ def seeds(outputs: list[Any], cotangents: Cotangents) -> dict[int, Any]:
     if found is None:
         raise Error(f"no cotangents: {given.NEEDED}")
     return found
-
-
-def is_floating(value: Any) -> bool:
-    """Is it a tensor of floating-point or complex numbers, or a list or tuple with one in it?"""
-    if isinstance(value, list | tuple):
-        return any(map(is_floating, value))
-    return hasattr(value, "dtype") and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16")
-
-
-def leaves(cotangent: Any, output: Any) -> list[Any]:
-    """One gradient, or None, for each tensor in an output."""
-    if isinstance(output, dict):
-        output = list(output.values())
-    if isinstance(output, list | tuple):
-        pieces = [None] * len(output) if cotangent is None else cotangent
-        return [each for piece, one in zip(pieces, output, strict=True) for each in leaves(piece, one)]
-    return [cotangent]
-
-
-def way(text: str) -> str:
-    """A converter: how gradients are come by."""
-    if text not in ("differentiate", "tape"):
-        raise ValueError(f"expected differentiate or tape, not '{text[:40]}'")
-    return text
-
-
-COMMAND = Command(
-    run, usage="GRAPH.ir [INPUTS.npz]",
-    positionals=given.POSITIONALS,
-    options=[
-        *given.OPTIONS, *given.PAIR_OPTIONS,
-        Option("--wrt", "positions or names of the inputs whose gradients are wanted (default: all floating-point tensors)", value="0,2",
-               convert=given.wrt, group=given.INPUTS),
-        Option("--via", "differentiate: the pass and its graphs (the default); tape: the graph runs under a tape", value="WAY", convert=way,
-               default="differentiate"),
-        *results.OPTIONS,
-    ],
-    details="""
-An output without a cotangent takes no part. None: no gradient can reach the input.
-
-  irtool grad graph.ir inputs.npz --cotangents vjps.npz --wrt 0,2 -o gradients.npz
-  irtool grad loss.ir --input x=2x3xf32=randn        (the only output is one number)
-""")

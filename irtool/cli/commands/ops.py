@@ -1,7 +1,8 @@
 """`irtool ops`: the operators, and which facets of each are stated."""
 from __future__ import annotations
 
-from irtool.cli.command import Arguments, Command, Option, Positional, UsageError
+from irtool.cli.command import Arguments, argument, command, option
+from irtool.cli.errors import UsageError
 from irtool.ir.errors import did_you_mean
 
 TYPE_CHECKING = False
@@ -18,32 +19,37 @@ FACETS = (      # (heading, attribute of Op): stated or not
 )
 
 
-def run(arguments: Arguments, console: Console) -> int:
+@command("ops")
+@argument("name", metavar="NAME", required=False, help="an operator: aten::add, aten::add.Tensor or add; without it all are listed")
+@option("--matrix", is_flag=True, help="the table of operators and facets (what is printed without NAME)")
+@option("--json", is_flag=True, help="a JSON object")
+@option("--not-batched", is_flag=True, help="the operators that vmap does not take, and why")
+def ops(arguments: Arguments, console: Console) -> int:
     """The op x facet matrix, or one operator."""
     from irtool.ops import OPS
 
-    ops: dict[str, Op] = dict(sorted(OPS.items()))
+    chosen: dict[str, Op] = dict(sorted(OPS.items()))
     if arguments.name is not None:
         name = arguments.name if "::" in arguments.name else f"aten::{arguments.name}"
-        known = called(name, ops)
-        if name.endswith("_") and (derived_from := called(name[:-1], ops)):
+        known = called(name, chosen)
+        if name.endswith("_") and (derived_from := called(name[:-1], chosen)):
             console.err(f"note: {name} runs the kernel of {name[:-1]} and stores the result")
             known.update(derived_from)
         if not known:
-            raise UsageError(unknown(name, ops))
-        ops = known
+            raise UsageError(unknown(name, chosen))
+        chosen = known
     if arguments.json:
         import json
 
         rows = [{"name": name, "family": op.family, **{heading: is_stated(op, attribute, name) for heading, attribute in FACETS},
-                 "doc": op.doc} for name, op in ops.items()]
+                 "doc": op.doc} for name, op in chosen.items()]
         console.out(json.dumps({"schema": 1, "ops": rows}, indent=1) + "\n")
     elif arguments.not_batched:
-        console.out(not_batched(ops))
+        console.out(not_batched(chosen))
     elif arguments.name is not None and not arguments.matrix:
-        console.out("\n".join(explained(op) for op in dict.fromkeys(ops.values())))
+        console.out("\n".join(explained(op) for op in dict.fromkeys(chosen.values())))
     else:
-        console.out(matrix(ops))
+        console.out(matrix(chosen))
     return 0
 
 
@@ -116,10 +122,3 @@ def explained(op: Op) -> str:
     out += [f"gradient of {name} not supported: {reason}" for name, reason in op.unsupported.items()]
     out += [f"no batching rule of {name}: {reason}" for name in op.names if (reason := why_not(name)) and find(name) is None]
     return "\n".join(out) + "\n"
-
-
-COMMAND = Command(
-    run, usage="[NAME]",
-    positionals=[Positional("name", "?", help="an operator: aten::add, aten::add.Tensor or add; without it all are listed")],
-    options=[Option("--matrix", "the table of operators and facets (what is printed without NAME)"), Option("--json", "a JSON object"),
-             Option("--not-batched", "the operators that vmap does not take, and why")])

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as given
-from irtool.cli.command import Arguments, Command, Option, UsageError
-from irtool.cli.execution import EXECUTION, PLAN_OPTIONS, options_of, requiring
+from irtool.cli.command import Arguments, Converted, command, option
+from irtool.cli.converters import positions
+from irtool.cli.errors import UsageError
+from irtool.cli.execution import options_of, requiring
+from irtool.cli.options import INPUTS, graph_argument, input_options, inputs_argument, load_option, plan_options
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -17,10 +20,30 @@ if TYPE_CHECKING:
     from irtool.execute.plan.compiled import Plan
     from irtool.ir.graph import Graph
 
-SHOWN = "What is shown"
+PRINTING = "Printing"
 
 
-def run(arguments: Arguments, console: Console) -> int:
+@command("plan", epilog="""
+Inputs of equal dtypes and ranks share a plan: sizes and values are not in the spec.
+
+  irtool plan graph.ir --spec 'Float(*, *, requires_grad=1, device=cpu), Float(*, *)'
+  irtool plan graph.ir inputs.npz --phases
+  irtool plan loss.ir inputs.npz --backward-plan --defined 0
+""")
+@graph_argument
+@inputs_argument
+@input_options
+@load_option
+@option("--spec", metavar="TYPES", group=INPUTS, help="types instead of inputs: 'Float(*, *, requires_grad=1), Tensor[Undefined]'")
+@option("--phases", is_flag=True, group=PRINTING, help="the graph after each pass")
+@option("--backward-plan", is_flag=True, group=PRINTING, help="the graph of gradients, and its plan")
+@option("--defined", metavar="0,2", type=Converted(positions), group=PRINTING,
+        help="which of the gradients it takes are there (default: those of real outputs)")
+@option("--source", is_flag=True, group=PRINTING, help="the compiled function")
+@option("--memory", is_flag=True, group=PRINTING, help="what it needs: peak, reuse")
+@option("--state", is_flag=True, group=PRINTING, help="all plans, recursively, as JSON")
+@plan_options
+def plan(arguments: Arguments, console: Console) -> int:
     """Make the plan, then show what was asked for."""
     from irtool.execute.device.device_executor import new_executor
     from irtool.ir.graph import Graph
@@ -206,27 +229,3 @@ def show_reasons(plan: ExecutionPlan, values: list[Any], console: Console) -> No
 def show_threads(label: str, compiled: Plan, console: Console) -> None:
     """What runs beside what, and why."""
     console.out(f"# {label}threads\n" + "".join([f"{line}\n" for line in compiled.beside]))
-
-
-COMMAND = Command(
-    run, usage="GRAPH.ir [INPUTS.npz]",
-    positionals=given.POSITIONALS,
-    options=[
-        *given.OPTIONS,
-        Option("--spec", "types instead of inputs: 'Float(*, *, requires_grad=1), Tensor[Undefined]'", value="TYPES", group=given.INPUTS),
-        Option("--phases", "the graph after each pass", group=SHOWN),
-        Option("--backward-plan", "the graph of gradients, and its plan", group=SHOWN),
-        Option("--defined", "which of the gradients it takes are there (default: those of real outputs)", value="0,2",
-               convert=given.positions, group=SHOWN),
-        Option("--source", "the compiled function", group=SHOWN),
-        Option("--memory", "what it needs: peak, reuse", group=SHOWN),
-        Option("--state", "all plans, recursively, as JSON", group=SHOWN),
-        *[option for option in PLAN_OPTIONS if option.group == EXECUTION],
-    ],
-    details="""
-Inputs of equal dtypes and ranks share a plan: sizes and values are not in the spec.
-
-  irtool plan graph.ir --spec 'Float(*, *, requires_grad=1, device=cpu), Float(*, *)'
-  irtool plan graph.ir inputs.npz --phases
-  irtool plan loss.ir inputs.npz --backward-plan --defined 0
-""")

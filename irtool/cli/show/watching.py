@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.cli.values import as_json, extent, kind
+from irtool.cli.show.values import as_json, extent, kind
 from irtool.interop.npz import BFLOAT16, NONE, Archive, leaves
 from irtool.interpret import Observer
 from irtool.ir.errors import Error, RunError

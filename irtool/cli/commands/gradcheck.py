@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 from irtool.cli import inputs as given
-from irtool.cli.command import Arguments, Command, Option, at_least
+from irtool.cli.command import Arguments, Converted, command, option
+from irtool.cli.converters import at_least, tolerance
+from irtool.cli.options import graph_argument, input_options, inputs_argument, load_option, wrt_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,13 +14,32 @@ if TYPE_CHECKING:
     from irtool.testing.gradcheck import Report
 
 
-def run(arguments: Arguments, console: Console) -> int:
+CHECKING = "Checking"
+
+
+@command("gradcheck", epilog="""
+Compared are the gradients of `differentiate` with differences of the outputs, and with those of a tape. Everything is computed in double
+precision, whatever the types say. A comparison at a kink, where the graph is not smooth, is left out.
+
+  irtool gradcheck graph.ir inputs.npz
+  irtool gradcheck graph.ir --input x=2x3xf64=randn --seed 7 --order 1
+""")
+@graph_argument
+@inputs_argument
+@input_options
+@load_option
+@wrt_option
+@option("--order", metavar="N", type=Converted(at_least(1)), default=2, group=CHECKING, help="up to which derivative (2)")
+@option("--directions", metavar="N", type=Converted(at_least(1)), default=2, group=CHECKING, help="random directions of each input (2)")
+@option("--rtol", metavar="X", type=Converted(tolerance), default=1e-6, group=CHECKING, help="relative tolerance (1e-6)")
+@option("--json", is_flag=True, group=CHECKING, help="as JSON: every comparison")
+def gradcheck(arguments: Arguments, console: Console) -> int:
     """Compare gradients with differences; 1 where they differ, or where an order could not be checked."""
     import gc
 
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
-    from irtool.testing.gradcheck import gradcheck
+    from irtool.testing.gradcheck import gradcheck as check
 
     gc.enable()
     module = given.read_module(arguments, console)
@@ -27,8 +48,8 @@ def run(arguments: Arguments, console: Console) -> int:
     with seeded(arguments.seed):
         archive, literals = given.read_values(arguments, console)
         values = bind(graph, archive, literals, arguments.cast)
-    report = gradcheck(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
-                       rtol=arguments.rtol)
+    report = check(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
+                   rtol=arguments.rtol)
     if arguments.json:
         import json
 
@@ -40,7 +61,7 @@ def run(arguments: Arguments, console: Console) -> int:
 
 def as_json(report: Report) -> dict[str, Any]:
     """The report as JSON data; numbers that are not finite as strings."""
-    from irtool.cli.values import as_json as data
+    from irtool.cli.show.values import as_json as data
 
     rows = [{"order": row.order, "input": row.input, "name": row.name.removeprefix("%"), "outputs": row.outputs, "state": row.state,
              "gradient": data(row.gradient), "difference": data(row.difference), "allowed": data(row.allowed)} for row in report.rows]
@@ -49,24 +70,3 @@ def as_json(report: Report) -> dict[str, Any]:
             "unsupported": {str(order): text for order, text in report.unsupported.items()},
             "tape": [{"order": order, "is_equal": not text, "reason": text or None} for order, text in report.tape.items()],
             "eager": [{"op": name, "is_equal": not text, "reason": text or None} for name, text in report.eager.items()]}
-
-
-COMMAND = Command(
-    run, usage="GRAPH.ir [INPUTS.npz]",
-    positionals=given.POSITIONALS,
-    options=[
-        *given.OPTIONS,
-        Option("--wrt", "positions or names of the inputs to check (default: all floating-point tensors)", value="0,2", convert=given.wrt,
-               group=given.INPUTS),
-        Option("--order", "up to which derivative (2)", value="N", convert=at_least(1), default=2, group="Checking"),
-        Option("--directions", "random directions of each input (2)", value="N", convert=at_least(1), default=2, group="Checking"),
-        Option("--rtol", "relative tolerance (1e-6)", value="X", convert=given.tolerance, default=1e-6, group="Checking"),
-        Option("--json", "as JSON: every comparison", group="Checking"),
-    ],
-    details="""
-Compared are the gradients of `differentiate` with differences of the outputs, and with those of a tape. Everything is computed in double
-precision, whatever the types say. A comparison at a kink, where the graph is not smooth, is left out.
-
-  irtool gradcheck graph.ir inputs.npz
-  irtool gradcheck graph.ir --input x=2x3xf64=randn --seed 7 --order 1
-""")

@@ -1,10 +1,12 @@
 """`irtool opt`: parse, verify, run passes, print."""
 from __future__ import annotations
 
-from irtool.cli.beside import keep, take
-from irtool.cli.command import Arguments, Command, Option, Positional, UsageError, at_least, dialect_name
-from irtool.cli.console import InternalError
+from irtool.cli.command import Arguments, Choice, Converted, Option, command, option
+from irtool.cli.constants_file import keep, take
+from irtool.cli.converters import at_least
+from irtool.cli.errors import InternalError, UsageError
 from irtool.cli.interrupt import raise_interrupt
+from irtool.cli.options import output_option, syntax_option, text_argument
 from irtool.ir.errors import Error, VerifyError
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
@@ -12,7 +14,7 @@ from irtool.ir.source import Diagnostic, SourceFile
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.console import Console
-    from irtool.cli.reports import Bisection
+    from irtool.cli.show.reports import Bisection
     from irtool.passmanager import PassManager, PassRecord
     from irtool.pipelines import Step
 
@@ -20,7 +22,38 @@ SPLIT = "# -----"
 """A line of its own between independent inputs of one file."""
 
 
-def run(arguments: Arguments, console: Console) -> int:
+PASSES, PRINTING, DEBUGGING = "Passes", "Printing (on standard error)", "Debugging"
+
+
+@command("opt", epilog="""
+  irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
+  irtool passes        lists the passes, irtool passes NAME explains one
+""")
+@text_argument
+@option("-p", "--passes", metavar="PIPELINE", multiple=True, group=PASSES,
+        help="passes in order, or a preset (O1); @FILE reads them; repeat to add")
+@option("--graph", metavar="NAME", group=PASSES, help="take this graph alone")
+@option("--split-input-file", is_flag=True, group=PASSES, help=f"the file holds independent inputs, separated by lines '{SPLIT}'")
+@option("-q", "--quiet", is_flag=True, group=PRINTING, help="no summary line per pass")
+@option("--print-before", metavar="PASS", multiple=True, group=PRINTING, help="IR before each run of this pass")
+@option("--print-after", metavar="PASS", multiple=True, group=PRINTING, help="IR after each run of this pass")
+@option("--print-before-all", is_flag=True, group=PRINTING, help="IR before each pass")
+@option("--print-after-all", is_flag=True, group=PRINTING, help="IR after each pass")
+@option("--print-changed", metavar="FORM", type=Choice("diff", "full", "quiet"), bare="diff", group=PRINTING,
+        help="what each pass changed; quiet: a diff, nothing for passes without effect")
+@option("--dump-dir", metavar="DIR", group=PRINTING, help="a folder for the IR after each pass and index.json")
+@option("--time-passes", metavar="FORM", type=Choice("text", "json"), bare="text", group=PRINTING, help="time and size per pass")
+@option("--dump-pipeline", is_flag=True, group=PRINTING, help="the pipeline with every option written out")
+@option("--verify-each/--no-verify-each", default=True, group=DEBUGGING, help="verify the input, and the graphs after each pass")
+@option("--verify-roundtrip", is_flag=True, group=DEBUGGING, help="check that what is printed parses and prints as the same text")
+@option("--verify-diagnostics", is_flag=True, group=DEBUGGING,
+        help="the errors must be those of '# expected-error@+1 {{text}}' comments")
+@option("--opt-bisect-limit", metavar="N", type=Converted(at_least(0)), group=DEBUGGING, help="run only the first N (pass, graph) pairs")
+@option("--write-reproducer", metavar="FILE", group=DEBUGGING, help="save the input with this command line in it")
+@option("--run-reproducer", is_flag=True, group=DEBUGGING, help="FILE carries its command line (irtool-crash-*.ir)")
+@syntax_option
+@output_option
+def opt(arguments: Arguments, console: Console) -> int:
     """All inputs of the file through the pipeline; the result is written whole or not at all."""
     source = console.read(arguments.file)
     if arguments.run_reproducer:
@@ -36,7 +69,7 @@ def run(arguments: Arguments, console: Console) -> int:
         has_failed = has_failed or text is None
         results.append(text or "")
     if job.records and arguments.time_passes:
-        from irtool.cli.reports import timing
+        from irtool.cli.show.reports import timing
 
         console.err(timing(job.records, arguments.time_passes))
     if has_failed:
@@ -58,7 +91,7 @@ class Job:
         self.records: list[PassRecord] = []
         self.bisection: Bisection | None = None
         if arguments.opt_bisect_limit is not None:
-            from irtool.cli.reports import Bisection
+            from irtool.cli.show.reports import Bisection
 
             self.bisection = Bisection(arguments.opt_bisect_limit, console)
         if arguments.dump_pipeline:
@@ -82,7 +115,7 @@ class Job:
 
     def checked(self, piece: SourceFile, is_part: bool) -> str | None:
         """The same under `--verify-diagnostics`: None when the errors are not those that the text expects."""
-        from irtool.cli.expected import check
+        from irtool.cli.expected_diagnostics import check
 
         found: list[Diagnostic] = []
         text = ""
@@ -114,7 +147,7 @@ class Job:
 
     def transform(self, piece: SourceFile, is_part: bool) -> str:
         """Parse, verify, run, print."""
-        from irtool.cli.pieces import parse_source
+        from irtool.cli.source_places import parse_source
 
         arguments = self.arguments
         module = parse_source(piece)
@@ -148,7 +181,7 @@ class Job:
         """The pipeline on one module, watched."""
         if not self.manager.steps:
             return
-        from irtool.cli.reports import Reports
+        from irtool.cli.show.reports import Reports
 
         folder: str = self.arguments.dump_dir or ""
         if folder and is_part:
@@ -169,10 +202,9 @@ class Job:
         """The input, with this call in a comment on top."""
         arguments = self.arguments
         words = ["opt", f"--passes={self.manager}"]
-        for option in COMMAND.options:
-            if option.dest in RECORDED and option.dest in arguments.given:
-                value = getattr(arguments, option.dest)
-                words.append(option.flags[-1] + (f"={value}" if option.value else ""))
+        for each in opt.params:
+            if isinstance(each, Option) and each.name in RECORDED and each.name in arguments.given:
+                words.append(each.long_flag + ("" if each.is_flag else f"={getattr(arguments, each.name)}"))
         if not arguments.verify_each:
             words.append("--no-verify-each")
         from shlex import join as shell_join
@@ -211,7 +243,7 @@ def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
         words = []
     if words[:1] != ["opt"]:
         raise UsageError(f"{source.name}: no reproducer: its first line is not '{HEADER}opt ...'")
-    recorded = COMMAND.parse(words[1:])
+    recorded = opt.read(words[1:])
     surplus = recorded.given - {"passes", "verify_each", *RECORDED}
     if surplus:         # a file that came by mail must not name files to write
         raise UsageError(f"{source.name}: a reproducer cannot set {', '.join(sorted(surplus))}")
@@ -295,39 +327,3 @@ def check_roundtrip(module: Module, what: str) -> None:
     found = new[line] if line < len(new) else "(nothing)"
     message = f"{what} does not survive printing: the line comes back as '{found}'"
     raise Error(diagnostics=[Diagnostic("error", message, source, line + 1, 1)])
-
-
-DO, SEE, FAULTS = "What to do", "What to see (all on standard error)", "Finding faults"
-
-COMMAND = Command(
-    run, usage="[FILE]",
-    positionals=[Positional("file", "?", default="-", help="IR text (-: standard input, the default)")],
-    options=[
-        Option("-p --passes", "passes in order, or a preset (O1); @FILE reads them; repeat to add", value="PIPELINE", many=True, group=DO),
-        Option("--graph", "take this graph alone", value="NAME", group=DO),
-        Option("--syntax", "print in this dialect (G, F1, D, C2, C1, ... or 2.13, 2020-04, 2019-02, 2018-06)", value="DIALECT",
-               convert=dialect_name, group=DO),
-        Option("--split-input-file", f"the file holds independent inputs, separated by lines '{SPLIT}'", group=DO),
-        Option("-o --output", "where the result goes (-: standard output)", value="FILE", default="-", group=DO),
-        Option("-q --quiet", "no summary line per pass", group=SEE),
-        Option("--print-before", "IR before each run of this pass", value="PASS", many=True, group=SEE),
-        Option("--print-after", "IR after each run of this pass", value="PASS", many=True, group=SEE),
-        Option("--print-before-all", "IR before each pass", group=SEE),
-        Option("--print-after-all", "IR after each pass", group=SEE),
-        Option("--print-changed", "what each pass changed; quiet: a diff, nothing for passes without effect", value="FORM",
-               choices=("diff", "full", "quiet"), bare="diff", group=SEE),
-        Option("--dump-dir", "a folder for the IR after each pass and index.json", value="DIR", group=SEE),
-        Option("--time-passes", "time and size per pass", value="FORM", choices=("text", "json"), bare="text",
-               group=SEE),
-        Option("--dump-pipeline", "the pipeline with every option written out", group=SEE),
-        Option("--verify-each", "verify the input, and the graphs after each pass", negatable=True, group=FAULTS),
-        Option("--verify-roundtrip", "check that what is printed parses and prints as the same text", group=FAULTS),
-        Option("--verify-diagnostics", "the errors must be those of '# expected-error@+1 {{text}}' comments", group=FAULTS),
-        Option("--opt-bisect-limit", "run only the first N (pass, graph) pairs", value="N", convert=at_least(0), group=FAULTS),
-        Option("--write-reproducer", "save the input with this command line in it", value="FILE", group=FAULTS),
-        Option("--run-reproducer", "FILE carries its command line (irtool-crash-*.ir)", group=FAULTS),
-    ],
-    details="""
-  irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
-  irtool passes        lists the passes, irtool passes NAME explains one
-""")

@@ -1,0 +1,35 @@
+"""`irtool transform`: the graph of a transformed graph, such as `vmap(grad(0))`."""
+from __future__ import annotations
+
+from irtool.cli import inputs as given
+from irtool.cli.command import Arguments, argument, command
+from irtool.cli.options import input_options, traced_options
+from irtool.cli.traced import deliver, of_any_shape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.cli.console import Console
+
+
+@command("transform", epilog="""
+  irtool transform loss.ir "grad(0)" inputs.npz
+  irtool transform loss.ir "vmap(grad((0, 1)), in_dims=(None, None, 0, 0))" batch.npz -o per_sample.ir
+""")
+@argument("file", metavar="GRAPH.ir", help="IR text (-: standard input)")
+@argument("transformation", metavar="TRANSFORMATION", help="grad, value_and_grad, vmap, jacrev, jacfwd, hessian; nested, with arguments")
+@argument("inputs", metavar="INPUTS.npz", required=False, help="arrays that the transformed graph takes, by input name or position")
+@input_options
+@traced_options
+def transform(arguments: Arguments, console: Console) -> int:
+    """Interpret the graph under the layers that the transformation makes, and write down what arrives at the bottom."""
+    from irtool.dispatch.graph_functions import trace_transformed
+    from irtool.interop.binding import bind
+    from irtool.ops.arrays import seeded
+
+    module = given.read_module(arguments, console)
+    graph = module.graph(arguments.graph)
+    with seeded(arguments.seed):
+        archive, literals = given.read_values(arguments, console)
+        values = bind(of_any_shape(graph), archive, literals, arguments.cast)
+        deliver(trace_transformed(graph, arguments.transformation, values), arguments, console)
+    return 0

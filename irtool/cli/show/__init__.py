@@ -1,0 +1,1 @@
+"""What is shown: values and results of runs, reports of passes, what happens in a run."""
