@@ -10,7 +10,7 @@ FUZZ ?= --seconds 600
 HOUSE ?=
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test check accept bench fuzz lines house clean conformance
+.PHONY: help venv demo test check accept bench fuzz lines man house clean conformance
 .DEFAULT_GOAL := help
 
 help: ## this text
@@ -77,6 +77,9 @@ lines: $(VENV)/installed ## lines of code and tokens per line; files over 450 li
 
 house: $(VENV)/installed ## what is said twice, circles of imports, words that tell nothing: figures and their aims (HOUSE='--list sets')
 	$(BIN)/python tools/house.py $(HOUSE)
+
+man: $(VENV)/installed ## man pages, in build/man
+	$(BIN)/python tools/man.py
 
 conformance: $(VENV)/installed ## compare with torch's recorded behaviour (CONFORMANCE=folder with check/ and corpus/)
 	@if [ ! -d "$(CONFORMANCE)/check" ]; then echo "no folder $(CONFORMANCE)/check: set CONFORMANCE to where the checks are"; exit 0; fi; \

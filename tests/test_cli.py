@@ -325,6 +325,24 @@ def test_ops_without_a_stanza_of_their_own() -> None:
                                                    "try: irtool ops --help\n")
 
 
+def test_ops_of_a_family_and_ops_that_miss_something() -> None:
+    def rows(*words: str) -> list[list[str]]:
+        code, out, err = irtool_("ops", *words)
+        assert (code, err) == (0, "")
+        return [line.split() for line in out.splitlines()[1:-1]]
+
+    assert {row[1] for row in rows("--family=loss")} == {"loss"}
+    everything = rows()
+    assert rows("--missing=gradient") == [row for row in everything if row[5] in (".", "!")]
+    both = rows("--family", "loss", "--missing", "types")
+    assert both == [row for row in everything if row[1] == "loss" and row[4] in (".", "!")]
+    records = json.loads(irtool_("ops", "--json", "--family=loss")[1])["ops"]
+    assert [record["name"] for record in records] == [row[0] for row in rows("--family=loss")]
+    assert irtool_("ops", "--family=los")[::2] == (2, "error: --family: no family 'los' (did you mean 'loss'?)\ntry: irtool ops --help\n")
+    assert "(did you mean 'gradient'?)" in irtool_("ops", "--missing=gradiant")[2]
+    assert irtool_("ops", "relu", "--family=loss") == (0, "", "note: there is no such operator\n")
+
+
 # -- completion
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_shell(shell: str, tmp_path: Path) -> None:

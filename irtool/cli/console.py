@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
     from irtool.cli.command import Arguments
+    from irtool.cli.show.progress import Progress
     from irtool.interop.npz import Archive
 
 
@@ -38,12 +39,17 @@ class Console:
         self.stdin_name = stdin_name
         self.stdin_line = stdin_line
         self.color = False
+        """Are messages in colours?"""
+        self.paints = False
+        """Is the result in colours? Never where it goes to a file or a pipe."""
         self.json = False
         self.max_errors = 20
         self.errors = 0
         """Errors reported so far."""
         self.owns_process = False
         """Is the process there for this one command?"""
+        self.progress: Progress | None = None
+        """The line that says what is being done, while there is one."""
         self.pass_name = ""
         """The pass that is running, for messages."""
         self.sources: list[SourceFile] = []
@@ -52,6 +58,7 @@ class Console:
     def configure(self, arguments: Arguments) -> None:
         """Take the flags that every command has."""
         self.color = wants_color(arguments.color, self.stderr)
+        self.paints = self.is_terminal() and wants_color(arguments.color, self.stdout)
         self.json = arguments.diagnostics_format == "json"
         self.max_errors = arguments.max_errors
 
@@ -98,13 +105,23 @@ class Console:
             raise UsageError(f"{path}: {reason(error)}") from None
 
     # -- output
-    def out(self, text: str) -> None:
+    def out(self, text: str, language: str = "") -> None:
         """Write to the result stream: UTF-8 and LF whatever the platform says; what commands a terminal does not reach one.
 
-        Raises BrokenPipeError or OutputError.
+        language: `ir` or `python`, which have colours on a terminal. Raises BrokenPipeError or OutputError.
         """
+        if self.is_terminal():
+            text = clean(text)
+            if language and self.paints:
+                from irtool.cli.show.highlight import painted
+
+                text = painted(text, language)
+        self.write(text)
+
+    def write(self, text: str) -> None:
+        """Write to the result stream what may go to a terminal as it is. Raises BrokenPipeError or OutputError."""
         try:
-            write_text(self.stdout, clean(text) if self.is_terminal() else text)
+            write_text(self.stdout, text)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -120,6 +137,8 @@ class Console:
 
     def _err(self, text: str) -> None:
         """The same of text that is clean, or painted."""
+        if self.progress is not None:
+            self.progress.hide()
         try:
             write_text(self.stderr, text if text.endswith("\n") else text + "\n")
         except OSError:     # nobody can be told; result and exit code still say what happened
@@ -127,7 +146,11 @@ class Console:
 
     def is_terminal(self) -> bool:
         """Does the result go to a person?"""
-        return hasattr(self.stdout, "isatty") and self.stdout.isatty()
+        return is_terminal(self.stdout)
+
+    def is_watched(self) -> bool:
+        """Does a person read the messages of this process, line by line?"""
+        return self.owns_process and not self.json and is_terminal(self.stderr) and os.environ.get("TERM") != "dumb"
 
     def width(self) -> int:
         """Columns for the result: those of the terminal."""
@@ -137,10 +160,10 @@ class Console:
 
         return get_terminal_size().columns
 
-    def save(self, path: str, text: str) -> None:
+    def save(self, path: str, text: str, language: str = "") -> None:
         """Write the result to a file (`-`: the result stream), whole or not at all. Raises UsageError when it cannot be written."""
         if path == "-":
-            self.out(text)
+            self.out(text, language)
         else:
             write_whole(path, encoded(text))
 
@@ -189,6 +212,15 @@ class Console:
             lines.append(line)
         return "\n".join(lines)
 
+    def show_ir(self, text: str) -> None:
+        """Write IR to the message stream, in colours where a person reads them."""
+        text = clean(text)
+        if self.color and is_terminal(self.stderr):
+            from irtool.cli.show.highlight import painted
+
+            text = painted(text, "ir")
+        self._err(text)
+
     def show_diff(self, lines: Iterable[str]) -> None:
         """Write a unified diff to the message stream, in colours where colours are wanted."""
         lines = map(clean, lines)
@@ -205,7 +237,12 @@ def wants_color(flag: str, stream: TextIO) -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    return hasattr(stream, "isatty") and stream.isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Is somebody at the end of a stream?"""
+    return hasattr(stream, "isatty") and stream.isatty()
 
 
 def decode(data: bytes, name: str, first_line: int = 1) -> SourceFile:

@@ -87,6 +87,7 @@ class Execution:
         from time import perf_counter
 
         from irtool.cli.interrupt import interruptible
+        from irtool.cli.show.progress import Progress
         from irtool.execute.fallbacks import noted
         from irtool.ops.arrays import hosted
 
@@ -95,8 +96,11 @@ class Execution:
         is_said = self.arguments.requires_grad is not None      # then its names are looked at, whatever is asked for
         wrt = requiring(self.graph, self.arguments, values, True) if wanted or is_said else []
         found: tuple[list[Any], dict[int, Any] | None] = [], None
-        with interruptible(self.console.owns_process), noted(self.console.err):
-            for _ in range(self.arguments.repeat):
+        repeat = self.arguments.repeat
+        progress = Progress(self.console, "running", repeat if repeat > 1 else None)
+        with interruptible(self.console.owns_process), noted(self.console.err), progress:
+            for i in range(repeat):
+                progress.step("running", i)
                 start = perf_counter()
                 if wanted:
                     found = self.forward_and_back(values, wrt, cotangents)

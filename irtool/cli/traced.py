@@ -18,7 +18,7 @@ def deliver(graph: Graph, arguments: Arguments, console: Console) -> None:
         keep_constants(module, arguments.save_constants)
     else:
         keep(module, None, "-", arguments.output, console)
-    console.save(arguments.output, str(module))
+    console.save(arguments.output, str(module), "ir")
 
 
 def of_any_shape(graph: Graph) -> Graph:

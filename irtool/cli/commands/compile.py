@@ -34,7 +34,7 @@ def compile(arguments: Arguments, console: Console) -> int:
     if not arguments.locations:
         for graph in module.graphs:
             drop_locations(graph)
-    console.save(arguments.output, str(module))
+    console.save(arguments.output, str(module), "ir")
     return 0
 
 

@@ -29,5 +29,5 @@ def decompile(arguments: Arguments, console: Console) -> int:
         text = to_script(module.graph(arguments.graph), arguments.graph)
     else:
         text = to_script(module)
-    console.save(arguments.output, text)
+    console.save(arguments.output, text, "python")
     return 0

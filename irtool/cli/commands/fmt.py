@@ -55,7 +55,7 @@ def fmt(arguments: Arguments, console: Console) -> int:
         else:
             results.append(text)
     if results and not code:
-        console.save(arguments.output, "".join(results))
+        console.save(arguments.output, "".join(results), "ir")
     return code
 
 

@@ -37,6 +37,7 @@ def gradcheck(arguments: Arguments, console: Console) -> int:
     """Compare gradients with differences; 1 where they differ, or where an order could not be checked."""
     import gc
 
+    from irtool.cli.show.progress import Progress
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
     from irtool.testing.gradcheck import gradcheck as check
@@ -48,8 +49,9 @@ def gradcheck(arguments: Arguments, console: Console) -> int:
     with seeded(arguments.seed):
         archive, literals = given.read_values(arguments, console)
         values = bind(graph, archive, literals, arguments.cast)
-    report = check(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
-                   rtol=arguments.rtol)
+    with Progress(console, "comparing gradients with differences"):
+        report = check(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,
+                       rtol=arguments.rtol)
     if arguments.json:
         import json
 

@@ -1,7 +1,7 @@
 """`irtool ops`: the operators, and which facets of each are stated."""
 from __future__ import annotations
 
-from irtool.cli.command import Arguments, argument, command, option
+from irtool.cli.command import Arguments, Choice, argument, command, option
 from irtool.cli.errors import UsageError
 from irtool.ir.errors import did_you_mean
 
@@ -22,8 +22,11 @@ FACETS = (      # (heading, attribute of Op): stated or not
 @command("ops")
 @argument("name", metavar="NAME", required=False, help="an operator: aten::add, aten::add.Tensor or add; without it all are listed")
 @option("--matrix", is_flag=True, help="the table of operators and facets (what is printed without NAME)")
-@option("--json", is_flag=True, help="a JSON object")
+@option("--family", metavar="FAMILY", help="only the operators of this family")
+@option("--missing", metavar="FACET", type=Choice(*(heading for heading, _ in FACETS)),
+        help="only those without this facet that are not declared to have none")
 @option("--not-batched", is_flag=True, help="the operators that vmap does not take, and why")
+@option("--json", is_flag=True, help="a JSON object")
 def ops(arguments: Arguments, console: Console) -> int:
     """The op x facet matrix, or one operator."""
     from irtool.ops import OPS
@@ -38,6 +41,9 @@ def ops(arguments: Arguments, console: Console) -> int:
         if not known:
             raise UsageError(unknown(name, chosen))
         chosen = known
+    chosen = filtered(chosen, arguments.family, arguments.missing)
+    if not chosen:
+        console.err("note: there is no such operator")
     if arguments.json:
         import json
 
@@ -45,12 +51,27 @@ def ops(arguments: Arguments, console: Console) -> int:
                  "doc": op.doc} for name, op in chosen.items()]
         console.out(json.dumps({"schema": 1, "ops": rows}, indent=1) + "\n")
     elif arguments.not_batched:
-        console.out(not_batched(chosen))
+        show_not_batched(chosen, console)
     elif arguments.name is not None and not arguments.matrix:
         console.out("\n".join(explained(op) for op in dict.fromkeys(chosen.values())))
     else:
-        console.out(matrix(chosen))
+        show_matrix(chosen, console)
     return 0
+
+
+def filtered(ops: dict[str, Op], family: str | None, missing: str | None) -> dict[str, Op]:
+    """The operators of a family, of which something is missing. Raises UsageError for a family that does not exist."""
+    if family is not None:
+        from irtool.ops import OPS
+
+        families = {op.family for op in OPS.values()}
+        if family not in families:
+            raise UsageError(f"--family: no family '{family}'{did_you_mean(family, families)}")
+        ops = {name: op for name, op in ops.items() if op.family == family}
+    if missing is not None:
+        attribute = dict(FACETS)[missing]
+        ops = {name: op for name, op in ops.items() if mark(op, attribute, name) in ".!"}
+    return ops
 
 
 def called(name: str, ops: dict[str, Op]) -> dict[str, Op]:
@@ -90,26 +111,44 @@ def mark(op: Op, attribute: str, name: str) -> str:
     return "x" if is_stated(op, attribute, name) else "."
 
 
-def matrix(ops: dict[str, Op]) -> str:
+def show_matrix(ops: dict[str, Op], console: Console) -> None:
     """A row per operator, a column per facet (x stated, - declared to have none, ! declared unsupported, . nothing said), and the sums."""
-    width = max((len(name) for name in ops), default=0)
-    rows = [f"{'operator':<{width}}  {'family':<16}" + "  ".join(heading for heading, _ in FACETS)]
-    for name, op in ops.items():
-        marks = "  ".join(f"{mark(op, attribute, name):^{len(heading)}}" for heading, attribute in FACETS)
-        rows.append(f"{name:<{width}}  {op.family:<16}{marks}".rstrip())
-    sums = "  ".join(f"{sum(is_stated(op, attribute, name) for name, op in ops.items()):^{len(heading)}}" for heading, attribute in FACETS)
-    kinds = len({name.partition(".")[0] for name in ops})
-    rows.append(f"{f'{len(ops)} overloads of {kinds} kinds':<{width + 18}}{sums}".rstrip())
-    return "\n".join(rows) + "\n"
+    heads = ["operator", "family", *(heading for heading, _ in FACETS)]
+    rows = [[name, op.family, *(mark(op, attribute, name) for _, attribute in FACETS)] for name, op in ops.items()]
+    sums = [str(sum(is_stated(op, attribute, name) for name, op in ops.items())) for _, attribute in FACETS]
+    total = f"{len(ops)} overloads of {len({name.partition('.')[0] for name in ops})} kinds"
+    if console.is_terminal():
+        from irtool.cli.show.tables import draw, marks, table
+
+        facets = heads[2:]
+        cells = [(row[0], row[1], marks(row[2:], facets)) for row in rows]
+        draw(console, table(cells, (*heads[:2], "  ".join(facets)), (total, "", marks(sums, facets))))
+    else:
+        console.out(plain_matrix(rows, heads, total, sums))
 
 
-def not_batched(ops: dict[str, Op]) -> str:
+def plain_matrix(rows: list[list[str]], heads: list[str], total: str, sums: list[str]) -> str:
+    """The same as lines."""
+    width = max((len(row[0]) for row in rows), default=0)
+
+    def line(first: str, rest: list[str]) -> str:
+        return f"{first:<{width + 18}}{'  '.join(f'{cell:^{len(head)}}' for cell, head in zip(rest, heads[2:]))}".rstrip() + "\n"
+    return "".join([line(f"{row[0]:<{width}}  {row[1]}", row[2:]) for row in [heads, *rows]]) + line(total, sums)
+
+
+def show_not_batched(ops: dict[str, Op], console: Console) -> None:
     """A line per operator that vmap does not take, with the reason, by reason."""
     from irtool.dispatch.batching import find, why_not
 
-    reasons = {name: why_not(name) for name in ops if find(name) is None and why_not(name) is not None}
+    reasons = {name: reason for name in ops if find(name) is None and (reason := why_not(name)) is not None}
+    rows = sorted(reasons.items(), key=lambda item: (item[1], item[0]))
+    if console.is_terminal():
+        from irtool.cli.show.tables import columns, draw
+
+        draw(console, columns(rows))
+        return
     width = max(map(len, reasons), default=0)
-    return "".join(f"{name:<{width}}  {reason}\n" for name, reason in sorted(reasons.items(), key=lambda item: (item[1] or "", item[0])))
+    console.out("".join(f"{name:<{width}}  {reason}\n" for name, reason in rows))
 
 
 def explained(op: Op) -> str:

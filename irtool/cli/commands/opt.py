@@ -22,10 +22,12 @@ SPLIT = "# -----"
 """A line of its own between independent inputs of one file."""
 
 
-PASSES, PRINTING, DEBUGGING = "Passes", "Printing (on standard error)", "Debugging"
+PASSES, PRINTING, DEBUGGING = "Passes", "Printing", "Debugging"
 
 
 @command("opt", epilog="""
+The graphs go to standard output, what is printed about passes to standard error.
+
   irtool opt --passes='lower-tuples{all},cse,dce' graph.ir
   irtool passes        lists the passes, irtool passes NAME explains one
 """)
@@ -74,7 +76,7 @@ def opt(arguments: Arguments, console: Console) -> int:
         console.err(timing(job.records, arguments.time_passes))
     if has_failed:
         return 1
-    console.save(arguments.output, join(results))
+    console.save(arguments.output, join(results), "ir")
     return 0
 
 
@@ -186,12 +188,17 @@ class Job:
         folder: str = self.arguments.dump_dir or ""
         if folder and is_part:
             folder = f"{folder}/line{piece.first_line}"
-        reports = Reports(self.arguments, self.console, len(self.manager.steps), f"{piece.name}:{piece.first_line}: " if is_part else "",
+        from irtool.cli.show.progress import Progress
+
+        total = len(self.manager.steps)
+        progress = Progress(self.console, "", total)
+        reports = Reports(self.arguments, self.console, total, progress, f"{piece.name}:{piece.first_line}: " if is_part else "",
                           folder, self.bisection)
         try:
-            reports.start(module)
-            self.manager.run(module, reports)
-            reports.finish()
+            with progress:
+                reports.start(module)
+                self.manager.run(module, reports)
+                reports.finish()
         except VerifyError as error:        # the input was verified: the pass broke it
             raise InternalError(diagnostics=error.diagnostics, reproducer=self.save_reproducer()) from error
         finally:

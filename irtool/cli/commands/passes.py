@@ -32,14 +32,25 @@ def passes(arguments: Arguments, console: Console) -> int:
         console.out(json.dumps({"schema": 1, "passes": rows, "presets": texts}, indent=1) + "\n")
         return 0
     if name is None:
-        console.out("".join(two_columns(entry.name, entry.summary) + "\n" for entry in chosen))
-        console.out("\nPresets:\n")
-        console.out("".join(two_columns(key, ",".join(line for line, _ in lines)) + "\n" for key, lines in presets.items()))
+        show_list([(entry.name, entry.summary) for entry in chosen],
+                  [(key, [line for line, _ in lines]) for key, lines in presets.items()], console)
     elif chosen:
         console.out(explained(chosen[0]))
     else:
         console.out(f"{name}, a preset:\n\n" + "".join(two_columns(line, why) + "\n" for line, why in presets[name]))
     return 0
+
+
+def show_list(summaries: list[tuple[str, str]], presets: list[tuple[str, list[str]]], console: Console) -> None:
+    """Passes and presets; on a terminal what is long wraps in its column."""
+    if console.is_terminal():
+        from irtool.cli.show.tables import columns, draw
+
+        draw(console, columns(summaries), "\nPresets:", columns((key, ", ".join(steps)) for key, steps in presets))
+        return
+    console.out("".join(two_columns(name, summary) + "\n" for name, summary in summaries))
+    console.out("\nPresets:\n")
+    console.out("".join(two_columns(key, ",".join(steps)) + "\n" for key, steps in presets))
 
 
 def two_columns(left: str, right: str, width: int = 24) -> str:

@@ -64,11 +64,11 @@ def plan(arguments: Arguments, console: Console) -> int:
     plan = executor.plan_for(*values, wrt=wrt)
     made = len(phases)
     for name, text in phases[:made]:
-        console.out(f"# after {name}\n{text}")
+        console.out(f"# after {name}\n{text}", "ir")
     if arguments.backward_plan:
         show_backward(executor, plan, values, wrt, arguments, console)
     elif not (arguments.source or arguments.memory or arguments.state):
-        console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.shown}")
+        console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.shown}", "ir")
     is_compiled = not arguments.no_optimize and arguments.backend == "numpy"
     if is_compiled and not arguments.backward_plan:
         show_reasons(plan, values, console)
@@ -90,7 +90,7 @@ def profiled_runs(executor: Executor, values: list[Any], wrt: list[int], argumen
     while profile.left:
         executor.record(values, wrt, seed=arguments.seed)
     if profile.profiled is not None and not arguments.backward_plan:
-        console.out(f"# profiled\n{profile.profiled.graph}")
+        console.out(f"# profiled\n{profile.profiled.graph}", "ir")
 
 
 # -- inputs
@@ -163,7 +163,7 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
                 metadata = step.pieces[slot]
                 gradients[slot] = None if metadata is None else np.zeros(metadata.shape, metadata.dtype)
         found = step.owner.backward.plan_for(*step.arguments(gradients, False))
-        console.out(f"# graph {name}:\n{pair.df}# spec: {found.spec or 'any'}\n# graph {name}_plan:\n{found.graph}")
+        console.out(f"# graph {name}:\n{pair.df}# spec: {found.spec or 'any'}\n# graph {name}_plan:\n{found.graph}", "ir")
         if arguments.threads > 1 and isinstance(found.code.plan, Plan):
             found.code.plan.compile(step.arguments(gradients, False))
             show_threads(f"{name}_plan ", found.code.plan, console)
@@ -204,7 +204,7 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
         if not label or len(codes) == 1 and len(code.graph.inputs) == len(values):
             compiled.compile(values)
         if arguments.source:
-            console.out(f"# {label}source\n{compiled.source or '# not compiled: the interpreter runs it' + chr(10)}")
+            console.out(f"# {label}source\n{compiled.source or '# not compiled: the interpreter runs it' + chr(10)}", "python")
             for _, group in compiled.groups:
                 console.out(f"# group of {len(list(group.graph.block))} nodes: {'; '.join(group.chosen.values())}\n")
             for node, way in compiled.loops:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from irtool.ir.pair import GradientPair
 
 
-WATCHING = "Watching (on standard error)"
+DEBUGGING = "Debugging"
 
 
 @command("run", epilog="""
@@ -44,12 +44,12 @@ WATCHING = "Watching (on standard error)"
 @pair_options
 @run_options
 @result_options
-@option("--check", metavar="WHAT", type=Converted(non_finite), default=(), group=WATCHING,
+@option("--check", metavar="WHAT", type=Converted(non_finite), default=(), group=DEBUGGING,
         help="stop at the first value that holds one: nan, inf or nan,inf")
-@option("--save-intermediates", metavar="FILE.npz", group=WATCHING, help="store every value under its name")
-@option("--log-dispatch", is_flag=True, group=WATCHING, help="a line per operation on tensors, with the names a dispatcher gives them")
-@option("--trace", is_flag=True, group=WATCHING, help="a line per node that ran")
-@option("--trace-memory", is_flag=True, group=WATCHING, help="bytes alive after each node, and the peak")
+@option("--save-intermediates", metavar="FILE.npz", group=DEBUGGING, help="store every value under its name")
+@option("--log-dispatch", is_flag=True, group=DEBUGGING, help="a line per operation on tensors, with the names a dispatcher gives them")
+@option("--trace", is_flag=True, group=DEBUGGING, help="a line per node that ran, on standard error")
+@option("--trace-memory", is_flag=True, group=DEBUGGING, help="bytes alive after each node, and the peak")
 def run(arguments: Arguments, console: Console) -> int:
     """Bind, run, then show, store or compare what came out."""
     from irtool.ir.graph import Graph

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool.cli.command import Arguments
     from irtool.cli.console import Console
+    from irtool.cli.show.progress import Progress
     from irtool.ir.module import Module
     from irtool.passmanager import PassRecord
     from irtool.pipelines import Step
@@ -37,10 +38,12 @@ class Bisection:
 class Reports(Observer):
     """Watches the passes of one input (a file, or a piece of one)."""
 
-    def __init__(self, arguments: Arguments, console: Console, total: int, place: str, folder: str, bisection: Bisection | None) -> None:
+    def __init__(self, arguments: Arguments, console: Console, total: int, progress: Progress, place: str, folder: str,
+                 bisection: Bisection | None) -> None:
         self.arguments = arguments
         self.console = console
         self.total = total              # passes in the pipeline
+        self.progress = progress
         self.place = place              # "in.ir:7: " in front of a line when the file holds several inputs
         self.folder = folder
         self.bisection = bisection
@@ -60,6 +63,7 @@ class Reports(Observer):
 
     def before(self, record: PassRecord, module: Module) -> None:
         self.console.pass_name = record.step.name
+        self.progress.step(record.step.name, record.index - 1)
         if self.arguments.print_before_all or record.step.name in self.arguments.print_before:
             self._print_ir("before", record, str(module))
 
@@ -88,7 +92,7 @@ class Reports(Observer):
             self._write("index.json", json.dumps({"schema": 1, "input": "00_input.ir", "passes": rows}, indent=1) + "\n")
 
     def _print_ir(self, when: str, record: PassRecord, text: str) -> None:
-        self.console.err(f"# IR {when} {record.step.name} ({record.index} of {self.total})\n{text}")
+        self.console.show_ir(f"# IR {when} {record.step.name} ({record.index} of {self.total})\n{text}")
 
     def _print_change(self, record: PassRecord, old: str) -> None:
         form = self.arguments.print_changed

@@ -93,8 +93,10 @@ def show(outputs: Sequence[Result], gradients: Sequence[Result] | None, argument
         return
     results = [*outputs, *(gradients or ())]
     if console.is_terminal():
+        from irtool.cli.show.tables import draw, table
+
         rows = [(result.label, *values.cells(result.content)) for result in results]
-        values.table(rows, ("output" if outputs else "gradient", "type", "value"), console.stdout, console.color)
+        draw(console, table(rows, ("output" if outputs else "gradient", "type", "value")))
     else:
         for result in results:
             console.tell("\n".join(values.lines(result.label, result.content)) + "\n")

@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-
-from irtool.ir.source import clean
 
 MOST = 1000
 """Elements of a tensor that are shown in full; of larger ones only the corners, with their range."""
@@ -102,18 +100,3 @@ def as_json(value: Any) -> Any:
     if isinstance(value, complex):
         return [as_json(value.real), as_json(value.imag)]
     return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-def table(rows: Iterable[Sequence[str]], head: Sequence[str], stream: Any, is_colored: bool) -> None:
-    """A table on a terminal."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, word in enumerate(head):
-        grid.add_column(word, style="bold" if not i else None, overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(clean(cell)) for cell in row))
-    Console(file=stream, no_color=not is_colored, highlight=False).print(grid)

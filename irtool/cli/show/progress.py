@@ -1,0 +1,83 @@
+"""What is being done, on the terminal of the messages, once it takes longer than a second; gone when it is done."""
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from threading import Timer
+    from typing import Any
+
+    from irtool.cli.console import Console
+
+DELAY = 1.0
+"""Seconds of silence."""
+
+
+class Progress:
+    """A line with what is done now and how far it is; nothing where no person looks.
+
+    The line is drawn by a thread: what takes long may be one step. A message takes the line away; the next step brings it back.
+    """
+
+    def __init__(self, console: Console, text: str, total: int | None = None) -> None:
+        self.console = console
+        self.text = text
+        self.total = total
+        self.done = 0
+        self.is_due = False
+        self.bar: Any = None
+        self.task: Any = None
+        self.timer: Timer | None = None
+
+    def __enter__(self) -> Progress:
+        if self.console.is_watched():
+            import threading
+
+            self.lock = threading.Lock()
+            self.timer = threading.Timer(DELAY, self._begin)
+            self.timer.daemon = True
+            self.timer.start()
+            self.console.progress = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            with self.lock:
+                self.is_due = False
+            self.console.progress = None
+            self.hide()
+
+    def step(self, text: str, done: int) -> None:
+        """From now on, this is done; so many steps are over."""
+        if self.timer is None:
+            return
+        with self.lock:
+            self.text, self.done = text, done
+            if self.is_due:
+                self._show()
+
+    def hide(self) -> None:
+        """Take the line away."""
+        with self.lock:
+            if self.bar is not None:
+                self.bar.stop()
+                self.bar = None
+
+    def _begin(self) -> None:
+        with self.lock:
+            self.is_due = True
+            self._show()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        if self.bar is None:
+            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+            if self.total is not None:
+                columns += [BarColumn(), TextColumn("{task.completed} of {task.total}")]
+            screen = Console(file=self.console.stderr, no_color=not self.console.color)
+            self.bar = Progress(*columns, TimeElapsedColumn(), console=screen, transient=True, redirect_stdout=False, redirect_stderr=False)
+            self.task = self.bar.add_task(self.text, total=self.total)
+            self.bar.start()
+        self.bar.update(self.task, description=self.text, completed=self.done)
