@@ -7,11 +7,12 @@ from irtool.ir.source import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
+    from typing import Any, TypeAlias
 
     from irtool.cli.console import Console
+
+    Table: TypeAlias = Any          # rich's, which is imported where it draws
+    Text: TypeAlias = Any
 
 MARKS = {"x": "green", "-": "dim", "!": "yellow", ".": "red"}
 """Colours of cells that are one sign, which `irtool ops` has."""
@@ -46,7 +47,7 @@ def table(rows: Iterable[Sequence[str | Text]], heads: Sequence[str], foot: Sequ
 
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=bool(foot))
     for i, word in enumerate(heads):
-        least = len(word) if foot and isinstance(foot[i], Text) else None
+        least = len(word) if foot and not isinstance(foot[i], str) else None
         style = "bold" if not i else None
         grid.add_column(word, foot[i] if foot else "", style=style, overflow="fold", min_width=least, no_wrap=bool(least))
     for row in rows:
@@ -54,7 +55,7 @@ def table(rows: Iterable[Sequence[str | Text]], heads: Sequence[str], foot: Sequ
     return grid
 
 
-def draw(console: Console, *parts: RenderableType) -> None:
+def draw(console: Console, *parts: Table | Text | str) -> None:
     """Draw on the result's terminal."""
     from rich.console import Console as Screen
 
