@@ -82,6 +82,13 @@ def test_versions() -> None:
     assert set(report) == {"schema", "irtool", "python", "click", "numpy", "scipy", "rich", "plugins"}
 
 
+def test_each_file_of_commands_is_a_subcommand() -> None:
+    folder = Path(irtool.__file__).parent / "cli" / "commands"
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(COMMANDS)
+    for name in COMMANDS:
+        assert load(name).name == name
+
+
 # -- options
 @command("opt")
 @argument("first")

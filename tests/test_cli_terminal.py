@@ -114,7 +114,7 @@ def test_what_takes_long_says_what_it_does(tmp_path: Path) -> None:
               "BY_NAME['slow'] = Pass('slow', slow)\nfrom irtool.cli.main import main\nsys.exit(main())")
     code, shown = on_terminal(tmp_path, "opt", "--passes=dce,slow,cse", "g.ir", script=script)
     text = ESCAPE.sub("", shown)
-    assert code == 0 and "slow" in text and "1 of 3" in text
+    assert code == 0 and "slow" in text and "1 of 3" in text and "\x1b[?25l" not in shown
     assert text.count("01 dce: -1 op\n") == text.count("02 slow: unchanged\n") == text.count("03 cse: unchanged\n") == 1
     assert text.endswith("return (%y)\n")
     done = subprocess.run([sys.executable, "-c", script, "opt", "--passes=slow", "g.ir"], cwd=tmp_path, capture_output=True, text=True,

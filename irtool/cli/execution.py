@@ -84,6 +84,7 @@ class Execution:
 
         Arrays come back from the device within the time that is measured.
         """
+        from contextlib import nullcontext
         from time import perf_counter
 
         from irtool.cli.interrupt import interruptible
@@ -98,7 +99,7 @@ class Execution:
         found: tuple[list[Any], dict[int, Any] | None] = [], None
         repeat = self.arguments.repeat
         progress = Progress(self.console, "running", repeat if repeat > 1 else None)
-        with interruptible(self.console.owns_process), noted(self.console.err), progress:
+        with interruptible(self.console.owns_process), noted(self.console.err), nullcontext() if self.arguments.time else progress:
             for i in range(repeat):
                 progress.step("running", i)
                 start = perf_counter()

@@ -108,11 +108,11 @@ def versions() -> str:
 
     from irtool import __version__
 
-    found: dict[str, str | None] = {}
+    packages: dict[str, str | None] = {}
     for name in ("click", "numpy", "scipy", "rich"):
         try:
-            found[name] = metadata.version(name)
+            packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = None
+            packages[name] = None
     plugins = sorted(point.name for point in metadata.entry_points(group="irtool.passes"))
-    return json.dumps({"schema": 1, "irtool": __version__, "python": sys.version.split()[0], **found, "plugins": plugins}) + "\n"
+    return json.dumps({"schema": 1, "irtool": __version__, "python": sys.version.split()[0], **packages, "plugins": plugins}) + "\n"

@@ -23,7 +23,7 @@ class Progress:
         self.text = text
         self.total = total
         self.done = 0
-        self.is_due = False
+        self.is_due = self.is_over = False
         self.bar: Any = None
         self.task: Any = None
         self.timer: Timer | None = None
@@ -43,7 +43,7 @@ class Progress:
         if self.timer is not None:
             self.timer.cancel()
             with self.lock:
-                self.is_due = False
+                self.is_over = True         # the timer may be about to draw
             self.console.progress = None
             self.hide()
 
@@ -66,17 +66,22 @@ class Progress:
     def _begin(self) -> None:
         with self.lock:
             self.is_due = True
-            self._show()
+            if not self.is_over:
+                self._show()
 
     def _show(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+        class Screen(Console):
+            def show_cursor(self, show: bool = True) -> bool:
+                return False                # Ctrl-C may end the process at any time: a hidden cursor would stay so
+
         if self.bar is None:
             columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
             if self.total is not None:
                 columns += [BarColumn(), TextColumn("{task.completed} of {task.total}")]
-            screen = Console(file=self.console.stderr, no_color=not self.console.color)
+            screen = Screen(file=self.console.stderr, no_color=not self.console.color)
             self.bar = Progress(*columns, TimeElapsedColumn(), console=screen, transient=True, redirect_stdout=False, redirect_stderr=False)
             self.task = self.bar.add_task(self.text, total=self.total)
             self.bar.start()
