@@ -46,7 +46,7 @@ def test_help_lists_every_command_in_groups() -> None:
     code, out, err = irtool_("--help")
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line.split()[0] in COMMANDS] == list(COMMANDS)
-    assert irtool_()[0] == 2
+    assert irtool_() == (2, out, "")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -176,6 +176,8 @@ def test_the_group_is_clicks() -> None:
         cli(["--version"])
     assert ended.value.code == 0
     assert cli.main(["optt"], standalone_mode=False) == 2
+    assert runner.invoke(load("opt"), ["-q", "--passes=dce"], input=NEW).output == NEW
+    assert runner.invoke(load("opt"), ["--passes=dcee"], input=NEW).exit_code == 2
 
 
 # -- fmt

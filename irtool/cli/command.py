@@ -12,6 +12,7 @@ them. (docs/adr/0003-command-line-on-click.md)
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import click
@@ -144,10 +145,30 @@ class Arguments:
         def __getattr__(self, name: str) -> Any: ...
 
 
-class Command(click.Command):
+class Program(click.Command):
+    """What ends as `irtool.cli.main.main` ends, however it is called: `cli()`, `CliRunner().invoke(cli, words)`, or a subcommand so."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None,
+             standalone_mode: bool = True, windows_expand_args: bool = True, **extra: Any) -> Any:
+        from irtool.cli.main import main
+
+        code = main(self.whole(args))
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def whole(self, args: Sequence[str] | None) -> Sequence[str] | None:
+        """The command line that the words are the end of; None: that of the process."""
+        return args
+
+
+class Command(Program):
     """A subcommand. Its function takes `Arguments` and a `Console`, and gives the exit code."""
 
     allow_extra_args = True         # what is too much is refused here, in our words
+
+    def whole(self, args: Sequence[str] | None) -> Sequence[str] | None:
+        return [self.name or "", *(sys.argv[1:] if args is None else args)]
 
     def read(self, words: Sequence[str]) -> Arguments:
         """The words after the subcommand's name, where there is nobody to ask for help. Raises UsageError."""
@@ -268,10 +289,15 @@ def help_option(ctx: click.Context) -> click.Option | None:
 def show_help(ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:
     """Print help, and be done."""
     if is_wanted and not ctx.resilient_parsing:
-        console: Console = ctx.obj
-        ctx.terminal_width = console.width()
-        console.out(ctx.get_help() + "\n")
+        print_help(ctx)
         ctx.exit()
+
+
+def print_help(ctx: click.Context) -> None:
+    """Help, as wide as the terminal."""
+    console: Console = ctx.obj
+    ctx.terminal_width = console.width()
+    console.out(ctx.get_help() + "\n")
 
 
 # -- decorators

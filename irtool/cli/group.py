@@ -2,19 +2,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 import click
 
-from irtool.cli.command import HELP_NAMES, Command, help_option, in_our_words, option, write_groups
+from irtool.cli.command import HELP_NAMES, Command, Program, help_option, in_our_words, option, print_help, write_groups
 from irtool.cli.commands import COMMANDS, load
 from irtool.cli.errors import UsageError
 from irtool.ir.errors import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from irtool.cli.console import Console
 
 EXAMPLES = """
@@ -24,7 +21,7 @@ EXAMPLES = """
 """
 
 
-class Commands(click.Group):
+class Commands(Program, click.Group):
     """The subcommands by the table in `irtool.cli.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -41,8 +38,7 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
-            console: Console = ctx.obj
-            console.out(ctx.get_help() + "\n")
+            print_help(ctx)
             ctx.exit(2)
         if args[:1] == ["help"]:                # irtool help opt
             args = [*args[1:2], "--help"]
@@ -64,16 +60,6 @@ class Commands(click.Group):
         groups["Options"] = [record for param in self.get_params(ctx) if (record := param.get_help_record(ctx)) is not None]
         write_groups(formatter, groups)
         formatter.write(EXAMPLES)
-
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, complete_var: str | None = None,
-             standalone_mode: bool = True, windows_expand_args: bool = True, **extra: Any) -> Any:
-        """What `cli()` and click's CliRunner call: the same as `irtool.cli.main.main`."""
-        from irtool.cli.main import main
-
-        code = main(args)
-        if standalone_mode:
-            sys.exit(code)
-        return code
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": list(HELP_NAMES)},
