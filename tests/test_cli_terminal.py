@@ -84,6 +84,8 @@ def test_lists_wrap_under_themselves(tmp_path: Path) -> None:
     lines = ESCAPE.sub("", shown).split("\n")
     assert code == 0 and max(map(len, lines)) <= 60
     start = lines[0].index("Name every value")
+    assert "\x1b" in shown and "\x1b" not in on_terminal(tmp_path, "passes", rows=999, NO_COLOR="1")[1]
+    assert "\x1b" not in on_terminal(tmp_path, "passes", rows=999, TERM="dumb")[1]
     (second,) = [line for line in lines if "equal graphs" in line][:1]
     assert second[:start].isspace()
     assert [name for name in (line[2:start].strip() for line in lines[:lines.index("Presets:")]) if name] == [each.name for each in PASSES]

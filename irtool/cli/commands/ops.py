@@ -66,7 +66,8 @@ def filtered(ops: dict[str, Op], family: str | None, missing: str | None) -> dic
 
         families = {op.family for op in OPS.values()}
         if family not in families:
-            raise UsageError(f"--family: no family '{family}'{did_you_mean(family, families)}")
+            choices = did_you_mean(family, families) or f", expected one of: {', '.join(sorted(families))}"
+            raise UsageError(f"--family: no family '{family}'{choices}")
         ops = {name: op for name, op in ops.items() if op.family == family}
     if missing is not None:
         attribute = dict(FACETS)[missing]
@@ -111,8 +112,11 @@ def mark(op: Op, attribute: str, name: str) -> str:
     return "x" if is_stated(op, attribute, name) else "."
 
 
+LEGEND = "x stated   - declared to have none   ! declared unsupported   . nothing said"
+
+
 def show_matrix(ops: dict[str, Op], console: Console) -> None:
-    """A row per operator, a column per facet (x stated, - declared to have none, ! declared unsupported, . nothing said), and the sums."""
+    """A row per operator, a column per facet, with a sign each (LEGEND), and the sums."""
     heads = ["operator", "family", *(heading for heading, _ in FACETS)]
     rows = [[name, op.family, *(mark(op, attribute, name) for _, attribute in FACETS)] for name, op in ops.items()]
     sums = [str(sum(is_stated(op, attribute, name) for name, op in ops.items())) for _, attribute in FACETS]
@@ -122,7 +126,7 @@ def show_matrix(ops: dict[str, Op], console: Console) -> None:
 
         facets = heads[2:]
         cells = [(row[0], row[1], marks(row[2:], facets)) for row in rows]
-        draw(console, table(cells, (*heads[:2], "  ".join(facets)), (total, "", marks(sums, facets))))
+        draw(console, table(cells, (*heads[:2], "  ".join(facets)), (total, "", marks(sums, facets))), LEGEND)
     else:
         console.out(plain_matrix(rows, heads, total, sums))
 

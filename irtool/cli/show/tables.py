@@ -59,7 +59,9 @@ def draw(console: Console, *parts: Table | Text | str) -> None:
     """Draw on the result's terminal."""
     from rich.console import Console as Screen
 
-    screen = Screen(file=console.stdout, width=console.width(), force_terminal=True, no_color=not console.paints, highlight=False)
+    colors: Any = "auto" if console.paints else None
+    screen = Screen(file=console.stdout, width=console.width(), force_terminal=True, color_system=colors, markup=False, emoji=False,
+                    highlight=False)
     with screen.capture() as capture:
         screen.print(*parts, sep="\n")
     text = capture.get()
