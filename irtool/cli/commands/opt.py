@@ -7,6 +7,7 @@ from irtool.cli.converters import at_least
 from irtool.cli.errors import InternalError, UsageError
 from irtool.cli.interrupt import raise_interrupt
 from irtool.cli.options import output_option, syntax_option, text_argument
+from irtool.cli.show.progress import Progress
 from irtool.ir.errors import Error, VerifyError
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic, SourceFile
@@ -66,10 +67,12 @@ def opt(arguments: Arguments, console: Console) -> int:
     results = []
     has_failed = False
     pieces = split(source) if arguments.split_input_file else [source]
-    for piece in pieces:
-        text = job.checked(piece, len(pieces) > 1) if arguments.verify_diagnostics else job.reported(piece, len(pieces) > 1)
-        has_failed = has_failed or text is None
-        results.append(text or "")
+    with job.progress:
+        for piece in pieces:
+            job.progress.step(f"reading {piece.name}", 0)
+            text = job.checked(piece, len(pieces) > 1) if arguments.verify_diagnostics else job.reported(piece, len(pieces) > 1)
+            has_failed = has_failed or text is None
+            results.append(text or "")
     if job.records and arguments.time_passes:
         from irtool.cli.show.reports import timing
 
@@ -90,6 +93,7 @@ class Job:
         self.console = console
         self.source = source
         self.manager: PassManager = PassManager(pipeline(arguments.passes, console), verify=arguments.verify_each)
+        self.progress = Progress(console, "", len(self.manager.steps) or None)
         self.records: list[PassRecord] = []
         self.bisection: Bisection | None = None
         if arguments.opt_bisect_limit is not None:
@@ -188,17 +192,12 @@ class Job:
         folder: str = self.arguments.dump_dir or ""
         if folder and is_part:
             folder = f"{folder}/line{piece.first_line}"
-        from irtool.cli.show.progress import Progress
-
-        total = len(self.manager.steps)
-        progress = Progress(self.console, "", total)
-        reports = Reports(self.arguments, self.console, total, progress, f"{piece.name}:{piece.first_line}: " if is_part else "",
-                          folder, self.bisection)
+        place = f"{piece.name}:{piece.first_line}: " if is_part else ""
+        reports = Reports(self.arguments, self.console, len(self.manager.steps), self.progress, place, folder, self.bisection)
         try:
-            with progress:
-                reports.start(module)
-                self.manager.run(module, reports)
-                reports.finish()
+            reports.start(module)
+            self.manager.run(module, reports)
+            reports.finish()
         except VerifyError as error:        # the input was verified: the pass broke it
             raise InternalError(diagnostics=error.diagnostics, reproducer=self.save_reproducer()) from error
         finally:
