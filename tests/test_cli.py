@@ -16,7 +16,7 @@ from irtool.cli.command import Arguments, Choice, Converted, Option, argument, c
 from irtool.cli.commands import COMMANDS, load
 from irtool.cli.console import Console
 from irtool.cli.converters import at_least
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.cli.main import main
 from irtool.passes import PASSES
 
@@ -313,7 +313,7 @@ def test_passes_as_json() -> None:
 def test_ops_are_listed_and_explained() -> None:
     code, out, err = irtool_("ops")
     assert (code, err) == (0, "")
-    assert out.splitlines()[0].split() == ["operator", "family", "kernel", "promotion", "types", "gradient", "batch", "samples"]
+    assert out.splitlines()[0].split() == ["operator", "family", "kernel", "promotion", "gradient", "batch", "samples"]
     assert irtool_("ops", "--matrix")[1] == out
     assert any(line.startswith("aten::add.Tensor ") for line in out.splitlines())
     code, out, _ = irtool_("ops", "relu")
@@ -342,9 +342,9 @@ def test_ops_of_a_family_and_ops_that_miss_something() -> None:
 
     assert {row[1] for row in rows("--family=loss")} == {"loss"}
     everything = rows()
-    assert rows("--missing=gradient") == [row for row in everything if row[5] in (".", "!")]
-    both = rows("--family", "loss", "--missing", "types")
-    assert both == [row for row in everything if row[1] == "loss" and row[4] in (".", "!")]
+    assert rows("--missing=gradient") == [row for row in everything if row[4] in (".", "!")]
+    both = rows("--family", "loss", "--missing", "promotion")
+    assert both == [row for row in everything if row[1] == "loss" and row[3] in (".", "!")]
     records = json.loads(irtool_("ops", "--json", "--family=loss")[1])["ops"]
     assert [record["name"] for record in records] == [row[0] for row in rows("--family=loss")]
     assert irtool_("ops", "--family=los")[::2] == (2, "error: --family: no family 'los' (did you mean 'loss'?)\ntry: irtool ops --help\n")

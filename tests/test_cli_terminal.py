@@ -94,7 +94,7 @@ def test_lists_wrap_under_themselves(tmp_path: Path) -> None:
 def test_operators_are_a_table(tmp_path: Path) -> None:
     code, shown = on_terminal(tmp_path, "ops", "--family=loss", rows=999)
     lines = [line.split() for line in ESCAPE.sub("", shown).split("\n") if line.strip()]
-    assert code == 0 and lines[0] == ["operator", "family", "kernel", "promotion", "types", "gradient", "batch", "samples"]
+    assert code == 0 and lines[0] == ["operator", "family", "kernel", "promotion", "gradient", "batch", "samples"]
     assert ["aten::hinge_embedding_loss", "loss"] in [line[:2] for line in lines]
 
 

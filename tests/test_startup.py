@@ -41,7 +41,7 @@ def test_version_loads_next_to_nothing(tmp_path: Path) -> None:
     loaded = loaded_by(["--version"], tmp_path)
     assert {name for name in loaded if name.startswith("irtool")} == {
         "irtool", "irtool.ir", "irtool.ir.errors", "irtool.ir.source", "irtool.cli", "irtool.cli.main", "irtool.cli.interrupt",
-        "irtool.cli.console", "irtool.cli.errors", "irtool.cli.command", "irtool.cli.commands", "irtool.cli.group"}
+        "irtool.cli.console", "irtool.cli.exit_errors", "irtool.cli.command", "irtool.cli.commands", "irtool.cli.group"}
     assert not loaded & HEAVY
     code = "import sys; before = set(sys.modules); import click; print('\\n'.join(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=60, check=True)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 from click.core import ParameterSource
 
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.ir.errors import did_you_mean
 
 TYPE_CHECKING = False

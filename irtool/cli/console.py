@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.ir.errors import Error, OutputError, ParseError
 from irtool.ir.source import Diagnostic, SourceFile, clean
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False

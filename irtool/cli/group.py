@@ -7,7 +7,7 @@ import click
 
 from irtool.cli.command import HELP_NAMES, Command, Program, help_option, in_our_words, option, print_help, write_groups
 from irtool.cli.commands import COMMANDS, load
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.ir.errors import did_you_mean
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.cli.constants_file import take
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False

@@ -84,7 +84,7 @@ def dispatch(words: list[str], console: Console) -> int:
     from click.exceptions import Exit
 
     from irtool.cli.commands import COMMANDS
-    from irtool.cli.errors import InternalError, UsageError
+    from irtool.cli.exit_errors import InternalError, UsageError
     from irtool.cli.group import cli
     from irtool.cli.interrupt import raise_interrupt
     from irtool.ir.errors import Error, OutputError, PipelineError

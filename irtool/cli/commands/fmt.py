@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.cli.command import Arguments, argument, command, option
 from irtool.cli.constants_file import keep, keep_constants, take, take_constants
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import OUTPUT, output_option, syntax_option
 from irtool.ir.errors import Error
 

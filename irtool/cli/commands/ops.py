@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from irtool.cli.command import Arguments, Choice, argument, command, option
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.ir.errors import did_you_mean
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 from irtool.cli.command import Arguments, Choice, Converted, Option, command, option
 from irtool.cli.constants_file import keep, take
 from irtool.cli.converters import at_least
-from irtool.cli.errors import InternalError, UsageError
+from irtool.cli.exit_errors import InternalError, UsageError
 from irtool.cli.interrupt import raise_interrupt
 from irtool.cli.options import output_option, syntax_option, text_argument
 from irtool.cli.show.progress import Progress

@@ -4,8 +4,8 @@ from __future__ import annotations
 from irtool.cli import inputs as given
 from irtool.cli.command import Arguments, Converted, command, option
 from irtool.cli.converters import positions
-from irtool.cli.errors import UsageError
 from irtool.cli.execution import options_of, requiring
+from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import INPUTS, graph_argument, input_options, inputs_argument, load_option, plan_options
 from irtool.ir.errors import Error
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 from irtool.cli import inputs as given
 from irtool.cli.command import Arguments, Converted, Option, command, option
 from irtool.cli.converters import non_finite
-from irtool.cli.errors import UsageError
 from irtool.cli.execution import Execution
+from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import (
     EXECUTION,
     graph_argument,

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from irtool.cli import inputs as given
 from irtool.cli.command import Arguments, argument, command
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import input_option, seed_option, traced_options
 from irtool.cli.source_places import placed
 from irtool.cli.traced import deliver

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from irtool.cli.console import encoded, reason, write_whole
-from irtool.cli.errors import UsageError
+from irtool.cli.exit_errors import UsageError
 from irtool.passmanager import Observer
 
 TYPE_CHECKING = False
