@@ -16,6 +16,7 @@ from irtool.ops import OPS
 from irtool.ops.arrays import seeded
 from irtool.ops.samples.draw import Call
 from irtool.testing.formulas import call_graph
+from tests.laws import family, over, overload_samples
 
 
 def facts(text: str) -> tuple[Aliases, dict[str, irtool.Value]]:
@@ -156,11 +157,7 @@ def test_batch_norm_in_training_writes_its_running_statistics_which_no_schema_sa
     assert str(module).count("aten::batch_norm") == kept
 
 
-SAMPLES = [pytest.param(name, sample, id=f"{name.removeprefix('aten::')}-{place}")
-           for name in OPS for place, sample in enumerate((OPS[name].samples or {}).get(name, ()))]
-
-
-@pytest.mark.parametrize(("name", "sample"), SAMPLES)
+@over("name, sample", [case for name in OPS for case in overload_samples(name)], family)
 def test_memory_that_a_kernel_shares_is_known_to_be_shared(name: str, sample: Call) -> None:
     """What a kernel gives is an operand, or a part of one, only where the facts say that it may be."""
     op = OPS[name]

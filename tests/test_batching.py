@@ -16,6 +16,7 @@ from irtool.ir.schema import parse_schema
 from irtool.ops import OPS
 from irtool.ops.call import overload
 from irtool.ops.tensor import Tensor, unwrapped
+from tests.laws import family, kind, over, overload_samples
 
 LENGTH = 3
 NOT_BATCHED = {"aten::gradient.tensorarrayint": (1,), "aten::gradient.tensorarray": (1,)}
@@ -27,13 +28,16 @@ BATCHED = dict.fromkeys(("aten::batch_norm", "aten::native_batch_norm", "aten::_
 """Arguments that must be batched when others are: they are written into."""
 
 
-def samples():
-    """(overload, call, which call) of each sample of an operator that has a rule."""
-    for name in OPS:
-        op = OPS[name]
-        for place, call in enumerate((op.samples or {}).get(name, ())):
-            if find(name) is not None and not draws(name, call.arguments(op.schemas[op.names.index(name)])):
-                yield pytest.param(name, call, id=f"{name.removeprefix('aten::')}-{place}")
+SAMPLES = [overload_samples(name) for name in OPS if find(name) is not None]
+"""By overload with a rule, its samples."""
+
+
+def arguments_of(name, call):
+    op = OPS[name]
+    args = call.arguments(op.schemas[op.names.index(name)])
+    if draws(name, args):
+        pytest.skip("other random numbers in each place")
+    return args
 
 
 def leaves(args):
@@ -104,10 +108,9 @@ def check(name, args, paths, dims):
         np.testing.assert_allclose(out, rows, rtol=1e-6 if out.dtype.itemsize < 8 else 1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "call"), list(samples()))
+@over("name, call", [case for cases in SAMPLES for case in cases], kind)
 def test_vmap_is_the_loop(name, call):
-    op = OPS[name]
-    args = call.arguments(op.schemas[op.names.index(name)])
+    args = arguments_of(name, call)
     paths = [path for path in leaves(args) if at(args, path).dtype.kind in "fc"]
     subsets = {tuple(paths), *[(path,) for path in paths]}
     for chosen in sorted(subsets):
@@ -120,12 +123,11 @@ def test_vmap_is_the_loop(name, call):
             check(name, args, chosen, [-1] * len(chosen))
 
 
-@pytest.mark.parametrize(("name", "call"), list(samples()))
+@over("name, call", [cases[0] for cases in SAMPLES if cases], family)
 def test_vmap_of_vmap_is_the_loop(name, call):
-    op = OPS[name]
-    args = call.arguments(op.schemas[op.names.index(name)])
+    args = arguments_of(name, call)
     paths = [path for path in leaves(args) if at(args, path).dtype.kind in "fc" and path[0] not in NOT_BATCHED.get(name, ())]
-    if not paths or op.schemas[op.names.index(name)].count("!)"):
+    if not paths or "!)" in OPS[name].schemas[OPS[name].names.index(name)]:
         return
     grids = {path: [variants(each, path) for each in variants(at(args, path), (*path, 0, 0))[:2]] for path in paths}
 
@@ -142,11 +144,10 @@ def test_vmap_of_vmap_is_the_loop(name, call):
                 np.testing.assert_allclose(found, wanted, rtol=1e-6 if found.dtype.itemsize < 8 else 1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "call"), list(samples()))
+@over("name, call", [case for cases in SAMPLES for case in cases], family)
 def test_indices_are_batched_too(name, call):
     """All arrays are batched, those of integers as they are; and those of integers alone. A rule may say that it does not take that."""
-    op = OPS[name]
-    args = call.arguments(op.schemas[op.names.index(name)])
+    args = arguments_of(name, call)
     paths = list(leaves(args))
     ints = [path for path in paths if at(args, path).dtype.kind in "iub"]
     if not ints or overload(name).schema.is_mutable or not any(isinstance(arg, np.ndarray) for arg in args):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 
 import irtool
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir import types
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.builder import Builder, type_of
@@ -18,7 +19,6 @@ from irtool.ir.rewrite import (
     flatten_values,
     inline_block,
     inline_graph,
-    remove_dead_nodes,
     replace_node,
     replace_output,
 )

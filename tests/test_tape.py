@@ -22,6 +22,7 @@ from irtool.ops.arrays import seeded
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
 from irtool.testing.formulas import Trial
 from irtool.testing.gradcheck import drawn, flattened
+from tests.laws import family, kind, over, overload_samples
 
 STATISTICS = ("aten::native_layer_norm_backward", "aten::native_group_norm_backward")
 """Operators that are given statistics, which must belong to their operand."""
@@ -29,13 +30,11 @@ LIMITS = "is not supported where|running_mean or running_var"
 """What a rule says that does not take everything batched."""
 
 
-def samples():
-    """Each sample of each operator with a formula."""
-    for name in OPS:
-        op = OPS[name]
-        if name in op.formulas:
-            for place, call in enumerate((op.samples or {}).get(name, ())):
-                yield pytest.param(name, call, id=f"{name.removeprefix('aten::')}-{place}")
+SAMPLES = [overload_samples(name) for name in OPS if name in OPS[name].formulas]
+"""By overload with a formula, its samples. Laws of layers upon layers take one of them: some laws the first, others the last."""
+EVERY = [case for cases in SAMPLES for case in cases]
+FIRST = [cases[0] for cases in SAMPLES if cases]
+LAST = [cases[-1] for cases in SAMPLES if cases]
 
 
 def leaves_of(value):
@@ -71,7 +70,7 @@ def prepared(name, call):
     return trial, [wrapped(each) for each in trial.inputs], cotangents
 
 
-@pytest.mark.parametrize(("name", "call"), list(samples()))
+@over("name, call", EVERY, kind)
 def test_a_tape_gives_the_gradients_of_differentiate(name, call):
     if "(a!)" in OPS[name].schemas[OPS[name].names.index(name)]:
         pytest.skip("writes into its operands: in place on a variable, below")
@@ -86,7 +85,7 @@ def test_a_tape_gives_the_gradients_of_differentiate(name, call):
             same(a, b)
 
 
-@pytest.mark.parametrize(("name", "call"), list(samples()))
+@over("name, call", LAST, family)
 def test_batched_gradients_are_looped_gradients(name, call):
     if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)]:
         pytest.skip("no batching rule, or it writes")
@@ -140,7 +139,7 @@ def draws(name, call):
     return draws_numbers(name, call.arguments(OPS[name].schemas[OPS[name].names.index(name)])) or "rrelu" in name
 
 
-@pytest.mark.parametrize(("name", "call"), list(samples()))
+@over("name, call", FIRST, family)
 def test_a_traced_gradient_is_the_gradient_and_nested_tapes_give_its_gradients(name, call):
     """The tape under a tracer makes a graph; `differentiate` of that graph is what a tape on top of the tape gives."""
     if "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name, call):
@@ -175,7 +174,7 @@ def test_a_traced_gradient_is_the_gradient_and_nested_tapes_give_its_gradients(n
         same(None if found is None else unwrapped(found), other, 1e-8)
 
 
-@pytest.mark.parametrize(("name", "call"), list(samples()))
+@over("name, call", FIRST, family)
 def test_gradients_of_a_batch_are_looped_gradients(name, call):
     """The tape below the batch: each place has the gradients it has alone."""
     kind = name.partition(".")[0]
@@ -228,7 +227,7 @@ def broadcasting():
                 yield pytest.param(name, args, place, id=f"{name.removeprefix('aten::')}-{place}")
 
 
-@pytest.mark.parametrize(("name", "args", "place"), list(broadcasting()))
+@over("name, args, place", broadcasting(), family)
 def test_gradients_of_operands_that_broadcast_have_their_shapes(name, args, place):
     """One operand is batched, the others are the same for all places: so a batch runs pointwise operators."""
     tape = Autograd(current())
