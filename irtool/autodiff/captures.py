@@ -5,7 +5,7 @@ and at the end it becomes an input of df, and an output of f where it was neithe
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from irtool.autodiff.loop_captures import Round, ask_again, gradient_in_df, hand_in, saved
 from irtool.ir import types
@@ -17,7 +17,7 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_node, replace_node
 from irtool.ir.structure_kinds import SIZE_QUESTIONS
-from irtool.ir.types import OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
+from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, same, spell, tensor_type
 from irtool.partial.items import Item
 
 SAME = "prim::AutogradAdd"
@@ -72,13 +72,8 @@ class Captures:
         return given
 
     def type_given(self, type: Type) -> Type:
-        """The type of a gradient that comes in: where there may be no tensor it is undefined, not None."""
-        if isinstance(type, OptionalType):
-            return self.type_given(type.element)
-        if isinstance(type, TupleType):
-            found = [self.type_given(element) for element in type.elements]
-            return type if all(map(same, found, type.elements)) else types.tuple_of(found)
-        return self.type_like(type)
+        """The type of a gradient that comes in: that of its value, as far as a gradient has one."""
+        return without_none(type, self.type_like)
 
     def source(self, type: Type) -> Value:
         """What will be an input of df: for now the result of a node on top, which stands above everything that may read it."""
@@ -126,8 +121,8 @@ class Captures:
         return spell(tensor_type(type.dtype, type.sizes, None, None, type.device), self.df.dialect)
 
     def gradient_type(self, type: Type) -> Type:
-        """The type of a gradient while nothing is known of its shape: what is not there is undefined, not None."""
-        held = type.element if isinstance(type, OptionalType) else type
+        """The type of a gradient while nothing is known of its shape."""
+        held = without_none(type, lambda tensor: tensor)
         return self.tensor if isinstance(held, TensorType) else held
 
     def exported(self, value: Value) -> Value:
@@ -256,3 +251,16 @@ class Captures:
         df.forget_uses()
         df.renumber()
         return df
+
+
+def without_none(type: Type, of_tensor: Callable[[TensorType], Type]) -> Type:
+    """The type of a gradient: where its value may be None it is undefined. `of_tensor`: the type of the gradient of a tensor."""
+    if isinstance(type, OptionalType):
+        return without_none(type.element, of_tensor)
+    if isinstance(type, ListType):
+        element = without_none(type.element, lambda tensor: tensor)
+        return type if same(element, type.element) else types.list_of(element)
+    if isinstance(type, TupleType):
+        elements = [without_none(element, of_tensor) for element in type.elements]
+        return type if all(map(same, elements, type.elements)) else types.tuple_of(elements)
+    return of_tensor(type) if isinstance(type, TensorType) else type

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from irtool.autodiff.captures import SOURCE
-from irtool.autodiff.loop_captures import element_type
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
@@ -38,7 +37,7 @@ class Lists:
 
     @property
     def element(self) -> Type:
-        return element_type(self.d, self.type.element) if isinstance(self.type, ListType) else self.d.tensor
+        return self.d.gradient_type(self.type.element) if isinstance(self.type, ListType) else self.d.tensor
 
     def node(self, kind: str, *operands: Value | int | None, type: Type | None = None) -> Value:
         """A node, of a list unless the type says otherwise; numbers become constants."""
@@ -138,11 +137,11 @@ def undo(d: Differentiator, node: Node) -> None:
     taken = d.gradients.get(node.output) if node.kind == "aten::pop" else None
     if held is None and taken is None:
         return
-    after = None if held is None else d.reverse.value(held, changed.type)
+    after = None if held is None else d.one_value(held, changed.type)
     maker = UNDO.get(node.kind)
     if maker is None:
         raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
-    results = maker(d, Lists(d, changed.type), node, after)
+    results = maker(d, Lists(d, d.gradient_type(changed.type)), node, after)
     d.gradients[changed] = results[0]
     if len(results) > 1 and node.inputs[-1] in d.needs:
         d.add_gradient(node.inputs[-1], results[1])
@@ -181,7 +180,7 @@ def _pop(d: Differentiator, lists: Lists, node: Node, after: Value | None) -> li
     place = number(d, node.inputs[1]) if len(node.inputs) > 1 else -1
     count = length_at(d, node.inputs[0], node)
     taken = d.gradients.get(node.output) if node.outputs else None
-    given = d.reverse.value(taken, node.output.type) if taken is not None else None
+    given = d.one_value(taken, node.output.type) if taken is not None else None
 
     def make() -> list[Value]:
         at = place if isinstance(place, int) and place >= 0 else lists.count("aten::remainder", place, count)
@@ -273,7 +272,7 @@ def unpack(d: Differentiator, gradients: Value, values: Sequence[Value]) -> list
     what = "Tuple" if isinstance(gradients.type, TupleType) else "List"
 
     def make() -> Sequence[Value]:
-        return d.build.node(f"prim::{what}Unpack", (gradients,), output_types=[element_type(d, value.type) for value in values]).outputs
+        return d.build.node(f"prim::{what}Unpack", (gradients,), output_types=[d.gradient_type(value.type) for value in values]).outputs
 
     return list(region(d, f"prim::{what}Construct", (gradients,), make))
 
@@ -288,7 +287,7 @@ def hand_on_list(d: Differentiator, node: Node) -> None:
     if maker is None:       # all elements are to be there
         d.apply_formula(node)
     else:
-        maker(d, Lists(d, source.type), node, given)
+        maker(d, Lists(d, d.gradient_type(source.type)), node, given)
 
 
 def _getitem(d: Differentiator, lists: Lists, node: Node, given: Item) -> None:
@@ -303,14 +302,14 @@ def _getitem(d: Differentiator, lists: Lists, node: Node, given: Item) -> None:
         d.add_gradient(source, Items(found, False, source.type))
         return
     index, count = number(d, node.inputs[1]), length_at(d, source, node)
-    value = d.reverse.value(given, node.output.type)
+    value = d.one_value(given, node.output.type)
     (found_list,) = region(d, node.kind, (value,), lambda: (lists.only(count, index, value),))
     d.add_gradient(source, found_list)
 
 
 def _add(d: Differentiator, lists: Lists, node: Node, given: Item) -> None:
     count = length_at(d, node.inputs[0], node)
-    value = d.reverse.value(given, node.output.type)
+    value = d.one_value(given, node.output.type)
     pieces = region(d, node.kind, (value,), lambda: (lists.slice(value, None, count), lists.slice(value, count, None)))
     for source, piece in zip(node.inputs, pieces, strict=True):
         if source in d.needs:
@@ -332,7 +331,7 @@ def _slice(d: Differentiator, lists: Lists, node: Node, given: Item) -> None:
     count = length_at(d, source, node)
     length = length_at(d, node.output, node.next)
     at = clipped(d, source, start, node)
-    value = d.reverse.value(given, node.output.type)
+    value = d.one_value(given, node.output.type)
 
     def make() -> list[Value]:
         rest = lists.count("aten::sub", lists.count("aten::sub", count, at), length)

@@ -59,7 +59,7 @@ def reverse_loop(d: Differentiator, node: Node) -> None:
         inner.add_output(d.gradient_value(value))
     sums = [inner.add_input(d.df.fresh_id(), d.gradient_type(value.type)) for value in outside]
     for value, so_far in zip(outside, sums, strict=True):
-        inner.add_output(d.reverse.value(d.sum(so_far, inside[value], value), value.type))
+        inner.add_output(d.one_value(d.sum(so_far, inside[value], value), value.type))
     d.gradients, d.block = outer, outer_block
     d.build.before(made)
     d.reverse.new_block()

@@ -162,12 +162,17 @@ class Differentiator(Captures):
         return self.one_value(self.gradient(value), value.type, build)
 
     def one_value(self, item: Item, type: Type, build: Builder | None = None) -> Value:
-        """A gradient as one value of df: what is not there of a tuple is undefined."""
-        if isinstance(item, Items) and item.is_tuple and NONE in item.items:
-            build = build or self.build
-            nothing = build.node(self.df.dialect.undefined_kind, output_types=(self.tensor,)).output
-            item = Items([nothing if each == NONE else each for each in item.items], True, item.type)
-        return self.reverse.value(item, type, build)
+        """The gradient of a value of this type as one value of df: what is not there of a tuple is undefined."""
+        return self.reverse.value(self.with_undefined(item, build or self.build), self.gradient_type(type), build)
+
+    def with_undefined(self, item: Item, build: Builder) -> Item:
+        """What is not there of a tuple is undefined."""
+        if not isinstance(item, Items) or not item.is_tuple:
+            return item
+        elements = self.gradient_type(item.type).elements or (self.tensor,) * len(item.items)
+        found = [build.node(self.df.dialect.undefined_kind, output_types=(self.gradient_type(type),)).output if each == NONE
+                 else self.with_undefined(each, build) for each, type in zip(item.items, elements, strict=True)]
+        return Items(found, True, item.type)
 
     def add_gradient(self, value: Value, item: Item) -> None:
         """One more gradient of a value of f."""
@@ -186,7 +191,7 @@ class Differentiator(Captures):
         if isinstance(a, Items) or isinstance(b, Items):
             first, second = elements(a), elements(b)
             if first is None or second is None:     # a list whose length is not known here
-                return self.sum(self.reverse.value(a, value.type), self.reverse.value(b, value.type), value)
+                return self.sum(self.one_value(a, value.type), self.one_value(b, value.type), value)
             if len(first) != len(second):
                 raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements")
             return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], isinstance(value.type, TupleType), value.type)
