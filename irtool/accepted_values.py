@@ -59,15 +59,15 @@ def _accept_object(value: Any, declared: Sequence[Value]) -> Any:
     written = {attribute_name(node) for node in users if node.kind == "prim::SetAttr"}
     if not readers and not written:
         return value
-    found = Object(declared[0].type)
+    accepted = Object(declared[0].type)
     for name, results in readers.items():
         if name not in written or has_attribute(value, name):
             attribute = attribute_of(value, name, declared[0].name)
             if isinstance(results[0].type, ClassType) and not isinstance(attribute, Object):
-                found.attributes[name] = _accept_object(attribute, results)
+                accepted.attributes[name] = _accept_object(attribute, results)
             else:
-                found.attributes[name] = accept(attribute, results[0])
-    return found
+                accepted.attributes[name] = accept(attribute, results[0])
+    return accepted
 
 
 def has_attribute(value: Any, name: str) -> bool:
@@ -183,10 +183,10 @@ def _accept_number(value: Any, type: Type, name: str) -> Any:
     """A Python number as one of a type."""
     kind = str(type.key)
     if kind in KINDS:
-        made, fitting = KINDS[kind]
+        convert, fitting = KINDS[kind]
         if isinstance(value, fitting):
-            number = made(value)
-            if made is not int or -2 ** 63 <= number < 2 ** 63:
+            number = convert(value)
+            if convert is not int or -2 ** 63 <= number < 2 ** 63:
                 return number
         _refuse(value, type, name)
     if isinstance(type, SimpleType) and kind not in ANYTHING and kind != "Scalar" or isinstance(type, ListType | TupleType):
@@ -268,20 +268,20 @@ def copied(values: Sequence[Any], written: Sequence[bool] | None = None) -> list
 def _copied(value: Any, known: dict[int, Any]) -> Any:
     if not isinstance(value, list | tuple | dict | Object) and not is_array(value):
         return value
-    found = known.get(id(value))
-    if found is None:
+    copy = known.get(id(value))
+    if copy is None:
         if is_array(value):
-            found = copy_array(value)
+            copy = copy_array(value)
         elif isinstance(value, Object):
-            found = Object(value.type)
-            found.attributes.update({key: _copied(item, known) for key, item in value.attributes.items()})
+            copy = Object(value.type)
+            copy.attributes.update({key: _copied(item, known) for key, item in value.attributes.items()})
         elif isinstance(value, dict):
-            found = {key: _copied(item, known) for key, item in value.items()}
+            copy = {key: _copied(item, known) for key, item in value.items()}
         else:
             items = [_copied(item, known) for item in value]
-            found = items if isinstance(value, list) else tuple(items)
-        known[id(value)] = found
-    return found
+            copy = items if isinstance(value, list) else tuple(items)
+        known[id(value)] = copy
+    return copy
 
 
 def copy_overlapping(values: Sequence[Any], written: Sequence[bool] | None, known: dict[int, Any]) -> None:

@@ -112,8 +112,8 @@ def plan_block(block: Block, plans: dict[Block, Plan], closed: Container[Node] =
         node = node.prev
     steps.reverse()
     unused = tuple([value for value in block.inputs if value not in later])
-    own = tuple([value for value in dict.fromkeys(block.outputs) if value.node.owner is block])
-    plans[block] = Plan(block, steps, unused, own)
+    own_results = tuple([value for value in dict.fromkeys(block.outputs) if value.node.owner is block])
+    plans[block] = Plan(block, steps, unused, own_results)
     return outer
 
 
@@ -389,15 +389,15 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
 
 def all_nodes(graph: Graph) -> list[Node]:
     """Nodes of the graph, of its blocks and of the graphs its nodes own."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     graphs = [graph]
     while graphs:
         for node in graphs.pop().walk():
-            found.append(node)
+            nodes.append(node)
             inner = node.subgraph
             if inner is not None:
                 graphs.append(inner)
-    return found
+    return nodes
 
 
 def _signature(graph: Graph) -> str:

@@ -115,24 +115,24 @@ class PassManager:
         except Error as error:
             raise self._located(error, "in", record) from None
         except Exception as error:
-            found = [] if self.verify else violations(module)
-            if not found:
+            diagnostics = [] if self.verify else violations(module)
+            if not diagnostics:
                 raise       # a bug of the pass
-            raise self._located(VerifyError(diagnostics=found), "in", record) from error     # nobody had verified the graph
+            raise self._located(VerifyError(diagnostics=diagnostics), "in", record) from error     # nobody had verified the graph
         record.self_ns = perf_counter_ns() - start
         if self.verify:
-            found = violations(module)
-            if found:
-                raise self._located(VerifyError(diagnostics=found), "after", record)
+            diagnostics = violations(module)
+            if diagnostics:
+                raise self._located(VerifyError(diagnostics=diagnostics), "after", record)
 
     def _reread(self, module: Module, record: PassRecord) -> None:
         """Note [what text leaves out]. Raises PassError where the text after the pass is none that a next process would take."""
         try:
-            found = violations(module) if through_text(module) and self.verify else []
+            diagnostics = violations(module) if through_text(module) and self.verify else []
         except Error as error:
-            found = error.diagnostics
-        if found:       # an old dialect is not held to today's operators, and its text may now look like today's
-            raise self._located(PassError(diagnostics=found), "in the text after", record)
+            diagnostics = error.diagnostics
+        if diagnostics:       # an old dialect is not held to today's operators, and its text may now look like today's
+            raise self._located(PassError(diagnostics=diagnostics), "in the text after", record)
 
     def _located(self, error: Error, where: str, record: PassRecord) -> Error:
         """The error, with a note that names the pass."""
@@ -166,9 +166,9 @@ def violations(module: Module) -> list[Diagnostic]:
     """What the verifier finds in all graphs, and in the pairs they make."""
     from irtool.ir.verify import violations as of_graph
 
-    found = [diagnostic for graph in module.graphs for diagnostic in of_graph(graph)]
+    diagnostics = [diagnostic for graph in module.graphs for diagnostic in of_graph(graph)]
     if any(graph.metadata for graph in module.graphs):
         from irtool.ir.pair import pair_violations
 
-        found += pair_violations(module)
-    return found
+        diagnostics += pair_violations(module)
+    return diagnostics

@@ -174,7 +174,7 @@ class Aliases:
             return any(map(self.is_written_itself, node.inputs))
         return any(map(self.is_written, node.inputs)) or any(map(self.is_written, node.outputs))
 
-    def can_merge(self, kept: Node, dropped: Node) -> bool:
+    def can_merge(self, earlier: Node, dropped: Node) -> bool:
         """May users of `dropped` read the results of `kept` instead, when the nodes are equal?
 
         Neither may be written into, and not both may leave the graph, unless they are views of one memory anyway.
@@ -185,22 +185,22 @@ class Aliases:
                     break
             else:
                 return True
-        if kept.kind == "prim::Uninitialized":
+        if earlier.kind == "prim::Uninitialized":
             return True
-        for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
+        for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
             if self.is_written(mine) or self.is_written(yours):
                 return False
-        if kept.kind == "prim::ListUnpack":     # what the two take out is the same; torch keeps both where they may be given back
+        if earlier.kind == "prim::ListUnpack":     # what the two take out is the same; torch keeps both where they may be given back
             return self._wild.isdisjoint(self._output_roots)
         escaping = [self.escapes(mine) and self.roots(mine) != self.roots(yours)
-                    for mine, yours in zip(kept.outputs, dropped.outputs, strict=True)]
+                    for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True)]
         return not (any(escaping) and any(map(self.escapes, dropped.outputs)))
 
-    def note_merge(self, kept: Node, dropped: Node) -> None:
+    def note_merge(self, earlier: Node, dropped: Node) -> None:
         """The merge was done: what left the graph through `dropped` now leaves through `kept`."""
         if self._output_roots.isdisjoint(dropped.outputs) and self._points.keys().isdisjoint(dropped.outputs):
             return
-        for mine, yours in zip(kept.outputs, dropped.outputs, strict=True):
+        for mine, yours in zip(earlier.outputs, dropped.outputs, strict=True):
             if self.escapes(yours):
                 self._output_roots.update(self.roots(mine))
 
@@ -294,23 +294,23 @@ class Aliases:
 
     def _analyze_undeclared(self, node: Node) -> None:
         """The results may be, or be views of, the first tensor, or the first list of tensors, that it takes."""
-        given = next((value for value in node.inputs if isinstance(value.type, ListType | TensorType)), None)
-        if given is None:
+        operand = next((value for value in node.inputs if isinstance(value.type, ListType | TensorType)), None)
+        if operand is None:
             return
         for value in node.outputs:
-            if isinstance(given.type, ListType) or isinstance(value.type, ListType):
-                self._make_wild(given)
+            if isinstance(operand.type, ListType) or isinstance(value.type, ListType):
+                self._make_wild(operand)
                 self._make_wild(value)
             else:
-                self._point(value, given)
+                self._point(value, operand)
 
     def _analyze_declared(self, node: Node, schema: Schema) -> None:
         actual: dict[str, list[Value]] = {}
-        for argument, given in zip(schema.arguments, node_arguments(node, schema), strict=False):
+        for argument, operand in zip(schema.arguments, node_arguments(node, schema), strict=False):
             alias = argument.alias
-            if alias is None or isinstance(given, Literal):
+            if alias is None or isinstance(operand, Literal):
                 continue
-            for value in given if isinstance(given, list) else (given,):
+            for value in operand if isinstance(operand, list) else (operand,):
                 for name in alias.sets:
                     actual.setdefault(name, []).append(value)
                 if alias.is_write:
@@ -341,9 +341,9 @@ class Aliases:
 
     def _write_statistics(self, node: Node) -> None:
         for name in ("running_mean", "running_var"):
-            given = node.argument(name)
-            if not isinstance(given, Literal | list | None):
-                self._write(node, given)
+            operand = node.argument(name)
+            if not isinstance(operand, Literal | list | None):
+                self._write(node, operand)
 
     def _analyze_unknown(self, node: Node, writes: bool) -> None:
         """An operator without a declaration: results may be views; `_` at the end writes; other name spaces may do anything."""
@@ -390,13 +390,13 @@ class Aliases:
     def _analyze_loop(self, node: Node) -> None:
         body = node.blocks[0]
         carried = list(zip(node.outputs, node.inputs[2:], body.inputs[1:], body.outputs[1:], strict=False))
-        for _, given, inner, _ in carried:
-            self._point(inner, given)
+        for _, initial, inner, _ in carried:
+            self._point(inner, initial)
         self._analyze_block(body)
-        for result, given, inner, again in carried:
+        for result, initial, inner, again in carried:
             if again is not inner:
                 self._point(inner, again)
-            self._point(result, given, again)
+            self._point(result, initial, again)
 
     def _analyze_construction(self, node: Node) -> None:
         held = tuple(value for value in node.inputs if is_mutable(value.type))
@@ -442,8 +442,8 @@ class Aliases:
         inner = node.subgraph
         if inner is None or any(facts_of(n.kind).side_effects for n in inner.walk()):
             return self._analyze_conservatively(node)
-        for value, given in zip(inner.inputs, node.inputs, strict=False):
-            self._point(value, given)
+        for value, operand in zip(inner.inputs, node.inputs, strict=False):
+            self._point(value, operand)
         self._analyze_block(inner.block)
         for each in inner.walk():
             for written in self._writes.get(each, ()):

@@ -214,7 +214,7 @@ class Grouping:
 
         As torch's `moveBeforeTopologicallyValid`: nothing moves past a side effect, a reader past what it reads, or past who writes.
         """
-        made = dict(producer.gives)
+        defined = dict(producer.gives)
         moving, behind = [producer], []
         item, steps, most = producer.next, 0, REACH if self.patience > 0 else NEAR
         while item is not consumer:
@@ -222,10 +222,10 @@ class Grouping:
             self.patience -= 1
             if steps > most or item is self.end or item.has_effects:
                 return False
-            if not made.keys().isdisjoint(item.reads) or self.writes and self.conflict(item, moving):
+            if not defined.keys().isdisjoint(item.reads) or self.writes and self.conflict(item, moving):
                 behind.append(item)
                 moving.append(item)
-                made.update(item.gives)
+                defined.update(item.gives)
             item = item.next
         if behind:
             if any(not other.gives.keys().isdisjoint(consumer.reads) for other in behind):
@@ -295,16 +295,16 @@ def all_groups(graph: Graph, threshold: int, fits: Callable[[Node], bool], alias
     inside, groups, blocks = Inside(graph), [], [graph.block]
     while blocks:
         block = blocks.pop()
-        made = [group for group in Grouping(block, fits, inside, aliases).run(*outcasts) if group.size >= threshold]
-        groups += made
-        grouped = {node for group in made for node in group.nodes_reversed if node.blocks}
+        in_block = [group for group in Grouping(block, fits, inside, aliases).run(*outcasts) if group.size >= threshold]
+        groups += in_block
+        grouped = {node for group in in_block for node in group.nodes_reversed if node.blocks}
         blocks += reversed([nested for node in block if node not in grouped for nested in node.blocks])
     return groups
 
 
 def reads_of(node: Node) -> list[Value]:
     """What a node reads, what the nodes in its blocks read from around it too; each value once."""
-    found = dict.fromkeys(node.inputs)
+    reads = dict.fromkeys(node.inputs)
     if node.blocks:
         inside = {value for block in node.blocks for value in block.inputs}
         for block in node.blocks:
@@ -314,8 +314,8 @@ def reads_of(node: Node) -> list[Value]:
                     inside.update(inner.inputs)
         for block in node.blocks:
             for each in (*block.walk(), *[b.return_node for b in every_block(block)]):
-                found.update(dict.fromkeys(value for value in each.inputs if value not in inside))
-    return list(found)
+                reads.update(dict.fromkeys(value for value in each.inputs if value not in inside))
+    return list(reads)
 
 
 def every_block(block: Block) -> Iterator[Block]:

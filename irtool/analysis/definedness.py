@@ -72,8 +72,8 @@ class Definedness:
             return
         self.gradients.update(node.inputs)
         self.survey(node.blocks[0], True)
-        for value, given in zip(node.outputs, node.blocks[0].outputs, strict=True):
-            self.state[value] = self.of(given)
+        for value, inner in zip(node.outputs, node.blocks[0].outputs, strict=True):
+            self.state[value] = self.of(inner)
 
     def look_into_choice(self, node: Node, is_region: bool) -> None:
         """An `If`: both branches, or the one that is taken."""
@@ -81,8 +81,8 @@ class Definedness:
         blocks = node.blocks if is_there is None else node.blocks[:1] if is_there else node.blocks[1:]
         for block in blocks:
             self.survey(block, is_region)
-        for value, *given in zip(node.outputs, *[block.outputs for block in blocks], strict=True):
-            self.state[value] = self.join(given)
+        for value, *alternatives in zip(node.outputs, *[block.outputs for block in blocks], strict=True):
+            self.state[value] = self.join(alternatives)
 
     def look_into_loop(self, node: Node, is_region: bool) -> None:
         """A loop: what it carries is in a state that holds in every round."""

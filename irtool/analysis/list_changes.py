@@ -76,9 +76,9 @@ class Changes:
     def _note(self, value: Value, changer: Node) -> None:
         node: Node | None = changer
         while node is not None:
-            found = self.at.setdefault(node, [])
-            if value not in found:
-                found.append(value)
+            values = self.at.setdefault(node, [])
+            if value not in values:
+                values.append(value)
             if node.owner is value.node.owner:
                 break
             node = node.owner_block.owning_node

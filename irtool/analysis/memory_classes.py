@@ -26,12 +26,12 @@ _IMMUTABLE = frozenset(("int", "float", "bool", "complex", "str", "Scalar", "Non
 
 def memory_class(type: Type) -> str:
     """Coarse name of the memory a value of this type is a handle to; empty for values that cannot be written into."""
-    found = _classes.get(type)
-    if found is None:
+    cached = _classes.get(type)
+    if cached is None:
         if len(_classes) > 50_000:
             _classes.clear()
-        found = _classes[type] = _memory_class(type)
-    return found
+        cached = _classes[type] = _memory_class(type)
+    return cached
 
 
 def _memory_class(type: Type) -> str:

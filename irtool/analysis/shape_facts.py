@@ -70,37 +70,37 @@ class Facts:
 
     def number(self, name: str) -> int | None:
         """The same for a whole number."""
-        found = self.constant(name)
-        return found if isinstance(found, int) and not isinstance(found, bool) else None
+        number = self.constant(name)
+        return number if isinstance(number, int) and not isinstance(number, bool) else None
 
     def flag(self, name: str) -> bool | None:
         """The same for a bool."""
-        found = self.constant(name)
-        return bool(found) if isinstance(found, int) else None
+        flag = self.constant(name)
+        return bool(flag) if isinstance(flag, int) else None
 
     def ints(self, name: str) -> list[int] | None:
         """The same for a list of whole numbers that stays as it is."""
-        found, value = self.constant(name), self.value(name)
-        if isinstance(found, list) and value is not None and self.changes.is_fixed(value) and all(isinstance(each, int) for each in found):
-            return [int(each) for each in found]
-        return None
+        numbers, value = self.constant(name), self.value(name)
+        if not isinstance(numbers, list) or value is None or not self.changes.is_fixed(value):
+            return None
+        return [int(each) for each in numbers] if all(isinstance(each, int) for each in numbers) else None
 
     def length(self, name: str) -> int | None:
         """How many elements an argument that is a list has."""
         value = self.value(name)
         if value is None or not self.changes.is_fixed(value):
             return None
-        found = constant(value)
-        if isinstance(found, list):
-            return len(found)
+        elements = constant(value)
+        if isinstance(elements, list):
+            return len(elements)
         return len(value.node.inputs) if value.node.kind == "prim::ListConstruct" else None
 
     def dtype(self, otherwise: str | None) -> str | None:
         """What the argument `dtype` asks for; `otherwise` where it is None."""
-        found = self.constant("dtype")
-        if found is None or found is NOT_CONSTANT and self.value("dtype") is None:
+        code = self.constant("dtype")
+        if code is None or code is NOT_CONSTANT and self.value("dtype") is None:
             return otherwise
-        return NAMES.get(found) if isinstance(found, int) else None
+        return NAMES.get(code) if isinstance(code, int) else None
 
 
 Rule = Callable[[Facts], "list[TensorType] | None"]
@@ -109,16 +109,16 @@ Rule = Callable[[Facts], "list[TensorType] | None"]
 
 def _is_number(value: Value) -> bool:
     """Is it a constant that stands for a Python number?"""
-    found = constant(value) if value.node.kind in CONSTANT_KINDS else None
+    literal = constant(value) if value.node.kind in CONSTANT_KINDS else None
     declared = value.type
-    if isinstance(found, TensorLiteral) and isinstance(declared, TensorType):
-        found = found.with_type(declared.dtype, declared.shape)
-    return isinstance(found, TensorLiteral) and found.is_number
+    if isinstance(literal, TensorLiteral) and isinstance(declared, TensorType):
+        literal = literal.with_type(declared.dtype, declared.shape)
+    return isinstance(literal, TensorLiteral) and literal.is_number
 
 
 # -- types
-def made(dtype: str | None, sizes: Sequence[int | None] | None, like: TensorType, strides: Sequence[int] | None = None,
-         requires_grad: bool | None = None) -> TensorType:
+def type_like(dtype: str | None, sizes: Sequence[int | None] | None, like: TensorType, strides: Sequence[int] | None = None,
+              requires_grad: bool | None = None) -> TensorType:
     """A type on the device of `like`."""
     return tensor_type(dtype, sizes, strides, requires_grad, like.device)
 
@@ -126,22 +126,22 @@ def made(dtype: str | None, sizes: Sequence[int | None] | None, like: TensorType
 def dimensioned(type: TensorType) -> TensorType:
     """Only dtype, number of dimensions and device."""
     sizes = None if type.sizes is None else (None,) * len(type.sizes)
-    return made(type.dtype, sizes, type, None, type.requires_grad)
+    return type_like(type.dtype, sizes, type, None, type.requires_grad)
 
 
 def with_dims(type: TensorType, count: int | None) -> TensorType:
     """Only dtype and device, and this number of dimensions."""
-    return made(type.dtype, None if count is None else (None,) * count, type, None, type.requires_grad)
+    return type_like(type.dtype, None if count is None else (None,) * count, type, None, type.requires_grad)
 
 
 def with_dtype(type: TensorType, dtype: str | None) -> TensorType:
     """The type with another dtype."""
-    return type if type.dtype == dtype else made(dtype, type.sizes, type, type.strides, type.requires_grad)
+    return type if type.dtype == dtype else type_like(dtype, type.sizes, type, type.strides, type.requires_grad)
 
 
 def with_sizes(type: TensorType, sizes: Sequence[int], strides: Sequence[int] | None = None) -> TensorType:
     """The type with other sizes, dense unless strides are given."""
-    return made(type.dtype, sizes, type, contiguous_strides(tuple(sizes)) if strides is None else strides, type.requires_grad)
+    return type_like(type.dtype, sizes, type, contiguous_strides(tuple(sizes)) if strides is None else strides, type.requires_grad)
 
 
 def is_complete(type: TensorType) -> bool:
@@ -163,19 +163,19 @@ def promoted(types: Sequence[TensorType]) -> str | None:
     if len(set(names)) == 1:
         return names[0]
     ranks = [[0, 1] if type.rank is None else [type.rank] for type in types]
-    found = {_meet(names, each) for each in product(*ranks)}
-    return found.pop() if len(found) == 1 else None
+    candidates = {_meet(names, each) for each in product(*ranks)}
+    return candidates.pop() if len(candidates) == 1 else None
 
 
 def _meet(dtypes: Sequence[str], ranks: Sequence[int]) -> str | None:
     """The same where all is known."""
-    found = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if rank])
+    ranked = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if rank])
     other = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if not rank])
-    if found is None or other is None:
-        return found or other
-    if category(found) == 2 and category(other) == 3:
-        return {"float64": "complex128", "float16": "complex32"}.get(found, "complex64")
-    return widest([found, other]) if found == "bool" or category(found) < 2 <= category(other) else found
+    if ranked is None or other is None:
+        return ranked or other
+    if category(ranked) == 2 and category(other) == 3:
+        return {"float64": "complex128", "float16": "complex32"}.get(ranked, "complex64")
+    return widest([ranked, other]) if ranked == "bool" or category(ranked) < 2 <= category(other) else ranked
 
 
 MEET = {frozenset(pair.split()): third for pair, third in (
@@ -188,10 +188,10 @@ def widest(dtypes: Sequence[str]) -> str | None:
     """The dtype that holds all of them; None of none, and where torch has no such rule."""
     if not dtypes or any(dtype not in ORDER for dtype in dtypes):
         return dtypes[0] if dtypes and len(set(dtypes)) == 1 else None
-    found = dtypes[0]
+    wide = dtypes[0]
     for dtype in dtypes[1:]:
-        found = MEET.get(frozenset((found, dtype))) or max(found, dtype, key=ORDER.index)
-    return found
+        wide = MEET.get(frozenset((wide, dtype))) or max(wide, dtype, key=ORDER.index)
+    return wide
 
 
 def to_float(dtype: str | None) -> str | None:
@@ -215,7 +215,7 @@ def spread(types: Sequence[TensorType], dtype: str | None) -> TensorType:
     if len(types) == 1:
         return with_dtype(dimensioned(types[0]), dtype)
     known = [rank for rank in ranks if rank is not None]
-    return made(dtype, (None,) * max(known) if len(known) == len(ranks) else None, types[0])
+    return type_like(dtype, (None,) * max(known) if len(known) == len(ranks) else None, types[0])
 
 
 def one(type: TensorType) -> list[TensorType]:

@@ -13,12 +13,12 @@ from irtool.analysis.shape_facts import (
     Rule,
     category,
     dimensioned,
-    made,
     one,
     spread,
     summed,
     to_float,
     to_real,
+    type_like,
     with_dims,
     with_dtype,
     with_sizes,
@@ -97,9 +97,9 @@ def _reduced(dtype: Callable[[str | None], str | None], indices: bool = False) -
             return one(with_dims(with_dtype(facts.types[0], dtype(facts.types[0].dtype)), 0))
         if rank is None or keep is None or facts.types[0].dtype is None:
             return None
-        found = with_dtype(facts.types[0], facts.dtype(dtype(facts.types[0].dtype)))
-        found = _with_one(found, facts.number("dim")) if keep and rank else with_dims(found, max(rank - 1, 0))
-        return [found, with_dtype(found, "int64")] if indices else [found]
+        type = with_dtype(facts.types[0], facts.dtype(dtype(facts.types[0].dtype)))
+        type = _with_one(type, facts.number("dim")) if keep and rank else with_dims(type, max(rank - 1, 0))
+        return [type, with_dtype(type, "int64")] if indices else [type]
     return rule
 
 
@@ -134,14 +134,14 @@ def _matmul(facts: Facts) -> list[TensorType] | None:
     ranks = left.rank, right.rank
     if max(ranks) < 3:
         return one(with_dims(right if ranks == (2, 1) else left, sum(ranks) - 2))
-    return one(made(left.dtype, (None,) * (max(ranks) - (1 in ranks)), left))
+    return one(type_like(left.dtype, (None,) * (max(ranks) - (1 in ranks)), left))
 
 
 def _any_of(count: int) -> Rule:
     """So many dimensions, of the first operand with known ones."""
     def rule(facts: Facts) -> list[TensorType] | None:
-        found = next((type for type in facts.types if type.rank is not None), None)
-        return None if found is None else one(with_dims(found, count))
+        ranked = next((type for type in facts.types if type.rank is not None), None)
+        return None if ranked is None else one(with_dims(ranked, count))
     return rule
 
 
@@ -172,8 +172,8 @@ def _is_told(facts: Facts) -> bool:
 
 
 def _scalar_arithmetic(facts: Facts) -> list[TensorType] | None:
-    found = scalar_arithmetic(facts)
-    return None if found is None else one(dimensioned(found[0]))
+    types = scalar_arithmetic(facts)
+    return None if types is None else one(dimensioned(types[0]))
 
 
 def _tensor_scalar(facts: Facts) -> list[TensorType] | None:
@@ -200,7 +200,7 @@ def _power(facts: Facts) -> list[TensorType] | None:
 def _detach(facts: Facts) -> list[TensorType] | None:
     type = facts.types[0]
     sizes = None if type.rank is None else (None,) * type.rank
-    return one(made(type.dtype, sizes, type, None, False))
+    return one(type_like(type.dtype, sizes, type, None, False))
 
 
 def _type_as_partial(facts: Facts) -> list[TensorType] | None:

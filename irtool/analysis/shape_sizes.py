@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irtool.analysis.shape_facts import DEFAULT, Facts, Rule, category, made, one, summed, to_float, with_dtype, with_sizes
+from irtool.analysis.shape_facts import DEFAULT, Facts, Rule, category, one, summed, to_float, type_like, with_dtype, with_sizes
 from irtool.ir.shapes import broadcast, pointwise_strides
 from irtool.ir.types import TensorType, contiguous_strides
 
@@ -19,11 +19,11 @@ def _arithmetic(facts: Facts, dtype: Callable[[str | None], str | None] = lambda
     """Operators on elements, with broadcasting."""
     shapes = [type.shape for type in facts.types]
     sizes = broadcast([shape for shape in shapes if shape is not None])
-    found = dtype(facts.promoted())
-    if sizes is None or found is None:
+    promoted = dtype(facts.promoted())
+    if sizes is None or promoted is None:
         return None
     strides = pointwise_strides(sizes, [(type.shape or (), type.strides or ()) for type in facts.types])
-    return one(made(found, sizes, facts.types[0], strides, facts.requires_grad))
+    return one(type_like(promoted, sizes, facts.types[0], strides, facts.requires_grad))
 
 
 def scalar_arithmetic(facts: Facts) -> list[TensorType] | None:
@@ -47,7 +47,7 @@ def _product(facts: Facts) -> list[TensorType] | None:
     if len(left) < 2 or len(left) != len(right) or left[:-2] != right[:-2]:
         return None
     sizes = (*left[:-1], right[-1])
-    return one(made(facts.types[0].dtype, sizes, facts.types[0], contiguous_strides(sizes),
+    return one(type_like(facts.types[0].dtype, sizes, facts.types[0], contiguous_strides(sizes),
                     None if facts.schema.kind == "aten::mm" else facts.types[0].requires_grad))
 
 
@@ -109,15 +109,15 @@ def _view(facts: Facts) -> list[TensorType] | None:
     type, sizes = facts.types[0], facts.ints("size")
     if sizes is None or type.shape is None or sizes.count(-1) > 1:
         return None
-    total, given = 1, 1
+    total, stated = 1, 1
     for size in type.shape:
         total *= size
     for size in sizes:
-        given *= 1 if size == -1 else size
+        stated *= 1 if size == -1 else size
     if -1 in sizes:
-        if not given:
+        if not stated:
             return None
-        sizes[sizes.index(-1)] = total // given
+        sizes[sizes.index(-1)] = total // stated
     return one(with_sizes(type, sizes)) if all(size >= 0 for size in sizes) else None
 
 
@@ -132,17 +132,17 @@ def _expand(facts: Facts) -> list[TensorType] | None:
     if sizes is None or shape is None or len(strides) != len(shape) or len(sizes) < len(shape):
         return None
     ahead = len(sizes) - len(shape)
-    found: list[int] = []
+    expanded: list[int] = []
     steps: list[int] = []
     for place in reversed(range(len(sizes))):
         old = shape[place - ahead] if place >= ahead else 1
-        step = strides[place - ahead] if place >= ahead else (found[0] * steps[0] if found else 1)
+        step = strides[place - ahead] if place >= ahead else (expanded[0] * steps[0] if expanded else 1)
         size = old if sizes[place] == -1 else sizes[place]
         if size != old and old != 1:
             return None
-        found.insert(0, size)
+        expanded.insert(0, size)
         steps.insert(0, 0 if size != old else step)
-    return one(with_sizes(type, found, steps))
+    return one(with_sizes(type, expanded, steps))
 
 
 def _index_select(facts: Facts) -> list[TensorType] | None:

@@ -28,20 +28,20 @@ class Beside:
 
 def named_in(module: Module, source: SourceFile) -> Beside | None:
     """What the module's line says, None where there is none. Raises Error for two lines, and for one that cannot be understood."""
-    found: list[Beside] = []
+    places: list[Beside] = []
     for item in module.items:
         text = item if isinstance(item, str) else ""
         for match in _LINE.finditer(text):
-            number = line_of(source, match[0], [each.line for each in found])
+            number = line_of(source, match[0], [each.line for each in places])
             content = _CONTENT.fullmatch(match[1])
             place = Beside(content[1] if content else "", content[2] if content else "", source, number)
             if content is None or content[1].startswith("."):
                 expected = "'# constants: NAME.npz sha256=' and 64 hexadecimal digits, NAME that of a file in this folder"
                 raise Error(diagnostics=[place.problem(f"expected {expected}")])
-            if found:
+            if places:
                 raise Error(diagnostics=[place.problem("constants are named twice")])
-            found.append(place)
-    return found[0] if found else None
+            places.append(place)
+    return places[0] if places else None
 
 
 def line_of(source: SourceFile, text: str, taken: list[int]) -> int:

@@ -47,9 +47,9 @@ _PYTHON: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "b
 class Misfit(Exception):
     """A value that does not fit its type: what was found, and a remedy where there is one."""
 
-    def __init__(self, found: str, remedy: str = "", expected: str = "") -> None:
-        super().__init__(found)
-        self.found = found
+    def __init__(self, actual: str, remedy: str = "", expected: str = "") -> None:
+        super().__init__(actual)
+        self.actual = actual
         self.remedy = remedy
         self.expected = expected
 
@@ -67,12 +67,12 @@ def bind(graph: Graph, archive: Archive, literals: Mapping[str, Any], cast: bool
         try:
             values.append(fitted(parts[i], value.type, cast))
         except Misfit as misfit:
-            if misfit.found == "nothing" and not value.has_uses:
+            if misfit.actual == "nothing" and not value.has_uses:
                 values.append(None)     # a module object that nothing reads
                 continue
             notes = [Diagnostic("note", misfit.remedy)] if misfit.remedy else []
             expected = misfit.expected or str(value.type)
-            problems.append(Diagnostic("error", f"input {i} '%{value.name}': expected {expected}, got {misfit.found}", notes=notes))
+            problems.append(Diagnostic("error", f"input {i} '%{value.name}': expected {expected}, got {misfit.actual}", notes=notes))
     if problems:
         raise Error(diagnostics=problems)
     return values
@@ -99,9 +99,9 @@ def assign(graph: Graph, archive: Archive, literals: Mapping[str, Any]) -> list[
             parts[i].clear()
         parts[i][rest] = value
     known = defaults_of(graph)
-    for value, given in zip(graph.inputs, parts, strict=True):
-        if not given and value.name in known:
-            given[""] = known[value.name]
+    for value, pieces in zip(graph.inputs, parts, strict=True):
+        if not pieces and value.name in known:
+            pieces[""] = known[value.name]
     missing = [i for i, value in enumerate(graph.inputs) if not parts[i] and needs_value(value)]
     if missing:
         names = ", ".join(f"'{form(i, graph.inputs[i])}'" for i in missing)
@@ -282,12 +282,12 @@ def fitted_number(value: Any, kind: str, cast: bool) -> Any:
     if isinstance(value, np.ndarray):
         if value.ndim:
             raise Misfit(kind_of(value))
-        found = value.dtype.kind
-        if found not in _KINDS[kind]:
-            if not cast or "U" in (found, _KINDS[kind]):
-                raise Misfit(kind_of(value), f"save it as a 0-d array of {kind}, or add --cast" if found != "U" else "")
+        letter = value.dtype.kind
+        if letter not in _KINDS[kind]:
+            if not cast or "U" in (letter, _KINDS[kind]):
+                raise Misfit(kind_of(value), f"save it as a 0-d array of {kind}, or add --cast" if letter != "U" else "")
             return converted(value.item(), kind)
-        return value.item() if found != "u" else converted(value.item(), "int")
+        return value.item() if letter != "u" else converted(value.item(), "int")
     is_number = not (isinstance(value, bool) and kind in ("int", "float", "complex"))
     if not is_number or not isinstance(value, _PYTHON[kind]):
         raise Misfit(kind_of(value))
@@ -325,11 +325,11 @@ def elements_of(parts: Parts) -> list[Parts]:
         raise Misfit(kind_of(value))
     if "" in parts:
         raise Misfit("a value beside elements")
-    found = children(parts)
-    for i in range(len(found)):
-        if str(i) not in found:
-            raise Misfit(f"elements {listed(found)}")
-    return [found[str(i)] for i in range(len(found))]
+    elements = children(parts)
+    for i in range(len(elements)):
+        if str(i) not in elements:
+            raise Misfit(f"elements {listed(elements)}")
+    return [elements[str(i)] for i in range(len(elements))]
 
 
 def fitted_list(parts: Parts, type: ListType, cast: bool) -> list[Any]:
@@ -358,11 +358,11 @@ def fitted_dict(parts: Parts, type: DictType, cast: bool) -> dict[Any, Any]:
     elif "" in parts:
         raise Misfit(kind_of(whole))
     else:
-        found = children(parts)
-        count = len(found) // 2
-        if any(f"{side}{i}" not in found for i in range(count) for side in "kv") or len(found) % 2:
-            raise Misfit(f"elements {listed(found)}")
-        pairs = [(found[f"k{i}"], found[f"v{i}"]) for i in range(count)]
+        elements = children(parts)
+        count = len(elements) // 2
+        if any(f"{side}{i}" not in elements for i in range(count) for side in "kv") or len(elements) % 2:
+            raise Misfit(f"elements {listed(elements)}")
+        pairs = [(elements[f"k{i}"], elements[f"v{i}"]) for i in range(count)]
     fitting = [(fitted(key, type.key_type, cast), fitted(value, type.value_type, cast)) for key, value in pairs]
     if any(isinstance(key, np.ndarray) for key, _ in fitting):
         raise Misfit("a dict: from outside its keys are numbers or strings")

@@ -67,12 +67,12 @@ def collect(module: Module) -> Archive:
 
 def missing(module: Module) -> list[str]:
     """Keys of the constants of which neither the text nor an array tells the numbers."""
-    found = []
+    keys = []
     for key, node, name in places(module):
         literal = node.attributes[name].value
         if not isinstance(literal, TensorLiteral) or not literal.has_data:
-            found.append(key)
-    return found
+            keys.append(key)
+    return keys
 
 
 def places(module: Module) -> Iterator[tuple[str, Node, str]]:

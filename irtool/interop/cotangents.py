@@ -34,10 +34,10 @@ class Cotangents:
         inputs = {value.name for value in graph.inputs}
         for store in (archive.arrays, literals):
             for key in list(store):
-                found = _KEY.fullmatch(key.removeprefix("%"))
-                if found is None or found[0] in inputs or f"vjp{found[1]}" in inputs:
+                match = _KEY.fullmatch(key.removeprefix("%"))
+                if match is None or match[0] in inputs or f"vjp{match[1]}" in inputs:
                     continue
-                self._add(key, int(found[1]), found[2], archive.get(key) if store is archive.arrays else store[key], store is literals)
+                self._add(key, int(match[1]), match[2], archive.get(key) if store is archive.arrays else store[key], store is literals)
                 del store[key]
         archive.none &= archive.arrays.keys()
         archive.bfloat16 &= archive.arrays.keys()
@@ -51,9 +51,9 @@ class Cotangents:
             raise Error(diagnostics=[Diagnostic("error", f"{filename}: no cotangent is called {listed(surplus)}", notes=[Diagnostic(
                 "note", f"expected {listed(f'vjp{i}' for i in range(self.count))}, found {listed(keys)}")])])
         for key in keys:
-            found = form.fullmatch(key)
-            assert found is not None
-            self._add(key, int(found[1]), found[2], archive.get(key), False)
+            match = form.fullmatch(key)
+            assert match is not None
+            self._add(key, int(match[1]), match[2], archive.get(key), False)
 
     def _add(self, key: str, index: int, rest: str, value: Any, replaces: bool) -> None:
         if index >= self.count:
@@ -79,7 +79,7 @@ class Cotangents:
             except Misfit as misfit:
                 notes = [Diagnostic("note", misfit.remedy)] if misfit.remedy else []
                 problems.append(Diagnostic("error", f"cotangent 'vjp{index}': expected {misfit.expected or kind_of(outputs[index])}, "
-                                                    f"got {misfit.found}", notes=notes))
+                                                    f"got {misfit.actual}", notes=notes))
         if problems:
             raise Error(diagnostics=problems)
         return out
@@ -116,8 +116,8 @@ def _fitted_elements(parts: Parts, output: list[Any] | tuple[Any, ...], cast: bo
         if not isinstance(whole, list | tuple) or len(whole) != len(output):
             raise Misfit(f"{len(whole)} elements" if isinstance(whole, list | tuple) else kind_of(whole), expected=expected)
         return [_fitted({"": each}, one, cast) for each, one in zip(whole, output, strict=True)]
-    found = children(parts)
-    surplus = [word for word in found if not word or int(word) >= len(output)]
+    elements = children(parts)
+    surplus = [word for word in elements if not word or int(word) >= len(output)]
     if surplus:
         raise Misfit(f"an element {listed(surplus)}", expected=expected)
-    return [_fitted(found[str(i)], one, cast) if str(i) in found else None for i, one in enumerate(output)]
+    return [_fitted(elements[str(i)], one, cast) if str(i) in elements else None for i, one in enumerate(output)]

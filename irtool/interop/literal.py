@@ -77,10 +77,10 @@ class Reader:
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Step over what `pattern` finds here."""
         self.skip_blanks()
-        found = pattern.match(self.text, self.at)
-        if found:
-            self.at = found.end()
-        return found
+        match = pattern.match(self.text, self.at)
+        if match:
+            self.at = match.end()
+        return match
 
     def value(self, depth: int, at_top: bool = False) -> Any:
         """One value."""
@@ -149,21 +149,21 @@ class Reader:
 
     def atom(self) -> Any:
         """A number or a word."""
-        found = self.match(_COMPLEX)
-        if found:
+        match = self.match(_COMPLEX)
+        if match:
             try:
-                return complex(found[0])
+                return complex(match[0])
             except ValueError:
-                raise self.error(f"'{found[0]}' is no number") from None
-        found = self.match(_NUMBER)
-        if found:
-            return self.number(found[0])
-        found = self.match(_WORD)
-        if found and found[0] in WORDS:
-            return WORDS[found[0]]
-        if found:
-            self.at = found.start()
-            raise self.error(f"'{found[0]}' is no value{did_you_mean(found[0], WORDS)}; text goes into quotes, tensors are like 2x3xf32=0")
+                raise self.error(f"'{match[0]}' is no number") from None
+        match = self.match(_NUMBER)
+        if match:
+            return self.number(match[0])
+        match = self.match(_WORD)
+        if match and match[0] in WORDS:
+            return WORDS[match[0]]
+        if match:
+            self.at = match.start()
+            raise self.error(f"'{match[0]}' is no value{did_you_mean(match[0], WORDS)}; text goes into quotes, tensors are like 2x3xf32=0")
         raise self.error("expected a value: a number, 2x3xf32=0, [1, 2], true, none, \"text\" or @FILE.npy")
 
     def number(self, text: str) -> int | float:
@@ -204,12 +204,12 @@ class Reader:
 
     def elements(self, depth: int, at_top: bool) -> list[Any]:
         """Elements of a tensor: one value, a bracketed list (nested ones are flattened), or at the top several with commas."""
-        found = flatten([self.value(depth + 1)])
+        elements = flatten([self.value(depth + 1)])
         while at_top and self.take(","):
-            found += flatten([self.value(depth + 1)])
-        if not all(isinstance(element, bool | int | float | complex) for element in found):
+            elements += flatten([self.value(depth + 1)])
+        if not all(isinstance(element, bool | int | float | complex) for element in elements):
             raise self.error("elements of a tensor are numbers")
-        return found
+        return elements
 
 
 def flatten(value: list[Any]) -> list[Any]:

@@ -79,10 +79,10 @@ def read_header(stream: BinaryIO) -> tuple[str, bool, tuple[int, ...], int]:
     text = data.decode("utf-8" if lead[6] == 3 else "latin1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")         # of what is no good literal
-        found = ast.literal_eval(_LONG.sub("", text).strip())
-    if not isinstance(found, dict) or set(found) != {"descr", "fortran_order", "shape"}:
+        header = ast.literal_eval(_LONG.sub("", text).strip())
+    if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
         raise ValueError("its header has not the keys descr, fortran_order and shape")
-    descr, is_fortran, shape = found["descr"], found["fortran_order"], found["shape"]
+    descr, is_fortran, shape = header["descr"], header["fortran_order"], header["shape"]
     if not isinstance(shape, tuple) or not all(type(each) is int and 0 <= each < MAX_SIZE for each in shape):
         raise ValueError(f"its shape is {str(shape)[:80]}, no tuple of sizes")
     if len(shape) > MAX_RANK:

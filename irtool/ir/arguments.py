@@ -84,10 +84,10 @@ def check_graph(where: str, graph: Graph | Module) -> Graph:
     from irtool.ir.graph import Graph
     from irtool.ir.module import Module
 
-    found = graph.graph() if isinstance(graph, Module) else graph
-    if not isinstance(found, Graph):
+    single = graph.graph() if isinstance(graph, Module) else graph
+    if not isinstance(single, Graph):
         raise RunError(f"{where}: expected a Module or a Graph, got {type(graph).__name__}")
-    return found
+    return single
 
 
 def check_listed(where: str, graph: Graph, inputs: object) -> None:

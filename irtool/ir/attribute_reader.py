@@ -64,11 +64,11 @@ class _AttributeList:
         self.inner = inner
 
     def read(self) -> tuple[list[tuple[str, str]], int]:
-        found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         text = self.text
         first = self.skip(self.pos)
         if self.ends_list(first):
-            return found, first
+            return pairs, first
         while True:
             self.pos = self.skip(self.pos)
             equals = self.name_end(self.pos)
@@ -81,9 +81,9 @@ class _AttributeList:
                 raise AttributeSyntaxError(f"the value of attribute '{name}' does not end", start)
             if stop == start:
                 raise AttributeSyntaxError(f"expected a value for attribute '{name}'", start)
-            found.append((name, text[start:stop]))
+            pairs.append((name, text[start:stop]))
             if self.ends_list(stop):
-                return found, stop
+                return pairs, stop
             self.pos = stop + 1
 
     def skip(self, pos: int) -> int:
@@ -250,10 +250,10 @@ def parse_number(text: str) -> int | float | complex | None:
         return -0.0
     for read in (int, float, complex):
         try:
-            found: int | float | complex = read(text)
+            number: int | float | complex = read(text)
         except ValueError:
             continue
-        return found
+        return number
     return None
 
 
@@ -321,16 +321,16 @@ def _parse_list(text: str, depth: int) -> object:
 
 def _types_in(text: str) -> list[Type] | None:
     """A list with the unbalanced types of 2019 in it."""
-    found: list[Type] = []
+    listed: list[Type] = []
     pos = 1
     try:
         while True:
             type, pos = read_type(text, pos)
-            found.append(type)
+            listed.append(type)
             if text.startswith(",", pos):
                 pos += 1
             elif pos == len(text) - 1:
-                return found
+                return listed
             else:
                 return None
     except TypeSyntaxError:
@@ -346,17 +346,17 @@ def _parse_dict(text: str, depth: int) -> object:
     parts = split_top(text[1:-1])
     if parts is None:
         return Opaque(text)
-    found: dict[object, object] = {}
+    entries: dict[object, object] = {}
     for part in parts:
         colon = _colon(part)
         if colon < 0:
             return Opaque(text)
         key = parse_value(part[:colon], depth + 1)
         try:
-            found[key] = parse_value(part[colon + 1:], depth + 1)
+            entries[key] = parse_value(part[colon + 1:], depth + 1)
         except TypeError:       # a list as a key
             return Opaque(text)
-    return found
+    return entries
 
 
 def _colon(text: str) -> int:

@@ -102,14 +102,14 @@ class Builder:
         kind = self.dialect.undefined_kind if isinstance(type, TensorType) else "prim::Uninitialized"
         return self.node(kind, output_types=(type,)).output
 
-    def call(self, kind: str, *given: object, type: Type | None = None, **named: object) -> Value:
+    def call(self, kind: str, *arguments: object, type: Type | None = None, **named: object) -> Value:
         """A node of a declared operator with one result; see `call_node`."""
-        node = self.call_node(kind, *given, types=None if type is None else (type,), **named)
+        node = self.call_node(kind, *arguments, types=None if type is None else (type,), **named)
         if len(node.outputs) != 1:
             raise Error(f"{kind} has {len(node.outputs)} results, expected one")
         return node.outputs[0]
 
-    def call_node(self, kind: str, *given: object, types: Sequence[Type] | None = None, **named: object) -> Node:
+    def call_node(self, kind: str, *arguments: object, types: Sequence[Type] | None = None, **named: object) -> Node:
         """A node of a declared operator; arguments are Values or Python values, by position or name, the rest take their defaults.
 
         Numbers and lists become constants in front of the node, or attributes where the dialect has that. `types` are the results'
@@ -117,7 +117,7 @@ class Builder:
         """
         if not isinstance(kind, str):
             raise Error(f"Builder: expected a kind such as 'aten::add', got {type(kind).__name__}")
-        schema, bound = self._choose(kind, given, named)
+        schema, bound = self._choose(kind, arguments, named)
         if not self.dialect.qualified_kinds:
             kind = kind.partition("::")[2]
         inputs: list[Value] = []
@@ -144,14 +144,14 @@ class Builder:
     def _spelled(self, type: Type) -> Type:
         return types.spell(type, self.dialect)
 
-    def _choose(self, kind: str, given: Sequence[object], named: Mapping[str, object]) -> tuple[Schema, list[object]]:
+    def _choose(self, kind: str, arguments: Sequence[object], named: Mapping[str, object]) -> tuple[Schema, list[object]]:
         candidates = schemas(kind)
         for lenient in (False, True):
             for schema in candidates:
-                bound = _bind(schema, given, named, lenient)
+                bound = _bind(schema, arguments, named, lenient)
                 if bound is not None:
                     return schema, bound
-        shown = ", ".join([*map(_show, given), *(f"{name}={_show(value)}" for name, value in named.items())])
+        shown = ", ".join([*map(_show, arguments), *(f"{name}={_show(value)}" for name, value in named.items())])
         raise Error(f"no overload of {kind} takes ({shown})"
                     + "".join(f"\n  {schema}" for schema in candidates) if candidates else f"no operator is called {kind}")
 
@@ -186,11 +186,11 @@ class Builder:
                 inputs.append(self._operand(value, argument))
             return
         if isinstance(value, Value):
-            found = constant(value)
-            if found is NOT_CONSTANT:
+            literal = constant(value)
+            if literal is NOT_CONSTANT:
                 inputs.append(value)
                 return
-            value = found.item() if isinstance(found, TensorLiteral) else found
+            value = literal.item() if isinstance(literal, TensorLiteral) else literal
         if value is not None:
             attributes[argument.name] = Attribute.argument(value, type, self.dialect)
 
@@ -214,18 +214,19 @@ _PYTHON_TYPES: dict[type, Type] = {bool: types.BOOL, int: types.INT, float: type
                                    type(None): types.NONE, TensorLiteral: types.TENSOR}
 
 
-def _bind(schema: Schema, given: Sequence[object], named: Mapping[str, object], lenient: bool) -> list[object] | None:
+def _bind(schema: Schema, arguments: Sequence[object], named: Mapping[str, object], lenient: bool) -> list[object] | None:
     """The value of every argument, or None when the schema does not take them."""
     positional = sum(not argument.keyword_only for argument in schema.arguments)
-    if len(given) > positional and not lenient or len(given) > len(schema.arguments) or any(n not in schema.positions for n in named):
+    is_surplus = len(arguments) > positional and not lenient or len(arguments) > len(schema.arguments)
+    if is_surplus or any(name not in schema.positions for name in named):
         return None
     out: list[object] = []
     variables: dict[str, Type] = {}
     for i, argument in enumerate(schema.arguments):
-        if i < len(given):
+        if i < len(arguments):
             if argument.name in named:
                 return None
-            value = given[i]
+            value = arguments[i]
         elif argument.name in named:
             value = named[argument.name]
         elif argument.has_default:

@@ -44,9 +44,9 @@ def custom_parts(node: Node) -> tuple[Graph, Graph, int] | None:
 def saved_values(node: Node, forward: Graph, count: int) -> Sequence[Value]:
     """The values of the node's graph that stand for what is saved: operands and results themselves, where those are saved."""
     known = dict(zip(forward.inputs, node.inputs, strict=True))
-    for value, own in zip(forward.outputs[:count], node.outputs, strict=False):
-        known.setdefault(value, own)
-    return [known.get(value, own) for value, own in zip(forward.outputs[count:], node.outputs[count:], strict=True)]
+    for value, outer in zip(forward.outputs[:count], node.outputs, strict=False):
+        known.setdefault(value, outer)
+    return [known.get(value, outer) for value, outer in zip(forward.outputs[count:], node.outputs[count:], strict=True)]
 
 
 def results_of_custom(node: Node) -> tuple[Value, ...]:

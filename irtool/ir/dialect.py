@@ -160,8 +160,8 @@ LATEST: Dialect = _G
 
 def dialect(name: str) -> Dialect:
     """The dialect of that name or alias. Raises Error that lists the choices."""
-    found = DIALECTS.get(ALIASES.get(name, name))
-    if found is None:
+    row = DIALECTS.get(ALIASES.get(name, name))
+    if row is None:
         choices = ", ".join(DIALECTS) + "; " + ", ".join(f"{alias} = {target}" for alias, target in ALIASES.items())
         raise Error(f"no dialect '{name}', expected one of: {choices}")
-    return found
+    return row

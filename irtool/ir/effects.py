@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from irtool.ir.constants import constant
 from irtool.ir.graph import Graph
-from irtool.ir.schema import MISSING, Literal, Schema, node_argument, qualified, schema_of, schemas
+from irtool.ir.schema import Literal, Schema, node_argument, qualified, schema_of, schemas
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -118,12 +118,12 @@ _facts: dict[str, KindFacts] = {}
 
 def facts_of(kind: str) -> KindFacts:
     """The facts of a kind, cached."""
-    found = _facts.get(kind)
-    if found is None:
+    facts = _facts.get(kind)
+    if facts is None:
         if len(_facts) > 20_000:
             _facts.clear()
-        found = _facts[kind] = _find_facts(kind)
-    return found
+        facts = _facts[kind] = _find_facts(kind)
+    return facts
 
 
 def _find_facts(kind: str) -> KindFacts:
@@ -184,10 +184,15 @@ def node_may_write(node: Node) -> bool:
 def updates_statistics(node: Node) -> bool:
     """Does a normalization write into its running statistics? Not when a constant tells it not to train (torch's analyzeBatchNorm)."""
     flag = STATISTICS.get(qualified(node.kind))
-    if flag is None:
-        return False
-    given = node_argument(node, flag)
-    value = given.value if isinstance(given, Literal) else MISSING if given is None or isinstance(given, list) else constant(given)
+    return flag is not None and _may_be_set(node, flag)
+
+
+def _may_be_set(node: Node, flag: str) -> bool:
+    """Is the argument called `flag` anything but a constant False or 0?"""
+    argument = node_argument(node, flag)
+    if argument is None or isinstance(argument, list):
+        return True
+    value = argument.value if isinstance(argument, Literal) else constant(argument)
     return value is not False and value != 0
 
 
@@ -208,10 +213,7 @@ def is_random(node: Node) -> bool:
     schema = schema_of(node)
     for name in ("train", "training"):
         if schema is not None and name in schema.positions:
-            given = node_argument(node, name)
-            value = given.value if isinstance(given, Literal) else constant(given) if given is not None and not isinstance(given, list) \
-                else MISSING
-            return value is not False and value != 0
+            return _may_be_set(node, name)
     return True
 
 

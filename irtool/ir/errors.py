@@ -82,10 +82,10 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """
     from difflib import get_close_matches
 
-    found = get_close_matches(word[:100], [name for name in known if len(name) <= 100], n=6, cutoff=0.6)
-    if not found:
+    similar = get_close_matches(word[:100], [name for name in known if len(name) <= 100], n=6, cutoff=0.6)
+    if not similar:
         return None
-    best = min(found, key=lambda name: (edit_distance(word, name), sorted(name) != sorted(word), name[:1] != word[:1]))
+    best = min(similar, key=lambda name: (edit_distance(word, name), sorted(name) != sorted(word), name[:1] != word[:1]))
     return best if edit_distance(word, best) <= (len(word) + 1) // 2 else None
 
 
@@ -106,5 +106,5 @@ def edit_distance(a: str, b: str) -> int:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` (did you mean 'X'?)` for the nearest known name, or nothing when none is near."""
-    found = nearest(word, known)
-    return f" (did you mean '{found}'?)" if found else ""
+    suggestion = nearest(word, known)
+    return f" (did you mean '{suggestion}'?)" if suggestion else ""

@@ -31,8 +31,8 @@ def nearest_kind(kind: str) -> str:
         return ""
     prefix = space + "::"
     names = _names(prefix)
-    found = name if name in names else nearest(name, names)
-    return prefix + found if found else ""
+    suggestion = name if name in names else nearest(name, names)
+    return prefix + suggestion if suggestion else ""
 
 
 @lru_cache(maxsize=2)

@@ -53,7 +53,8 @@ def node_key(node: Node) -> Key:
 def merge_equal_nodes(graph: Graph, is_candidate: Callable[[str], bool], can_merge: Callable[[Node, Node], bool]) -> bool:
     """Drop every node that repeats one above it, in its block or an outer one; says whether any was dropped.
 
-    `is_candidate` is asked once per kind, `can_merge(kept, dropped)` for each pair found. Linear; uses are kept when they are built.
+    `is_candidate` is asked once per kind, `can_merge(earlier, dropped)` for each pair of equal nodes.
+    Linear; uses are updated where they are built.
     """
     sweep = _Sweep(graph.has_uses_built, is_candidate, can_merge)
     sweep.block(graph.block)
@@ -99,11 +100,11 @@ class _Sweep:
                     key: Key = (kind, node.inputs, outputs[0].type)
                 else:
                     key = node_key(node)
-                kept = table.setdefault(key, node)
-                if kept is node:
+                earlier = table.setdefault(key, node)
+                if earlier is node:
                     entered.append(key)
-                elif self.can_merge(kept, node):
-                    self.drop(node, kept)
+                elif self.can_merge(earlier, node):
+                    self.drop(node, earlier)
             node = after
         if replaced and not nothing_replaced(end.inputs):
             self.reroute(end)
@@ -119,9 +120,9 @@ class _Sweep:
         else:
             node.inputs = tuple(values)
 
-    def drop(self, node: Node, kept: Node) -> None:
+    def drop(self, node: Node, earlier: Node) -> None:
         self.dropped = True
-        for old, new in zip(node.outputs, kept.outputs, strict=True):
+        for old, new in zip(node.outputs, earlier.outputs, strict=True):
             self.replaced[old] = new
         if self.has_uses:
             node.remove()       # its users follow and are rerouted when the sweep comes to them

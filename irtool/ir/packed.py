@@ -32,21 +32,21 @@ class Packed(NamedTuple):
     def problems(self, node: Node) -> list[str]:
         """What does not fit: counts, and indices out of range."""
         f, df = self.f, self.df
-        found = []
+        problems = []
         if not 0 <= self.real_outputs <= len(f.outputs) or len(node.outputs) not in (self.real_outputs, len(f.outputs)):
-            found.append(f"{REAL_OUTPUTS}={self.real_outputs} does not fit a node with {len(node.outputs)} results")
+            problems.append(f"{REAL_OUTPUTS}={self.real_outputs} does not fit a node with {len(node.outputs)} results")
         if len(node.inputs) != len(f.inputs):
-            found.append(f"it has {len(node.inputs)} operands, its graph {len(f.inputs)} inputs")
+            problems.append(f"it has {len(node.inputs)} operands, its graph {len(f.inputs)} inputs")
         for name, numbers, limit in zip(LISTS, self[3:7], (len(f.outputs), len(f.inputs), len(f.outputs), len(f.inputs)), strict=True):
-            found += [f"{name} names {number}, its graph has only {limit}" for number in numbers if number >= limit]
+            problems += [f"{name} names {number}, its graph has only {limit}" for number in numbers if number >= limit]
         taken = len(self.input_vjps) + len(self.captured_inputs) + len(self.captured_outputs)
         if len(df.inputs) != taken:
-            found.append(f"its gradient takes {len(df.inputs)} inputs, its lists name {taken}")
+            problems.append(f"its gradient takes {len(df.inputs)} inputs, its lists name {taken}")
         if len(df.outputs) != len(self.output_vjps):
-            found.append(f"its gradient gives {len(df.outputs)} results, df_output_vjps names {len(self.output_vjps)}")
+            problems.append(f"its gradient gives {len(df.outputs)} results, df_output_vjps names {len(self.output_vjps)}")
         if self.defined is not None and len(self.defined) != len(df.inputs):
-            found.append(f"{DEFINED} has {len(self.defined)} flags, its gradient takes {len(df.inputs)} inputs")
-        return found or self.type_problems(node)
+            problems.append(f"{DEFINED} has {len(self.defined)} flags, its gradient takes {len(df.inputs)} inputs")
+        return problems or self.type_problems(node)
 
     def type_problems(self, node: Node) -> list[str]:
         """What is handed over and does not fit what is declared."""

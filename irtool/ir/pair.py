@@ -112,31 +112,32 @@ class GradientPair:
             flags = self.defined
         except Error as error:
             return [error.message]
-        found = []
+        problems = []
         f, df = self.f, self.df
         vjps, inputs, outputs, gradients = lists
         if real > len(f.outputs):
-            found.append(f"{REAL_OUTPUTS}={real}, but '{f.name}' has {len(f.outputs)} outputs")
+            problems.append(f"{REAL_OUTPUTS}={real}, but '{f.name}' has {len(f.outputs)} outputs")
         for name, numbers, limit in zip(LISTS, lists, (len(f.outputs), len(f.inputs), len(f.outputs), len(f.inputs)), strict=True):
-            found += [f"{name} names {number}, but '{f.name}' has only {limit}" for number in numbers if number >= limit]
+            problems += [f"{name} names {number}, but '{f.name}' has only {limit}" for number in numbers if number >= limit]
         if len(df.inputs) != len(vjps) + len(inputs) + len(outputs):
-            found.append(f"'{df.name}' has {len(df.inputs)} inputs, its lists name {len(vjps) + len(inputs) + len(outputs)}")
+            problems.append(f"'{df.name}' has {len(df.inputs)} inputs, its lists name {len(vjps) + len(inputs) + len(outputs)}")
         if len(df.outputs) != len(gradients):
-            found.append(f"'{df.name}' has {len(df.outputs)} outputs, df_output_vjps names {len(gradients)}")
+            problems.append(f"'{df.name}' has {len(df.outputs)} outputs, df_output_vjps names {len(gradients)}")
         if flags is not None and len(flags) != len(df.inputs):
-            found.append(f"{DEFINED} has {len(flags)} flags, '{df.name}' has {len(df.inputs)} inputs")
-        if found:
-            return found
-        found += captured_problems([f.inputs[i] for i in inputs] + [f.outputs[i] for i in outputs], df.inputs[len(vjps):], f.name, df.name)
-        found += gradient_problems([f.outputs[i] for i in vjps], df.inputs, df.name, "takes")
-        found += gradient_problems([f.inputs[i] for i in gradients], df.outputs, df.name, "gives")
-        return found
+            problems.append(f"{DEFINED} has {len(flags)} flags, '{df.name}' has {len(df.inputs)} inputs")
+        if problems:
+            return problems
+        captured = [f.inputs[i] for i in inputs] + [f.outputs[i] for i in outputs]
+        problems += captured_problems(captured, df.inputs[len(vjps):], f.name, df.name)
+        problems += gradient_problems([f.outputs[i] for i in vjps], df.inputs, df.name, "takes")
+        problems += gradient_problems([f.inputs[i] for i in gradients], df.outputs, df.name, "gives")
+        return problems
 
     def check(self) -> None:
         """Raises Error with all problems."""
-        found = self.problems()
-        if found:
-            raise Error(f"gradient pair '{self.f.name}', '{self.df.name}': " + "; ".join(found))
+        problems = self.problems()
+        if problems:
+            raise Error(f"gradient pair '{self.f.name}', '{self.df.name}': " + "; ".join(problems))
 
     def _numbers(self, name: str) -> list[int]:
         return read_numbers(self.df, name)

@@ -98,8 +98,8 @@ def inline_block(block: Block, before: Node, inputs: Sequence[Value] = ()) -> li
 
     The block's inputs are replaced by `inputs`. The block is left empty, its results dropped.
     """
-    for value, given in zip(block.inputs, inputs, strict=True):
-        value.replace_all_uses_with(given)
+    for value, operand in zip(block.inputs, inputs, strict=True):
+        value.replace_all_uses_with(operand)
     results = list(block.outputs)
     block.set_outputs(())
     for node in block:
@@ -119,13 +119,13 @@ def put_behind(node: Node, slot: int, value: Value) -> None:
 
     No reader is looked at: the value goes over to `node`, with the type of its result, and the node that made it gets another one.
     """
-    made = node.output
+    result = node.output
     graph = value.node.graph
     if graph is None:
         raise ValueError(f"%{value.name} stands in no graph")
-    value.type, made.type = made.type, value.type
-    value.exchange(made)
-    node.replace_input(slot, made)
+    value.type, result.type = result.type, value.type
+    value.exchange(result)
+    node.replace_input(slot, result)
 
 
 def flatten_type(type: Type) -> list[Type]:

@@ -20,7 +20,7 @@ class RoundedWarning(UserWarning):
 
 def rounded_constants(graph: Graph) -> list[Node]:
     """The nodes that hold tensors of which the text has rounded numbers, and nobody else has them; those of graphs that nodes own too."""
-    found = []
+    nodes = []
     graphs = [graph]
     for each in graphs:         # grows by the graphs in it
         for node in each.walk():
@@ -28,8 +28,8 @@ def rounded_constants(graph: Graph) -> list[Node]:
                 graphs += node.graphs.values()
                 if any(attribute.text[-1:] in ("]", "}") and isinstance(attribute.value, TensorLiteral) and attribute.value.is_rounded
                        for attribute in node.attributes.values()):
-                    found.append(node)
-    return found
+                    nodes.append(node)
+    return nodes
 
 
 def remark(graphs: Iterable[Graph]) -> Diagnostic | None:
@@ -44,18 +44,18 @@ def remark(graphs: Iterable[Graph]) -> Diagnostic | None:
     name = f"constant %{node.outputs[0].name}" if node.outputs else "a constant"
     graph = node.graph
     message = f"of {name}{more} the text has rounded numbers, as torch prints them with a few digits: {ADVICE}"
-    found = diagnostic_at(graph.source if graph is not None else None, node, message)
-    found.severity = "warning"
-    return found
+    warning = diagnostic_at(graph.source if graph is not None else None, node, message)
+    warning.severity = "warning"
+    return warning
 
 
 def warn_of_rounded(graph: Graph) -> None:
     """A Python warning at the user's line, once for a graph."""
     if graph in _said:
         return
-    found = remark([graph])
-    if found is not None:
-        warn_in_users_code(f"{found.where()}{found.message}", RoundedWarning)
+    warning = remark([graph])
+    if warning is not None:
+        warn_in_users_code(f"{warning.where()}{warning.message}", RoundedWarning)
 
 
 __all__ = ["RoundedWarning", "remark", "rounded_constants", "warn_of_rounded"]

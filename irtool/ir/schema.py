@@ -289,9 +289,9 @@ def _declarations() -> str:
 
 def schemas(kind: str) -> tuple[Schema, ...]:
     """The overloads of a kind (`aten::add`), in torch's candidate order; empty for a kind torch does not declare."""
-    found = _by_kind.get(kind)
-    if found is None:
-        found = ()
+    overloads = _by_kind.get(kind)
+    if overloads is None:
+        overloads = ()
         text = _declarations()
         at = text.find(f"\n{kind}\n") if "\n" not in kind else -1
         if at >= 0:
@@ -301,11 +301,11 @@ def schemas(kind: str) -> tuple[Schema, ...]:
                 end = text.index("\n", start)
                 lines.append(text[start + 1:end])
                 start = end + 1
-            found = tuple(parse_schema(f"{kind}{line}" if line.startswith("(") else f"{kind}.{line}") for line in lines)
+            overloads = tuple(parse_schema(f"{kind}{line}" if line.startswith("(") else f"{kind}.{line}") for line in lines)
         if len(_by_kind) > 20_000:      # made-up kinds of hostile input
             _by_kind.clear()
-        _by_kind[kind] = found
-    return found
+        _by_kind[kind] = overloads
+    return overloads
 
 
 def schema_named(name: str) -> Schema | None:
@@ -345,8 +345,8 @@ def schema_of(node: Node) -> Schema | None:
         pass
     if len(_resolved) > 50_000:
         _resolved.clear()
-    found = _resolved[key] = resolve(node.kind, [value.type for value in node.inputs], list(node.attributes), len(node.outputs))
-    return found
+    schema = _resolved[key] = resolve(node.kind, [value.type for value in node.inputs], list(node.attributes), len(node.outputs))
+    return schema
 
 
 def resolve(kind: str, operands: Sequence[Type], attributes: Sequence[str] = (), results: int = -1) -> Schema | None:
@@ -448,16 +448,16 @@ def _bind(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
 
 def _takes_leniently(argument: Argument, actual: Type) -> bool:
     formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
-    wanted, given = formal.key, actual.key
+    wanted, key = formal.key, actual.key
     if is_tensor_like(actual):      # `Dynamic` said nothing: numbers were tensors until mid-2018
         return not isinstance(formal, (DictType, TupleType)) and wanted not in ("str", "Device")
     if is_tensor_like(formal):
-        return given in _NUMBERS
-    if argument.fixed_size and isinstance(formal, ListType) and given in _NUMBERS:
+        return key in _NUMBERS
+    if argument.fixed_size and isinstance(formal, ListType) and key in _NUMBERS:
         return True
     if isinstance(formal, ListType) and isinstance(actual, ListType):
-        return formal.element.key in _LENIENT.get(str(actual.element.key), ()) or given == "Any[]" or is_tensor_like(actual.element)
-    return wanted in _LENIENT.get(str(given), ())
+        return formal.element.key in _LENIENT.get(str(actual.element.key), ()) or key == "Any[]" or is_tensor_like(actual.element)
+    return wanted in _LENIENT.get(str(key), ())
 
 
 _NUMBERS = tuple(type.key for type in (types.INT, types.FLOAT, types.BOOL, types.COMPLEX, types.NUMBER))

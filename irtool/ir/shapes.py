@@ -60,11 +60,11 @@ def pointwise_strides(sizes: Sequence[int], operands: Sequence[Layout]) -> tuple
     order = list(reversed(plain))       # innermost first
     for start in range(1, len(order)):
         here = start
-        for there in range(start - 1, -1, -1):
-            found = _compare(sizes, spread, order[there], order[here])
-            if found > 0:
-                order[there], order[here], here = order[here], order[there], there
-            elif found < 0:
+        for previous in range(start - 1, -1, -1):
+            comparison = _compare(sizes, spread, order[previous], order[here])
+            if comparison > 0:
+                order[previous], order[here], here = order[here], order[previous], previous
+            elif comparison < 0:
                 break
     return _strides_in(sizes, order[::-1])
 
@@ -74,11 +74,11 @@ CHANNELS_LAST = (0, 2, 3, 1)
 
 def _strides_in(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
     """Strides of elements without gaps, the dimensions in this order, the last one innermost."""
-    found = [0] * len(sizes)
+    strides = [0] * len(sizes)
     step = 1
     for dim in reversed(order):
-        found[dim], step = step, step * max(sizes[dim], 1)
-    return tuple(found)
+        strides[dim], step = step, step * max(sizes[dim], 1)
+    return tuple(strides)
 
 
 def _lies_in(order: Sequence[int], sizes: Sequence[int], strides: Sequence[int]) -> bool:

@@ -83,7 +83,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 def clean(text: str, form: str = "") -> str:
     """Text that does nothing to a terminal but stand there: each control character is written out, `\\x1b` or as `form` says (`#{:x}`)."""
-    return _UNSEEN.sub(lambda found: form.format(ord(found[0])) if form else ascii(found[0])[1:-1], text)
+    return _UNSEEN.sub(lambda match: form.format(ord(match[0])) if form else ascii(match[0])[1:-1], text)
 
 
 def quoted(name: str) -> str:

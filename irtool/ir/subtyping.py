@@ -113,12 +113,12 @@ def merge_tensors(a: TensorType, b: TensorType) -> TensorType:
     sizes = None
     if a.sizes is not None and b.sizes is not None and len(a.sizes) == len(b.sizes):
         sizes = tuple(x if x == y else None for x, y in zip(a.sizes, b.sizes, strict=True))
-    found = parse_type(tensor_text(
+    merged = parse_type(tensor_text(
         a.dtype if a.dtype == b.dtype else None, sizes, a.strides if a.strides == b.strides and sizes is not None else None,
         a.requires_grad if a.requires_grad == b.requires_grad else None, a.device if a.device == b.device else None,
         a.undefined if a.undefined == b.undefined else None))
-    assert isinstance(found, TensorType)
-    return found
+    assert isinstance(merged, TensorType)
+    return merged
 
 
 def join(a: Type, b: Type) -> Type | None:

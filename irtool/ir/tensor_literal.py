@@ -121,10 +121,10 @@ class TensorLiteral:
         """The same literal where the text is silent about dtype and shape and the value's type is not."""
         if dtype is None and shape is None:
             return self
-        own = self.text.startswith("{")
-        if own and shape is not None and _product(shape) != 1:
+        is_braced = self.text.startswith("{")
+        if is_braced and shape is not None and _product(shape) != 1:
             shape = None
-        return TensorLiteral(self.text, self.dtype or dtype, self.shape if shape is None or not own else shape, self.data)
+        return TensorLiteral(self.text, self.dtype or dtype, self.shape if shape is None or not is_braced else shape, self.data)
 
     def numbers(self) -> list[Number]:
         """The elements in row-major order. Raises UnsupportedError for `<Tensor>` and Error for a text that does not add up.
@@ -134,18 +134,18 @@ class TensorLiteral:
         """
         if self.data is not None:
             array: Any = self.data
-            found: list[Number] = array.ravel().tolist()
-            return found
+            elements: list[Number] = array.ravel().tolist()
+            return elements
         if self._numbers is None:
             self._numbers = self._read_numbers()
         return self._numbers
 
     def item(self) -> Number:
         """The only element. Raises Error when there is not exactly one."""
-        found = self.numbers()
-        if len(found) != 1:
-            raise Error(f"tensor '{_short(self.text)}' has {len(found)} elements, expected 1")
-        return found[0]
+        elements = self.numbers()
+        if len(elements) != 1:
+            raise Error(f"tensor '{_short(self.text)}' has {len(elements)} elements, expected 1")
+        return elements[0]
 
     # -- reading
     def _read_tag(self) -> None:
@@ -184,10 +184,10 @@ class TensorLiteral:
         count = _product(shape)
         if count > MAX_ELEMENTS:
             raise Error(f"tensor '{_short(text)}' claims {count} elements, but shows a few")
-        found = _Dump(shape).read(text[:text.find("[")], text)
-        if len(found) != count:
-            raise Error(f"tensor '{_short(text)}' shows {len(found)} elements, expected {count}")
-        return [self._cast(value, scale) for value, scale in found]
+        numbers = _Dump(shape).read(text[:text.find("[")], text)
+        if len(numbers) != count:
+            raise Error(f"tensor '{_short(text)}' shows {len(numbers)} elements, expected {count}")
+        return [self._cast(value, scale) for value, scale in numbers]
 
     def _cast(self, value: Number, scale: float) -> Number:
         dtype = self.dtype
@@ -264,7 +264,7 @@ def _apart(body: str) -> str:
 class _Dump:
     """The element dump: rows, in blocks of columns where they are wide, in slices `(1,.,.) =` from three dimensions on."""
 
-    __slots__ = ("rows", "columns", "first", "last", "base", "place", "scale", "found")
+    __slots__ = ("rows", "columns", "first", "last", "base", "place", "scale", "elements")
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.columns = shape[-1] if shape else 1
@@ -275,7 +275,7 @@ class _Dump:
         """Row-major number of the present slice's first element; no slice yet from three dimensions on."""
         self.place = 0
         self.scale = 1.0
-        self.found: dict[int, tuple[Number, float]] = {}
+        self.elements: dict[int, tuple[Number, float]] = {}
 
     def read(self, body: str, text: str) -> list[tuple[Number, float]]:
         """The numbers with their scale, by row-major position."""
@@ -297,12 +297,12 @@ class _Dump:
             else:
                 self.put(_number(token, text))
                 i += 1
-        return [self.found[place] for place in sorted(self.found)]
+        return [self.elements[place] for place in sorted(self.elements)]
 
     def block(self, first: int, last: int) -> None:
         self.first, self.last, self.place, self.scale = first, max(last, first + 1), 0, 1.0
 
     def put(self, value: Number) -> None:
         row, column = divmod(self.place, self.last - self.first)
-        self.found[self.base + row * self.columns + self.first + column] = (value, self.scale)
+        self.elements[self.base + row * self.columns + self.first + column] = (value, self.scale)
         self.place += 1

@@ -63,22 +63,22 @@ def parse_type(text: str, dialect: Dialect | None = None) -> Type:
     """The type that `text` spells. The same text gives the same object. Raises TypeSyntaxError."""
     bare = dialect is not None and dialect.bare_sizes
     table = _interned_bare if bare else _interned
-    found = table.get(text)
-    if found is None:
+    parsed = table.get(text)
+    if parsed is None:
         parser = _TypeParser(text, 0, bare)
-        found = parser.type(0)
+        parsed = parser.type(0)
         parser.blanks()
         if parser.pos != len(text):
-            raise TypeSyntaxError(f"unexpected '{text[parser.pos]}' after type '{_short(found.text)}'", parser.pos)
-        found = _intern(found, text, table)
-    return found
+            raise TypeSyntaxError(f"unexpected '{text[parser.pos]}' after type '{_short(parsed.text)}'", parser.pos)
+        parsed = _intern(parsed, text, table)
+    return parsed
 
 
 def read_type(text: str, start: int, dialect: Dialect | None = None) -> tuple[Type, int]:
     """The longest type that begins at `text[start]`, and where it ends. Raises TypeSyntaxError (offset counts in `text`)."""
     parser = _TypeParser(text, start, dialect is not None and dialect.bare_sizes)
-    found = parser.type(0)
-    return found, parser.pos
+    parsed = parser.type(0)
+    return parsed, parser.pos
 
 
 def _intern(type: Type, text: str, table: dict[str, Type]) -> Type:
@@ -124,8 +124,8 @@ class _TypeParser:
 
     def expect(self, token: str) -> None:
         if not self.next_is(token):
-            found = f"'{self.text[self.pos]}'" if self.pos < len(self.text) else "the end"
-            raise self.fail(f"expected '{token}' in type, found {found}")
+            actual = f"'{self.text[self.pos]}'" if self.pos < len(self.text) else "the end"
+            raise self.fail(f"expected '{token}' in type, found {actual}")
 
     def word(self) -> str:
         """A name with dots: letters, digits, `_` and `.`."""
@@ -158,20 +158,20 @@ class _TypeParser:
             raise self.fail(f"type is nested deeper than {MAX_DEPTH}")
         self.blanks()
         start = self.pos
-        found = self.finish(self.base(depth), start, intern)
+        parsed = self.finish(self.base(depth), start, intern)
         text, levels = self.text, depth
         while self.pos < len(text):
             if text[self.pos] == "?":
                 self.pos += 1
-                found = self.finish(OptionalType(found), start, intern)
+                parsed = self.finish(OptionalType(parsed), start, intern)
             elif text[self.pos] == "[":
-                found = self.finish(self.bracket(found), start, intern)
+                parsed = self.finish(self.bracket(parsed), start, intern)
             else:
                 break
             levels += 1
             if levels > MAX_DEPTH:
                 raise self.fail(f"type is nested deeper than {MAX_DEPTH}")
-        return found
+        return parsed
 
     def finish(self, type: Type, start: int, intern: bool) -> Type:
         """Give a fresh type its text, or the one that already has that text."""
@@ -208,19 +208,19 @@ class _TypeParser:
             self.pos = start
             raise self.fail(f"expected a type, found '{text[start]}'" if start < len(text) else "expected a type, found the end")
         if follows == "(":
-            found = self.called(word, depth)
+            parsed = self.called(word, depth)
         elif follows == "[":
-            found = self.subscripted(word, depth)
+            parsed = self.subscripted(word, depth)
         elif follows == "<":
-            found = self.angled(word)
+            parsed = self.angled(word)
         else:
-            found = None
-        if found is None:
+            parsed = None
+        if parsed is None:
             known = misspelt(word)
             if known:
                 raise TypeSyntaxError(f"unknown type '{word}' (did you mean '{known}'?)", start)
             return plain_type(word)
-        return found
+        return parsed
 
     def parenthesis(self, depth: int) -> Type:
         """`(A, B)`: a tuple; `(2, 3)`: sizes (dialect A1), which no tuple can be mistaken for unless it is empty."""
@@ -233,20 +233,20 @@ class _TypeParser:
 
     def type_list(self, close: str, depth: int) -> tuple[Type, ...]:
         """Types up to `close`; the opening has been read."""
-        found: list[Type] = []
+        listed: list[Type] = []
         if self.next_is(close):
             return ()
         while True:
-            found.append(self.type(depth + 1))
+            listed.append(self.type(depth + 1))
             if self.next_is(close):
-                return tuple(found)
+                return tuple(listed)
             self.expect(",")
 
     def single(self, close: str, word: str, depth: int) -> Type:
-        found = self.type_list(close, depth)
-        if len(found) != 1:
-            raise self.fail(f"{word} takes one type, got {len(found)}")
-        return found[0]
+        listed = self.type_list(close, depth)
+        if len(listed) != 1:
+            raise self.fail(f"{word} takes one type, got {len(listed)}")
+        return listed[0]
 
     def called(self, word: str, depth: int) -> Type | None:
         """`word(...)`; None when the parenthesis does not belong to the type."""
@@ -291,10 +291,10 @@ class _TypeParser:
         return WRAPPERS[word](element)
 
     def dictionary(self, close: str, depth: int) -> Type:
-        found = self.type_list(close, depth)
-        if len(found) != 2:
-            raise self.fail(f"Dict takes a key type and a value type, got {len(found)}")
-        return DictType(*found)
+        listed = self.type_list(close, depth)
+        if len(listed) != 2:
+            raise self.fail(f"Dict takes a key type and a value type, got {len(listed)}")
+        return DictType(*listed)
 
     def named_tuple(self, depth: int) -> Type:
         names: list[str] = []

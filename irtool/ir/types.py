@@ -94,7 +94,7 @@ def union_of(elements: Iterable[Type]) -> Type:
 def tensor_type(dtype: str | None = None, sizes: Sequence[int | None] | None = None, strides: Sequence[int] | None = None,
                 requires_grad: bool | None = None, device: str | None = None, undefined: bool | None = None) -> TensorType:
     """A tensor type in today's spelling; `dtype` is torch's name (`float32`). Use `spell` for other dialects."""
-    found = parse_type(tensor_text(dtype, None if sizes is None else tuple(sizes), None if strides is None else tuple(strides),
+    parsed = parse_type(tensor_text(dtype, None if sizes is None else tuple(sizes), None if strides is None else tuple(strides),
                                    requires_grad, device, undefined))
-    assert isinstance(found, TensorType)
-    return found
+    assert isinstance(parsed, TensorType)
+    return parsed

@@ -30,16 +30,16 @@ def verify(subject: Module | Graph) -> None:
     if not isinstance(subject, Module | Graph):
         raise Error(f"verify: expected a Module or a Graph, got {type(subject).__name__}")
     graphs = [subject] if isinstance(subject, Graph) else subject.graphs
-    found = [diagnostic for graph in graphs for diagnostic in violations(graph)]
-    if found:
-        raise VerifyError(diagnostics=found)
+    diagnostics = [diagnostic for graph in graphs for diagnostic in violations(graph)]
+    if diagnostics:
+        raise VerifyError(diagnostics=diagnostics)
 
 
 def explanation(graph: Graph) -> Error | None:
     """Why a graph cannot be run, where what went wrong does not say so: it breaks invariants, or has loops of 2018-02. None: neither."""
-    found = violations(graph)
-    if found:
-        return VerifyError(diagnostics=found)
+    diagnostics = violations(graph)
+    if diagnostics:
+        return VerifyError(diagnostics=diagnostics)
     for node in graph.walk():
         if node.kind == "Loop" and node.blocks and len(node.blocks[0].inputs) == len(node.inputs):
             message = "a Loop whose block takes its condition, as texts of 2018-02 have it, is not supported: it can be printed, not run"
@@ -248,13 +248,13 @@ def _check_regions(graph: Graph) -> Iterator[Found]:
         yield from _check_flow(graph, node, f"block0 of {node.kind} gives", block.outputs, node.outputs)
 
 
-def _check_flow(graph: Graph, node: Node, what: str, given: tuple[Value, ...], wanted: tuple[Value, ...]) -> Iterator[Found]:
-    if len(given) != len(wanted):
-        yield node, f"{what} {len(given)} values, expected {len(wanted)}"
+def _check_flow(graph: Graph, node: Node, what: str, values: tuple[Value, ...], wanted: tuple[Value, ...]) -> Iterator[Found]:
+    if len(values) != len(wanted):
+        yield node, f"{what} {len(values)} values, expected {len(wanted)}"
         return
     if graph.dialect.name not in STRICT_DIALECTS:
         return
-    for mine, yours in zip(given, wanted, strict=True):
+    for mine, yours in zip(values, wanted, strict=True):
         if mine.type is not yours.type and not flows(mine.type, yours.type):
             yield node, f"{what} %{mine.name} : {mine.type} for %{yours.name} : {yours.type}"
 

@@ -56,13 +56,13 @@ def _operator_problem(node: Node, strict: bool, has_hint: bool) -> str:
         return ""
     schema = schema_of(node)
     if schema is None:
-        given = ", ".join([*(f"{value.type}" for value in node.inputs), *(f"{name}={text}" for name, text in node.attributes.items())])
+        arguments = ", ".join([*(f"{value.type}" for value in node.inputs), *(f"{name}={text}" for name, text in node.attributes.items())])
         if len(declared) == 1:
-            return f"{kind} does not take ({given}), expected {declared[0]}"
+            return f"{kind} does not take ({arguments}), expected {declared[0]}"
         counts = sorted({len(each.arguments) for each in declared})
         if not node.attributes and not any(each.is_vararg for each in declared) and len(node.inputs) > counts[-1]:
             return f"{kind} takes at most {counts[-1]} operands, found {len(node.inputs)}"
-        return f"no overload of {kind} takes ({given})"
+        return f"no overload of {kind} takes ({arguments})"
     if not schema.is_varret and len(node.outputs) != len(schema.returns) and not (
             len(schema.returns) < 2 and (not schema.returns and len(node.outputs) == 1 or schema.returns and _gives_list(schema))):
         given_count = len(node.inputs) + len(node.attributes)
@@ -76,11 +76,11 @@ def _count_problem(node: Node, declared: tuple[Schema, ...]) -> str:
     """Texts of older dialects say little of types; they give as many operands as some declaration takes, and have its results."""
     schema = schema_of(node)
     if schema is None:
-        given = len(node.inputs) + len(node.attributes.keys() - {"scalars"})
+        count = len(node.inputs) + len(node.attributes.keys() - {"scalars"})
         fewest = min(sum(not argument.has_default for argument in each.arguments) for each in declared)
         most = max(len(each.arguments) for each in declared)
-        if not fewest <= given <= most and not any(each.is_vararg for each in declared):
-            return f"{node.kind} takes {fewest}{f' to {most}' if most > fewest else ''} arguments, found {given}"
+        if not fewest <= count <= most and not any(each.is_vararg for each in declared):
+            return f"{node.kind} takes {fewest}{f' to {most}' if most > fewest else ''} arguments, found {count}"
         counts = {len(each.returns) for each in declared if not each.is_varret}
     else:
         counts = set() if schema.is_varret or _gives_list(schema) else {len(schema.returns)}

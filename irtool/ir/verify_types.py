@@ -21,23 +21,23 @@ FUTURES = frozenset(("prim::fork", "prim::awaitable"))
 NUMBERS = frozenset(("int", "float", "bool", "complex", "Scalar"))
 
 
-def flows(given: Type, wanted: Type, is_inside: bool = False) -> bool:
+def flows(actual: Type, wanted: Type, is_inside: bool = False) -> bool:
     """Tensors flow into tensors whatever is known of their shapes: shapes are observations.
 
     So do numbers into 0-dim tensors and back, as after erase-number-types, but not inside of containers: those keep their types.
     """
-    if types.is_subtype(given, wanted) or is_tensor_like(given) and is_tensor_like(wanted):
+    if types.is_subtype(actual, wanted) or is_tensor_like(actual) and is_tensor_like(wanted):
         return True
-    if not is_inside and (is_tensor_like(given) and wanted.key in NUMBERS or is_tensor_like(wanted) and given.key in NUMBERS):
+    if not is_inside and (is_tensor_like(actual) and wanted.key in NUMBERS or is_tensor_like(wanted) and actual.key in NUMBERS):
         return True
     if isinstance(wanted, OptionalType):
-        return given.key == "None" or flows(given.element if isinstance(given, OptionalType) else given, wanted.element, is_inside)
-    if isinstance(given, UnionType):
-        return all(flows(choice, wanted, is_inside) for choice in given.elements)
+        return actual.key == "None" or flows(actual.element if isinstance(actual, OptionalType) else actual, wanted.element, is_inside)
+    if isinstance(actual, UnionType):
+        return all(flows(choice, wanted, is_inside) for choice in actual.elements)
     if isinstance(wanted, UnionType):
-        return any(flows(given, choice, is_inside) for choice in wanted.elements)
-    if type(given) is type(wanted) and given.elements and len(given.elements) == len(wanted.elements):
-        return all(flows(x, y, is_inside=True) for x, y in zip(given.elements, wanted.elements, strict=True))
+        return any(flows(actual, choice, is_inside) for choice in wanted.elements)
+    if type(actual) is type(wanted) and actual.elements and len(actual.elements) == len(wanted.elements):
+        return all(flows(x, y, is_inside=True) for x, y in zip(actual.elements, wanted.elements, strict=True))
     return False
 
 
@@ -49,12 +49,12 @@ def is_called(node: Node, name: str) -> bool:
 
 def call_problem(node: Node, inner: Graph) -> str:
     """What a node hands to the graph that it runs, or takes from it, and that does not fit; counts are another invariant's."""
-    for given, wanted in zip(node.inputs, inner.inputs):
-        if not flows(given.type, wanted.type):
-            return f"{node.kind} gives its graph %{given.name} : {given.type} for %{wanted.name} : {wanted.type}"
-    for given, wanted in zip(inner.outputs, node.outputs) if node.kind not in FUTURES else ():
-        if not flows(given.type, wanted.type):
-            return f"the graph of {node.kind} gives %{given.name} : {given.type} for %{wanted.name} : {wanted.type}"
+    for actual, wanted in zip(node.inputs, inner.inputs):
+        if not flows(actual.type, wanted.type):
+            return f"{node.kind} gives its graph %{actual.name} : {actual.type} for %{wanted.name} : {wanted.type}"
+    for actual, wanted in zip(inner.outputs, node.outputs) if node.kind not in FUTURES else ():
+        if not flows(actual.type, wanted.type):
+            return f"the graph of {node.kind} gives %{actual.name} : {actual.type} for %{wanted.name} : {wanted.type}"
     return ""
 
 
@@ -74,10 +74,10 @@ def check_calls(graph: Graph) -> Iterator[Found]:
 def _custom_problem(node: Node, backward: Graph) -> str:
     """The way back takes gradients of the results that are tensors, and what was saved; it gives gradients of the operands."""
     count = node.attributes["outputs"].value if "outputs" in node.attributes else 0
-    for place, (given, wanted) in enumerate(zip(node.outputs, backward.inputs)):
+    for place, (actual, wanted) in enumerate(zip(node.outputs, backward.inputs)):
         is_gradient = isinstance(count, int) and place < count
-        if not is_gradient and not flows(given.type, wanted.type) or is_gradient and not may_be_gradient(given.type, wanted.type):
-            return f"{node.kind} gives its way back %{given.name} : {given.type} for %{wanted.name} : {wanted.type}"
+        if not is_gradient and not flows(actual.type, wanted.type) or is_gradient and not may_be_gradient(actual.type, wanted.type):
+            return f"{node.kind} gives its way back %{actual.name} : {actual.type} for %{wanted.name} : {wanted.type}"
     for operand, gradient in zip(node.inputs, backward.outputs):
         if not may_be_gradient(operand.type, gradient.type):
             return f"the gradient of %{operand.name} : {operand.type} is %{gradient.name} : {gradient.type}"
@@ -102,9 +102,9 @@ def check_types(graph: Graph) -> Iterator[Found]:
         return
     for node in graph.walk():
         rule = RULES.get(node.kind)
-        for given, value in rule(node) if rule is not None else ():
-            if not flows(given, value.type):
-                yield node, f"{node.kind} gives {given}, found %{value.name} : {value.type}"
+        for actual, value in rule(node) if rule is not None else ():
+            if not flows(actual, value.type):
+                yield node, f"{node.kind} gives {actual}, found %{value.name} : {value.type}"
                 break
 
 
@@ -198,9 +198,9 @@ def _is_of_another(node: Node) -> bool:
         for each in schemas(node.kind))
 
 
-def _may_be_declared(given: Type, said: Type) -> bool:
+def _may_be_declared(actual: Type, said: Type) -> bool:
     """May what an operator gives be called so: no narrower and no wider, but a number a tensor, or the other way round?"""
-    return flows(given, said) and flows(said, given) or "Scalar" in (given.key, said.key) and {given.key, said.key} <= NUMBERS
+    return flows(actual, said) and flows(said, actual) or "Scalar" in (actual.key, said.key) and {actual.key, said.key} <= NUMBERS
 
 
 def _element(type: Type) -> Type:

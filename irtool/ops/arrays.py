@@ -41,8 +41,8 @@ def namespace_of(x: Any) -> XP:
     """The namespace that an array is of; that of the run for anything else."""
     if isinstance(x, np.ndarray):
         return np
-    found = _namespaces.get(type(x))
-    return _namespace.get() if found is None else found
+    namespace = _namespaces.get(type(x))
+    return _namespace.get() if namespace is None else namespace
 
 
 def add_namespace(kind: type, namespace: XP) -> None:
@@ -79,9 +79,9 @@ def namespace_for(values: Any) -> XP:
     """The namespace in which to compute with values: that of the first array on a device among them; else that of the run."""
     if len(array_types) > 1:
         for value in values:
-            found = namespace_for(value) if isinstance(value, list | tuple) else namespace_of(value)
-            if found is not np:
-                return found
+            namespace = namespace_for(value) if isinstance(value, list | tuple) else namespace_of(value)
+            if namespace is not np:
+                return namespace
     return _namespace.get()
 
 
@@ -95,8 +95,8 @@ def on_host(x: Any) -> Array:
         array: Array = x
         return array
     device: Any = x
-    found: Array = device.get() if is_array(x) else np.asarray(x)
-    return found
+    copy: Array = device.get() if is_array(x) else np.asarray(x)
+    return copy
 
 
 def hosted(value: Any) -> Any:
@@ -114,8 +114,8 @@ def here(x: Any) -> Array:
     namespace = _namespace.get()
     if namespace is np or isinstance(x, array_types) and not isinstance(x, np.ndarray):
         return on_host(x) if namespace is np else x
-    made: Array = namespace.asarray(x)
-    return made
+    array: Array = namespace.asarray(x)
+    return array
 
 
 def memory_of(x: Any) -> Any:
@@ -196,10 +196,10 @@ def real_of(dtype: Any) -> np.dtype[Any]:
 
 def complex_of(dtype: Any) -> np.dtype[Any]:
     """float64 -> complex128, every other real dtype -> complex64; complex ones stay."""
-    found: np.dtype[Any] = np.dtype(dtype)
-    if found.kind == "c":
-        return found
-    return np.dtype(np.complex128 if found == np.float64 else np.complex64)
+    exact: np.dtype[Any] = np.dtype(dtype)
+    if exact.kind == "c":
+        return exact
+    return np.dtype(np.complex128 if exact == np.float64 else np.complex64)
 
 
 def to_bfloat16(x: Array) -> Array:
@@ -208,8 +208,8 @@ def to_bfloat16(x: Array) -> Array:
     wide = xp.ascontiguousarray(x, np.float32)
     bits = wide.view(np.uint32)
     rounded = ((bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)).view(np.float32)
-    found: Array = xp.where(xp.isnan(wide), wide, rounded).reshape(x.shape)
-    return found
+    narrow: Array = xp.where(xp.isnan(wide), wide, rounded).reshape(x.shape)
+    return narrow
 
 
 def convert(x: Array, code: int) -> Array:
@@ -255,15 +255,15 @@ def as_array(value: Any, dtype: Any = None) -> Array:
     if hasattr(value, "astype") and not isinstance(value, np.generic):      # an array of another namespace, or what stands for one
         return value if dtype is None else astype(value, dtype)
     if isinstance(value, np.generic):
-        made = np.asarray(value, dtype)
+        array = np.asarray(value, dtype)
     elif dtype is None:
-        made = np.array(value)
+        array = np.array(value)
     elif isinstance(value, int) and np.dtype(dtype).kind in "iu":
-        made = np.array(value & 0xFFFFFFFFFFFFFFFF, np.uint64).astype(dtype)
+        array = np.array(value & 0xFFFFFFFFFFFFFFFF, np.uint64).astype(dtype)
     else:
-        made = astype(np.array(value), dtype)
+        array = astype(np.array(value), dtype)
     xp = _namespace.get()
-    return made if xp is np else xp.asarray(made)
+    return array if xp is np else xp.asarray(array)
 
 
 def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
@@ -292,8 +292,8 @@ def strided_view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Arra
 def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """`x` with other strides, in bytes, writable where `x` is; what stands for an array has a method of that name."""
     if type(x) is not np.ndarray and hasattr(type(x), "as_strided"):
-        made: Array = x.as_strided(shape, strides)
-        return made
+        view: Array = x.as_strided(shape, strides)
+        return view
     if not isinstance(x, np.ndarray):
         seen: Array = namespace_of(x).lib.stride_tricks.as_strided(x, tuple(shape), tuple(strides))
         return seen
@@ -350,10 +350,10 @@ def wrap_dim(dim: int, rank: int) -> int:
 _random: ContextVar[np.random.Generator | None] = ContextVar("irtool_random", default=None)
 
 
-def generator(given: Any = None) -> np.random.Generator:
+def generator(source: Any = None) -> np.random.Generator:
     """The random generator of this run (`given`, a graph's own, when it is one). Seeded by `seeded`; without that, by 0."""
-    if isinstance(given, np.random.Generator):
-        return given
+    if isinstance(source, np.random.Generator):
+        return source
     current = _random.get()
     if current is None:
         current = np.random.default_rng(0)
@@ -363,9 +363,9 @@ def generator(given: Any = None) -> np.random.Generator:
 
 def reseed(seed: int) -> np.random.Generator:
     """From now on kernels draw from a fresh generator with this seed, which it gives."""
-    made = np.random.default_rng(seed)
-    _random.set(made)
-    return made
+    fresh = np.random.default_rng(seed)
+    _random.set(fresh)
+    return fresh
 
 
 @contextmanager

@@ -32,10 +32,10 @@ def overload(name: str) -> Overload:
     """
     if name not in _found:
         _found[name] = _find(name)
-    found = _found[name]
-    if found is None:
+    entry = _found[name]
+    if entry is None:
         raise UnsupportedError(unknown_operator(name.partition(".")[0]) or f"{name} is not supported yet")
-    return found
+    return entry
 
 
 def _find(name: str) -> Overload | None:
@@ -85,14 +85,14 @@ def _derived(base: str, schema: Schema, mode: str, outs: int) -> Overload | None
     op = OPS.get(base)
     if op is None:
         return None
-    own = _own_schema(op, base)
-    if len(own.arguments) != len(schema.arguments) - outs:
+    base_schema = _own_schema(op, base)
+    if len(base_schema.arguments) != len(schema.arguments) - outs:
         return None
     return Overload(schema, op, mode, outs)
 
 
 def _own_schema(op: Op, name: str) -> Schema:
-    return parse_schema(next(text for text, own in zip(op.schemas, op.names, strict=True) if own == name))
+    return parse_schema(next(text for text, each in zip(op.schemas, op.names, strict=True) if each == name))
 
 
 def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -120,10 +120,10 @@ def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any]) -> list[
 
 def call_op(name: str, args: Sequence[Any], **named: Any) -> Any:
     """Run the operator `aten::add.Tensor` on values. One result is given as it is, several as a tuple."""
-    found = overload(name)
-    values = bind(found.schema, args, named)
+    chosen = overload(name)
+    values = bind(chosen.schema, args, named)
     with np.errstate(all="ignore"):
-        return found(values)
+        return chosen(values)
 
 
 # -- nodes
@@ -157,10 +157,10 @@ class ListPlan(Plan):
 
     def arguments(self, values: list[Any]) -> list[Any]:
         """One value per argument, the dtype among them."""
-        found = super().arguments(values)
-        if found[1] is None and is_empty(found[0]):
-            found = [found[0], self.dtype, *found[2:]]
-        return found
+        args = super().arguments(values)
+        if args[1] is None and is_empty(args[0]):
+            args = [args[0], self.dtype, *args[2:]]
+        return args
 
 
 OF_LISTS = frozenset(("aten::tensor", "aten::as_tensor.list"))
@@ -202,22 +202,22 @@ def _make_plan(node: Node) -> Plan | None:
         return None
     if schema.name not in _found:
         _found[schema.name] = _find(schema.name)
-    found = _found[schema.name]
-    if found is None:
+    chosen = _found[schema.name]
+    if chosen is None:
         return None
     recipe: list[Any] = []
     at = 0
-    for given in node_arguments(node, schema):
-        if isinstance(given, list):
-            recipe.append(slice(at, at + len(given)))
-            at += len(given)
-        elif isinstance(given, Literal):
-            recipe.append(given)
+    for argument in node_arguments(node, schema):
+        if isinstance(argument, list):
+            recipe.append(slice(at, at + len(argument)))
+            at += len(argument)
+        elif isinstance(argument, Literal):
+            recipe.append(argument)
         else:
             recipe.append(at)
             at += 1
     element = element_of(node.inputs[0].type) if schema.name in OF_LISTS and node.inputs else None
-    return Plan(found, recipe) if element is None else ListPlan(found, recipe, element)
+    return Plan(chosen, recipe) if element is None else ListPlan(chosen, recipe, element)
 
 
 def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
@@ -233,13 +233,13 @@ def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
     plan = plan_for(node)
     if plan is not None:
         return _spread(node, plan.overload, plan.overload(plan.arguments(values)))
-    found, args = from_values(node, values)
-    return _spread(node, found, found(args))
+    chosen, args = from_values(node, values)
+    return _spread(node, chosen, chosen(args))
 
 
-def _spread(node: Node, found: Overload, result: Any) -> Sequence[Any]:
+def _spread(node: Node, chosen: Overload, result: Any) -> Sequence[Any]:
     count = len(node.outputs)
-    if len(found.schema.returns) > 1:
+    if len(chosen.schema.returns) > 1:
         if count == 1:
             return (result,)
         if len(result) != count:
@@ -274,10 +274,10 @@ def from_values(node: Node, values: list[Any]) -> tuple[Overload, list[Any]]:
                 continue
             if all(fits(argument, value, lenient) for argument, value in zip(schema.arguments, args, strict=False)):
                 return overload(schema.name), args
-    given = ", ".join(_described(value) for value in values)
+    described = ", ".join(_described(value) for value in values)
     if not candidates:
         raise UnsupportedError(unknown_operator(node.kind) or f"{node.kind} is not supported yet")
-    raise UnsupportedError(f"{kind} on ({given}) is not supported yet")
+    raise UnsupportedError(f"{kind} on ({described}) is not supported yet")
 
 
 def _kernel_schemas(kind: str) -> list[Schema]:

@@ -42,9 +42,9 @@ def contract(xp, terms, output, tensors, path):
 
 def _grown(xp, term, tensor, letters):
     """An operand with a dimension for each letter, those it has not of size 1; a letter it has twice is a diagonal."""
-    own = "".join(letter for letter in letters if letter in term)
-    shown = xp.asarray(xp.einsum(f"{term}->{own}", tensor))
-    return shown.reshape([shown.shape[own.index(letter)] if letter in own else 1 for letter in letters])
+    present = "".join(letter for letter in letters if letter in term)
+    shown = xp.asarray(xp.einsum(f"{term}->{present}", tensor))
+    return shown.reshape([shown.shape[present.index(letter)] if letter in present else 1 for letter in letters])
 
 
 def _summed(xp, tensor, dims, keep=True):
@@ -64,6 +64,6 @@ def _pair(xp, a, b, dims):
         refuse("baddbmm_with_gemm", a)
     wide = xp.float32 if a.dtype == xp.float16 else a.dtype
     names = list(range(a.ndim))
-    kept = [dim for dim in names if dim not in dims]
-    product = xp.einsum(astype(a, wide), names, astype(b, wide), names, kept, optimize=True)
+    remaining = [dim for dim in names if dim not in dims]
+    product = xp.einsum(astype(a, wide), names, astype(b, wide), names, remaining, optimize=True)
     return xp.expand_dims(astype(xp.asarray(product), a.dtype), dims)

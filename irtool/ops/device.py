@@ -37,8 +37,8 @@ class DeviceUfunc:
         self.space = space
 
     def __call__(self, *operands: Any, order: str = "K", **named: Any) -> Any:
-        found = self.function(*operands, **named)
-        return self.space.ascontiguousarray(found).reshape(found.shape) if order == "C" else found
+        result = self.function(*operands, **named)
+        return self.space.ascontiguousarray(result).reshape(result.shape) if order == "C" else result
 
     def at(self, target: Any, index: Any, values: Any) -> None:
         """As numpy.ufunc.at."""
@@ -67,15 +67,15 @@ class DeviceFunctions:
 
     def __getattr__(self, name: str) -> Any:
         """The function, remembered."""
-        found = getattr(import_module("cupyx.scipy.special"), name, None)
-        if found is None:
-            own = getattr(import_module("scipy.special"), name)
+        function = getattr(import_module("cupyx.scipy.special"), name, None)
+        if function is None:
+            host_function = getattr(import_module("scipy.special"), name)
 
-            def found(*operands: Any) -> Any:
-                results = own(*[_on_host(each) for each in operands])
+            def function(*operands: Any) -> Any:
+                results = host_function(*[_on_host(each) for each in operands])
                 return tuple([self.cupy.asarray(each) for each in results]) if isinstance(results, tuple) else self.cupy.asarray(results)
-        setattr(self, name, found)
-        return found
+        setattr(self, name, function)
+        return function
 
 
 class CupyNamespace:
@@ -123,11 +123,11 @@ class CupyNamespace:
 
     def __getattr__(self, name: str) -> Any:
         """CuPy's own, remembered."""
-        found = getattr(self.cupy, name)
+        function = getattr(self.cupy, name)
         if name in UFUNCS:
-            found = DeviceUfunc(found, getattr(np, name), self)
-        setattr(self, name, found)
-        return found
+            function = DeviceUfunc(function, getattr(np, name), self)
+        setattr(self, name, function)
+        return function
 
 
 UFUNCS = ON_HOST | {"subtract"}

@@ -82,8 +82,8 @@ def _gives_view(schema: Schema) -> bool:
     """Does the schema say that the result is the first operand's memory, `Tensor(a) self -> Tensor(a)`, and is not written into?"""
     if not schema.arguments or not schema.returns:
         return False
-    own, given = schema.arguments[0].alias, schema.returns[0].alias
-    return own is not None and given is not None and not own.is_write and schema.arguments[0].type.text == "Tensor"
+    operand, result = schema.arguments[0].alias, schema.returns[0].alias
+    return operand is not None and result is not None and not operand.is_write and schema.arguments[0].type.text == "Tensor"
 
 
 @cache

@@ -66,9 +66,9 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
         return _construct(node, values) or _ALWAYS.get(node.kind)
     if _is_too_big(node.kind, values) or node.kind in ("aten::tensor", "aten::as_tensor") and _is_empty(values[0]):    # types tell
         return None
-    found = _construct(node, values)
-    if found is not None:
-        return found
+    constructed = _construct(node, values)
+    if constructed is not None:
+        return constructed
     schema = schema_of(node)
     if schema is None:
         return None
@@ -111,10 +111,10 @@ def _is_empty(value: Any) -> bool:
 def _product(value: Any) -> float:
     """How large a tensor these numbers may ask for."""
     if isinstance(value, (list, tuple)):
-        found = 1.0
+        product = 1.0
         for each in value:
-            found *= _product(each)
-        return found
+            product *= _product(each)
+        return product
     return max(1.0, abs(float(value))) if isinstance(value, (int, float)) and value == value else 1.0
 
 
@@ -242,11 +242,11 @@ def _instance(node: Node, value: Any) -> list[Any] | None:
 def _arguments(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any]:
     known = dict(zip(node.inputs, values, strict=True))
     out: list[Any] = []
-    for given in node_arguments(node, schema):
-        if isinstance(given, Literal):
-            out.append(given.value)
+    for argument in node_arguments(node, schema):
+        if isinstance(argument, Literal):
+            out.append(argument.value)
         else:
-            out.append([known[each] for each in given] if isinstance(given, list) else known[given])
+            out.append([known[each] for each in argument] if isinstance(argument, list) else known[argument])
     return out
 
 
@@ -261,15 +261,15 @@ def _function(name: str) -> Callable[[Sequence[Any]], Any]:
         for op in scalar.table:
             for each in op.names:
                 _functions[each] = _scalar_call(op.kernel)
-    found = _functions.get(name)
-    if found is None:
+    function = _functions.get(name)
+    if function is None:
         from irtool.ops.call import call_op
 
         def general(values: Sequence[Any]) -> Any:
             return call_op(name, values)
 
-        found = _functions[name] = general
-    return found
+        function = _functions[name] = general
+    return function
 
 
 def _scalar_call(kernel: Callable[..., Any]) -> Callable[[Sequence[Any]], Any]:

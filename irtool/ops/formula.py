@@ -21,21 +21,21 @@ def _stanza(name: str) -> tuple[Op, str] | None:
     if op is not None:
         return op, name
     try:
-        found = overload(name)
+        derived = overload(name)
     except UnsupportedError:
         return None
-    count = len(found.schema.arguments) - found.outs
-    types = [argument.type.text for argument in found.schema.arguments[:count]]
-    for text, own in zip(found.op.schemas, found.op.names, strict=True):
+    count = len(derived.schema.arguments) - derived.outs
+    types = [argument.type.text for argument in derived.schema.arguments[:count]]
+    for text, each in zip(derived.op.schemas, derived.op.names, strict=True):
         if [argument.type.text for argument in parse_schema(text).arguments] == types:
-            return found.op, own
-    return found.op, found.op.names[0]
+            return derived.op, each
+    return derived.op, derived.op.names[0]
 
 
 def formula_of(name: str) -> Formula | None:
     """The gradient formula of the overload `aten::div.Tensor`, also of its in-place and out= forms; None when there is none."""
-    found = _stanza(name)
-    return found[0].formulas.get(found[1]) if found else None
+    stanza = _stanza(name)
+    return stanza[0].formulas.get(stanza[1]) if stanza else None
 
 
 def is_conjugated(formula: Formula) -> bool:
@@ -50,14 +50,14 @@ def is_conjugated(formula: Formula) -> bool:
 
 def why_no_gradient(name: str) -> str | None:
     """Why an overload is declared to have no gradient; None when it has one, or nothing is said."""
-    found = _stanza(name)
-    return found[0].no_gradient.get(found[1]) if found else None
+    stanza = _stanza(name)
+    return stanza[0].no_gradient.get(stanza[1]) if stanza else None
 
 
 def why_unsupported(name: str) -> str | None:
     """Why an overload has a gradient but no formula; None when it has one, has none to have, or nothing is said."""
-    found = _stanza(name)
-    return found[0].unsupported.get(found[1]) if found else None
+    stanza = _stanza(name)
+    return stanza[0].unsupported.get(stanza[1]) if stanza else None
 
 
 def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
@@ -74,15 +74,15 @@ def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
     turned = _same if is_conjugated(formula) else _conjugate
 
     def gradients(*grads: Any) -> list[Any]:
-        given = [wrapped(turned(grad)) for grad in grads[:taken]]
-        if all(grad is None for grad in given):
+        cotangents = [wrapped(turned(grad)) for grad in grads[:taken]]
+        if all(grad is None for grad in cotangents):
             return [None] * len(args)
-        found = backward(*given)
+        input_grads = backward(*cotangents)
         if len(args) == 1:
-            found = (found,)
-        if not isinstance(found, tuple) or len(found) != len(args):
-            raise UnsupportedError(f"the formula of {name} gives {len(found)} gradients for {len(args)} arguments")
-        return [_back(grad, arg, turned) for grad, arg in zip(found, args, strict=True)]
+            input_grads = (input_grads,)
+        if not isinstance(input_grads, tuple) or len(input_grads) != len(args):
+            raise UnsupportedError(f"the formula of {name} gives {len(input_grads)} gradients for {len(args)} arguments")
+        return [_back(grad, arg, turned) for grad, arg in zip(input_grads, args, strict=True)]
 
     return [unwrapped(result) for result in results], gradients
 

@@ -172,10 +172,10 @@ class OpTable:
     def no_gradient(self, reason: str, names: str | None = None) -> None:
         """State that overloads, named without `aten::` or by kind, have no gradient; without names, all that have no formula."""
         if names is None:
-            found = [(name, op) for op in self.ops for name in op.names if name not in op._formulas]
+            pairs = [(name, op) for op in self.ops for name in op.names if name not in op._formulas]
         else:
-            found = [one for word in names.split() for one in self._named(word, whole_kind=True) if one[0] not in one[1]._formulas]
-        for name, op in found:
+            pairs = [one for word in names.split() for one in self._named(word, whole_kind=True) if one[0] not in one[1]._formulas]
+        for name, op in pairs:
             op._no_gradient.setdefault(name, reason)
 
     def unsupported(self, reason: str, names: str) -> None:
@@ -203,15 +203,15 @@ class OpTable:
     def _named(self, names: str, whole_kind: bool = False) -> list[tuple[str, Op]]:
         """Overloads by name; a kind stands for its overload without a name, or for all when there is none or all are meant."""
         owner, by_kind = self._index()
-        found: list[tuple[str, Op]] = []
+        pairs: list[tuple[str, Op]] = []
         for word in names.split():
             name = word if "::" in word else f"aten::{word}"
             exact = name in owner and ("." in name or not whole_kind)
-            own = [name] if exact else by_kind.get(name, [])
-            if not own:
+            meant = [name] if exact else by_kind.get(name, [])
+            if not meant:
                 raise KeyError(f"{name} is not in the family {self.family}")
-            found += [(each, owner[each]) for each in own]
-        return found
+            pairs += [(each, owner[each]) for each in meant]
+        return pairs
 
     def __iter__(self) -> Iterator[Op]:
         return iter(self.ops)

@@ -64,19 +64,19 @@ class Overload:
     def __call__(self, args: list[Any]) -> Any:
         """Run on one value per argument of the schema. Gives the kernel's result, arrays for tensors."""
         outs = args[len(args) - self.outs:] if self.outs else []
-        own = args[:len(args) - self.outs] if self.outs else args
+        operands = args[:len(args) - self.outs] if self.outs else args
         target = args[0] if self.mode == "inplace" else None
         if target is not None and self.promote is not None and is_array(target) and self.schema.kind not in THROUGH:
             refuse_overlap(target)
         try:
-            result = self._compute(own)
+            result = self._compute(operands)
         except Error:
             raise
         except NotImplementedError as error:
             raise UnsupportedError(f"{self.schema.kind}: {error}") from error
         except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError, KeyError, AttributeError, ArithmeticError,
                 np.linalg.LinAlgError) as error:
-            raise RunError(_numpy_complaint(self.schema, own, error)) from error
+            raise RunError(_numpy_complaint(self.schema, operands, error)) from error
         if self.mode == "plain":
             return result
         if self.mode == "inplace":

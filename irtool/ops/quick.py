@@ -35,13 +35,13 @@ def run_quickly(kind: str, args: Sequence[Any]) -> Tensor | None:
             return None
     place = tuple(key)
     try:
-        found = _calls[place]
+        function = _calls[place]
     except KeyError:
         if len(_calls) >= MAX_CALLS:
             _calls.clear()
-        found = _calls[place] = _make(kind, args)
+        function = _calls[place] = _make(kind, args)
     try:
-        return None if found is None else Tensor(found(*arrays))
+        return None if function is None else Tensor(function(*arrays))
     except ValueError:      # shapes that do not broadcast: said in torch's words where the operator is run
         return None
 

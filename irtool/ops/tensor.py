@@ -105,8 +105,8 @@ class Tensor:
             raise NameMissing(f"a Tensor has no method '{name}'", name, lambda: [*METHODS, *ATTRIBUTES, *operator_names()])
 
         def method(self: Tensor, *args: Any, **named: Any) -> Any:
-            found = _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
-            return found if type(found) is not tuple else with_names(kind, found)
+            result = _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
+            return result if type(result) is not tuple else with_names(kind, result)
         setattr(Tensor, name, method)       # from now on it is found at once
         return getattr(self, name)
 
@@ -276,8 +276,8 @@ def assign(self: Tensor, key: Any, value: Any) -> None:
     """`x[1, 2:, mask] = value`: copy_ into what select and slice give, or index_put_ where tensors tell the places."""
     part, indices = located(self, key)
     if indices:
-        given = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype_of(part.dtype)))
-        call("aten::index_put_", (part, indices, given), {})
+        source = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype_of(part.dtype)))
+        call("aten::index_put_", (part, indices, source), {})
     elif isinstance(value, Tensor | np.ndarray):
         call("aten::copy_", (part, value if isinstance(value, Tensor) else Tensor(value)), {})
     else:
@@ -287,7 +287,7 @@ def assign(self: Tensor, key: Any, value: Any) -> None:
 def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
     """The view that whole numbers, slices and Nones make, and the tensors among the keys, each at its dimension of the view."""
     keys = [plain_key(each) for each in (key if isinstance(key, tuple) else (key,))]
-    dim = told = 0      # told: dimensions that `indices` speaks of
+    dim = covered = 0      # covered: dimensions that `indices` speaks of
     indices: list[Any] = []
     for place, item in enumerate(keys):
         if isinstance(item, bool):      # a new dimension, all of it or nothing of it
@@ -304,8 +304,8 @@ def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
         elif item is Ellipsis:
             dim = self.ndim - sum(map(dims_of_key, keys[place + 1:]))
         elif isinstance(item, Tensor):
-            indices += [None] * (dim - told) + [item]
-            dim = told = dim + dims_of_key(item)
+            indices += [None] * (dim - covered) + [item]
+            dim = covered = dim + dims_of_key(item)
         else:
             self = call("aten::select", (self, dim, item), {})
     return self, indices
@@ -379,15 +379,15 @@ class Functions:
 def calling_kind(kind: str) -> Callable[..., Any]:
     """The function that does an operator of this kind."""
     def function(*args: Any, **named: Any) -> Any:
-        found = _current.get()(kind, args, by_own_names(kind, named) if named else named)
-        return found if type(found) is not tuple else with_names(kind, found)
+        result = _current.get()(kind, args, by_own_names(kind, named) if named else named)
+        return result if type(result) is not tuple else with_names(kind, result)
     return function
 
 
 def with_names(kind: str, results: tuple[Any, ...]) -> tuple[Any, ...]:
     """Several results as a tuple that has them by the names of the operator's schema, too: `x.max(1).values`."""
-    made = _named_tuple(kind, len(results))
-    return results if made is None else made(results)
+    named_tuple = _named_tuple(kind, len(results))
+    return results if named_tuple is None else named_tuple(results)
 
 
 @cache
@@ -395,7 +395,8 @@ def _named_tuple(kind: str, count: int) -> Any:
     """A kind of tuple for the results of an operator; None where its schemas do not name them."""
     from irtool.ir.schema import schemas
 
-    names = next((found for schema in schemas(kind) if len(found := [each.name for each in schema.returns]) == count and all(found)), None)
+    declared = ([each.name for each in schema.returns] for schema in schemas(kind))
+    names = next((each for each in declared if len(each) == count and all(each)), None)
     if names is None:
         return None
     return type(kind.removeprefix("aten::"), (tuple,), {name: property(itemgetter(place)) for place, name in enumerate(names)})
@@ -403,8 +404,8 @@ def _named_tuple(kind: str, count: int) -> Any:
 
 def by_own_names(kind: str, named: dict[str, Any]) -> dict[str, Any]:
     """Arguments that Python may also call `input`, or by NumPy's names, called as the operator's schemas do."""
-    own = _argument_names(kind)
-    return {name if name in own else OTHER_NAMES.get(name, name): value for name, value in named.items()}
+    names = _argument_names(kind)
+    return {name if name in names else OTHER_NAMES.get(name, name): value for name, value in named.items()}
 
 
 OTHER_NAMES = {"input": "self", "x": "self", "axis": "dim", "keepdims": "keepdim"}
@@ -444,8 +445,8 @@ def elements(data: Any) -> Any:
     except (TypeError, ValueError):
         array = None
     if array is None or array.dtype.kind in "OUSMm":
-        given = f"{type(data).__name__} {str(data)[:40]}"
-        raise RunError(f"a tensor is made of an array, of numbers, or of lists of equal length of them, not of {given}")
+        shown = f"{type(data).__name__} {str(data)[:40]}"
+        raise RunError(f"a tensor is made of an array, of numbers, or of lists of equal length of them, not of {shown}")
     return array
 
 
@@ -455,8 +456,8 @@ def run_kernel(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     from irtool.ops.quick import run_quickly
 
     with np.errstate(all="ignore"):
-        found = None if named else run_quickly(kind, args)
-        return run_chosen(kind, args, named) if found is None else found
+        result = None if named else run_quickly(kind, args)
+        return run_chosen(kind, args, named) if result is None else result
 
 
 def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -467,18 +468,18 @@ def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     return run_overload(overload(name), values)
 
 
-def run_overload(found: Any, args: Sequence[Any]) -> Any:
+def run_overload(overload: Any, args: Sequence[Any]) -> Any:
     """An overload on handles. What writes into its first operand gives that very handle; what changes its shape, changes the handle's."""
-    kind = found.schema.kind
+    kind = overload.schema.kind
     if kind[-1] != "_" or not isinstance(args[0], Tensor):
-        return wrapped(found([unwrapped(value) for value in args]))
+        return wrapped(overload([unwrapped(value) for value in args]))
     target = args[0]
-    given = [unwrapped(value) for value in args]
-    if found.mode == "inplace" and kind in RESHAPES:        # the array itself is not ours alone
-        target.array = elements(type(found)(found.schema, found.op)(given))
+    unboxed = [unwrapped(value) for value in args]
+    if overload.mode == "inplace" and kind in RESHAPES:        # the array itself is not ours alone
+        target.array = elements(type(overload)(overload.schema, overload.op)(unboxed))
         return target
-    result = wrapped(found(given))
-    return target if isinstance(result, Tensor) and result.array is given[0] else result
+    result = wrapped(overload(unboxed))
+    return target if isinstance(result, Tensor) and result.array is unboxed[0] else result
 
 
 _chosen: dict[Any, Any] = {}
@@ -494,11 +495,11 @@ def choose_again(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     schema = _chosen.get(key)
     if schema is None:
         name, values = choose(kind, args, named, plain)
-        found = overload(name).schema
-        if None not in key[1:] and len(values) == len(found.arguments) and len(args) + len(named) <= len(values):
-            again = _repeated(found, bind(found, args, named))
+        chosen = overload(name).schema
+        if None not in key[1:] and len(values) == len(chosen.arguments) and len(args) + len(named) <= len(values):
+            again = _repeated(chosen, bind(chosen, args, named))
             if all(a is b or type(a) is list and type(b) is list and a[:1] == b[:1] for a, b in zip(again, values, strict=True)):
-                _chosen[key] = found
+                _chosen[key] = chosen
         return name, values
     return schema.name, _repeated(schema, bind(schema, args, named))
 
@@ -529,18 +530,18 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     candidates = list(schemas(kind)) or [parse_schema(text) for op in dict.fromkeys(OPS.of_kind(kind).values()) for text in op.schemas]
     for by_name, lenient in ((True, False), (True, True), (False, False), (False, True)):   # first as Python has it: `*, dtype` by name
         for schema in candidates:
-            own = _packed(schema, args, lenient)
-            if by_name and len(own) > sum(not argument.keyword_only for argument in schema.arguments):
+            positional = _packed(schema, args, lenient)
+            if by_name and len(positional) > sum(not argument.keyword_only for argument in schema.arguments):
                 continue
             try:
-                values = bind(schema, own, named)
+                values = bind(schema, positional, named)
             except RunError:
                 continue
             if all(fits(argument, plain(value), lenient) or bool(argument.fixed_size) and isinstance(value, int)
                    for argument, value in zip(schema.arguments, values, strict=False)):
                 return schema.name, _repeated(schema, values)
-    given = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
-    raise UnsupportedError(f"{kind} on ({given}) is not supported")
+    described = ", ".join("Tensor" if isinstance(arg, Tensor) else type(arg).__name__ for arg in [*args, *named.values()])
+    raise UnsupportedError(f"{kind} on ({described}) is not supported")
 
 
 def _plain(value: Any) -> Any:

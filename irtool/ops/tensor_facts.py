@@ -94,8 +94,8 @@ class Size(list[int]):
         return Size([*other, *self]) if isinstance(other, list | tuple) else NotImplemented
 
     def __getitem__(self, key: Any) -> Any:
-        found = list.__getitem__(self, key)
-        return Size(found) if type(key) is slice else found
+        part = list.__getitem__(self, key)
+        return Size(part) if type(key) is slice else part
 
     def numel(self) -> int:
         """How many elements a tensor of these sizes has."""
@@ -113,9 +113,9 @@ class finfo:        # named as torch names it
             self.max = (2 - self.eps) * 2.0 ** 127
             self.min, self.resolution = -self.max, 0.01
         else:
-            found: Any = np.finfo(dtype_of(dtype))
-            self.bits, self.eps, self.tiny = int(found.bits), float(found.eps), float(found.tiny)
-            self.max, self.min, self.resolution = float(found.max), float(found.min), float(found.resolution)
+            info: Any = np.finfo(dtype_of(dtype))
+            self.bits, self.eps, self.tiny = int(info.bits), float(info.eps), float(info.tiny)
+            self.max, self.min, self.resolution = float(info.max), float(info.min), float(info.resolution)
         self.smallest_normal = self.tiny
 
 
@@ -124,8 +124,8 @@ class iinfo:
 
     def __init__(self, dtype: int) -> None:
         self.dtype = checked(dtype, "iinfo", "int")
-        found: Any = np.iinfo(dtype_of(dtype))
-        self.bits, self.min, self.max = int(found.bits), int(found.min), int(found.max)
+        info: Any = np.iinfo(dtype_of(dtype))
+        self.bits, self.min, self.max = int(info.bits), int(info.min), int(info.max)
 
 
 def checked(dtype: Any, where: str, kinds: str) -> str:

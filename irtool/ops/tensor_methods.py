@@ -44,10 +44,10 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Any:
 def unique(self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
     """Distinct elements, or slices along `dim`; with more asked for a tuple: which one each is, how often each occurs."""
     if dim is None:
-        found = call("aten::_unique2", (self, sorted, return_inverse, return_counts), {})
+        results = call("aten::_unique2", (self, sorted, return_inverse, return_counts), {})
     else:
-        found = call("aten::unique_dim", (self, dim, sorted, return_inverse, return_counts), {})
-    return chosen(found, return_inverse, return_counts)
+        results = call("aten::unique_dim", (self, dim, sorted, return_inverse, return_counts), {})
+    return chosen(results, return_inverse, return_counts)
 
 
 def unique_consecutive(self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
@@ -55,9 +55,9 @@ def unique_consecutive(self: Tensor, return_inverse: bool = False, return_counts
     return chosen(call("aten::unique_consecutive", (self, return_inverse, return_counts, dim), {}), return_inverse, return_counts)
 
 
-def chosen(found: tuple[Any, ...], return_inverse: bool, return_counts: bool) -> Any:
+def chosen(results: tuple[Any, ...], return_inverse: bool, return_counts: bool) -> Any:
     """Of distinct elements, inverse and counts what was asked for: a tensor, or a tuple of them."""
-    values, inverse, counts = found
+    values, inverse, counts = results
     parts = [values, *[inverse] * return_inverse, *[counts] * return_counts]
     return tuple(parts) if len(parts) > 1 else values
 

@@ -31,16 +31,16 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
     if schema is None or schema.is_vararg or schema.is_varret or not _is_about_tensors(schema):
         return False
     try:
-        given = node_arguments(node, schema)
+        arguments = node_arguments(node, schema)
     except ValueError:
         return False
     inputs: list[Value] = []
     attributes = {name: attribute for name, attribute in node.attributes.items() if name not in schema.positions}
     left_out: list[Value] = []
-    for argument, value in zip(schema.arguments, given, strict=False):
+    for argument, value in zip(schema.arguments, arguments, strict=False):
         if not _give(argument, value, inputs, attributes, left_out, target):
             return False
-    changed = _take(node, schema, given, tuple(inputs), attributes)
+    changed = _take(node, schema, arguments, tuple(inputs), attributes)
     return _unpack_results(node) or changed
 
 
@@ -64,20 +64,20 @@ def _give(argument: Argument, value: Value | Literal | list[Value], inputs: list
         if value.attribute is not None:
             attributes[argument.name] = value.attribute
         return True
-    found = _constant(value)
+    literal = _constant(value)
     type = _plain(argument.type)
-    if found is None and argument.has_default and argument.default is None and not is_tensor_like(type):
+    if literal is None and argument.has_default and argument.default is None and not is_tensor_like(type):
         left_out.append(value)
         return True
     if _is_tensor_list(argument.type) and value.node.kind == "prim::ListConstruct" and value.node.inputs and _is_fixed(value):
         inputs.extend(value.node.inputs)
-    elif found is None or found is NOT_CONSTANT or type.key not in ATTRIBUTE_KEYS and not is_tensor_like(type) \
-            or isinstance(found, TensorLiteral) and (is_tensor_like(type) or not found.text.startswith("{")):
+    elif literal is None or literal is NOT_CONSTANT or type.key not in ATTRIBUTE_KEYS and not is_tensor_like(type) \
+            or isinstance(literal, TensorLiteral) and (is_tensor_like(type) or not literal.text.startswith("{")):
         if left_out:
             return False        # it would be read as the argument that was left out
         inputs.append(value)
     else:
-        item = found.item() if isinstance(found, TensorLiteral) else found
+        item = literal.item() if isinstance(literal, TensorLiteral) else literal
         attributes[argument.name] = _attribute(item, type, target)
     return True
 
@@ -107,7 +107,7 @@ def _is_fixed(value: Value) -> bool:
     return True
 
 
-def _take(node: Node, schema: Schema, given: list[Value | Literal | list[Value]], inputs: tuple[Value, ...],
+def _take(node: Node, schema: Schema, arguments: list[Value | Literal | list[Value]], inputs: tuple[Value, ...],
           attributes: dict[str, Attribute]) -> bool:
     """Give the node its new operands and attributes, unless they would be read as other arguments, or another overload's."""
     if inputs == node.inputs:
@@ -122,8 +122,8 @@ def _take(node: Node, schema: Schema, given: list[Value | Literal | list[Value]]
         read = node_arguments(Node(node.kind, inputs, attributes), again)
     except ValueError:
         return False
-    if any(isinstance(value, Value) and isinstance(found, (Value, list)) and found is not value and found != list(value.node.inputs)
-           for value, found in zip(given, read, strict=False)):
+    if any(isinstance(value, Value) and isinstance(reread, (Value, list)) and reread is not value and reread != list(value.node.inputs)
+           for value, reread in zip(arguments, read, strict=False)):
         return False
     dropped = [value for value in node.inputs if value not in inputs]
     node.set_inputs(inputs)
@@ -139,8 +139,8 @@ def _argument(schema: Schema, name: str) -> Argument | None:
 
 def _reads_alike(other: Argument, argument: Argument) -> bool:
     """Does an attribute say the same to both overloads? `{2}` is the number to `Tensor other` that it is to `Scalar other`."""
-    wanted, found = _plain(argument.type), _plain(other.type)
-    return wanted.key == found.key or wanted.key == NUMBER.key and is_tensor_like(found)
+    wanted, actual = _plain(argument.type), _plain(other.type)
+    return wanted.key == actual.key or wanted.key == NUMBER.key and is_tensor_like(actual)
 
 
 def _drop_unused(value: Value) -> None:
@@ -189,15 +189,15 @@ def arguments_to_operands(graph: Graph, node: Node) -> bool:
     if len(others) == len(node.attributes) and len(node.inputs) == len(schema.arguments):
         return False        # `aten::warn[warn_id=0](%1, %2)`: what is no argument stays an attribute
     try:
-        given = node_arguments(node, schema)
+        arguments = node_arguments(node, schema)
     except ValueError:
         return False
-    if not all(_has_operand(argument, value) for argument, value in zip(schema.arguments, given, strict=False)):
+    if not all(_has_operand(argument, value) for argument, value in zip(schema.arguments, arguments, strict=False)):
         return False
     build = Builder(graph).before(node)
-    numbers = _takes_numbers(node, schema, given)
+    numbers = _takes_numbers(node, schema, arguments)
     inputs: list[Value] = []
-    for argument, value in zip(schema.arguments, given, strict=False):
+    for argument, value in zip(schema.arguments, arguments, strict=False):
         if isinstance(value, Literal):
             inputs.append(_operand(build, argument, value.value, numbers))
         elif isinstance(value, list):
@@ -223,16 +223,16 @@ def _element(type: Type) -> Type:
     return plain.element if isinstance(plain, ListType) else TENSOR
 
 
-def _takes_numbers(node: Node, schema: Schema, given: list[Value | Literal | list[Value]]) -> bool:
+def _takes_numbers(node: Node, schema: Schema, arguments: list[Value | Literal | list[Value]]) -> bool:
     """May `{2}` given for a tensor be the number 2 (`aten::mul.Scalar`)? It was a number when it was written."""
     types: list[Type] = []
-    found = False
-    for argument, value in zip(schema.arguments, given, strict=False):
+    has_number = False
+    for argument, value in zip(schema.arguments, arguments, strict=False):
         number = _number(argument, value.value) if isinstance(value, Literal) else None
         if number is not None:
-            found = True
+            has_number = True
         types.append(_type_of(number) if number is not None else argument.type if not isinstance(value, Value) else value.type)
-    if not found:
+    if not has_number:
         return False
     other = resolve(node.kind, types)
     return other is not None and any(argument.type.key == NUMBER.key for argument in other.arguments)

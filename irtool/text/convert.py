@@ -140,10 +140,10 @@ class _Conversion:
         keep_comments(graph)
 
     def spelled(self, type: Type) -> Type:
-        found = self.types.get(type)
-        if found is None:
-            found = self.types[type] = spell(type, self.target)
-        return found
+        text = self.types.get(type)
+        if text is None:
+            text = self.types[type] = spell(type, self.target)
+        return text
 
     # -- kinds
     def rename(self, node: Node) -> None:
@@ -199,8 +199,8 @@ class _Conversion:
             elif parse_type("Tensor").key == node.inputs[0].type.key:
                 node.kind = "prim::TensorToBool" if word == "Bool" else "prim::TensorToNum"
         elif word in ("TensorToNum", "TensorToBool") and style:
-            made = {"float": "Float", "bool": "Bool"}.get(node.outputs[0].type.key, "Int" if word == "TensorToNum" else "Bool")
-            node.kind = f"{style}::{made}"
+            cast = {"float": "Float", "bool": "Bool"}.get(node.outputs[0].type.key, "Int" if word == "TensorToNum" else "Bool")
+            node.kind = f"{style}::{cast}"
 
     # -- values
     def respell(self, node: Node) -> None:

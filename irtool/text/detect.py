@@ -50,14 +50,14 @@ def detect(text: str, start: int, fallback: str | None = None) -> str:
     if following > 0:
         sample = sample[:following]
     if match[1] == "{":
-        found = _with_braces(sample)
-        if found is None:
-            found = fallback if fallback is not None and fallback < "D" else "C1"
-        return found
-    found = _with_colon(sample[:2 * SHORT_SAMPLE])
-    if found is None:
-        found = fallback if fallback is not None and "D" <= fallback < "X" else "G"
-    return found
+        name = _with_braces(sample)
+        if name is None:
+            name = fallback if fallback is not None and fallback < "D" else "C1"
+        return name
+    name = _with_colon(sample[:2 * SHORT_SAMPLE])
+    if name is None:
+        name = fallback if fallback is not None and "D" <= fallback < "X" else "G"
+    return name
 
 
 def _with_braces(sample: str) -> str | None:

@@ -110,8 +110,8 @@ def shown(text: str, pos: int) -> str:
     if text[pos] == "\0":
         return "a NUL byte"
     match = NAME.match(text, pos) or WORD.match(text, pos)
-    found = match.group() if match else text[pos]
-    return f"'{found[:40]}'" if found.isprintable() else "an unprintable character"
+    token = match.group() if match else text[pos]
+    return f"'{token[:40]}'" if token.isprintable() else "an unprintable character"
 
 
 def word_end(text: str, pos: int) -> int:
@@ -185,7 +185,7 @@ def end_of_scalars(text: str, pos: int) -> int:
             if text.startswith("(", at):
                 return at
             break
-    found = text.find(")(", pos, line_end(text, pos))
-    if found < 0:
+    close = text.find(")(", pos, line_end(text, pos))
+    if close < 0:
         raise Mistake("a Python op needs two lists: ^Name(scalars)(operands)", pos)
-    return found + 1
+    return close + 1

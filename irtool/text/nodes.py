@@ -96,17 +96,17 @@ class NodeReader:
     def type(self, begin: int, end: int) -> Type:
         """The type that stands between two offsets."""
         text = self.text[begin:end]
-        found = self.file.types.get(text)
-        if found is None:
+        parsed = self.file.types.get(text)
+        if parsed is None:
             if not text:
                 raise expected("a type", self.text, begin)
             try:
-                found = parse_type(text, self.dialect)
+                parsed = parse_type(text, self.dialect)
             except TypeSyntaxError as error:
                 at = begin + min(error.offset, len(text) - 1)
                 raise Mistake(error.message, at, max(at + 1, end)) from None
-            self.file.types[text] = found
-        return found
+            self.file.types[text] = parsed
+        return parsed
 
     def untyped(self, node: Node | None = None) -> Type:
         """What a value without a type is: a tensor, as in torch's own reader, unless it is a constant that shows what it is."""
@@ -247,19 +247,19 @@ class NodeReader:
             start = min(error.offset, stop - 1)
             raise Mistake(error.message, start, lexer.word_end(text, start)) from None
         inside = text[at + 1:end]
-        found = self.file.attributes.get(inside)
-        if found is None:
-            found = {}
+        attributes = self.file.attributes.get(inside)
+        if attributes is None:
+            attributes = {}
             for name, value in pairs:
-                if name in found:
+                if name in attributes:
                     again = text.rfind(f"{name}=", at, end)
                     raise Mistake(f"attribute '{name}' is given twice", again, again + len(name))
                 if value.startswith('"') and (len(value) < 2 or value[-1] != '"') and not self.graph.dialect.attribute_arguments:
                     start = text.index(value, at)
                     raise Mistake(f"the string of attribute '{name}' does not end", start, start + len(value))
-                found[name] = Attribute(value)
-            self.file.attributes[inside] = found
-        return found, end + 1
+                attributes[name] = Attribute(value)
+            self.file.attributes[inside] = attributes
+        return attributes, end + 1
 
     def operands(self, pos: int) -> tuple[tuple[Value, ...], int]:
         """Values up to a `)`; gives the offset behind it."""
@@ -286,9 +286,9 @@ class NodeReader:
 
     def value(self, name: str, start: int, end: int) -> Value:
         """The visible value of this name."""
-        found = self.env.get(name)
-        if found is not None:
-            return found
+        value = self.env.get(name)
+        if value is not None:
+            return value
         if not self.dialect.typed:
             base, _, place = name.rpartition(".")
             whole = self.env.get(base)

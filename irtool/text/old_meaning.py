@@ -98,5 +98,5 @@ def _device(value: Value) -> str | None:
     if value.node.kind not in CONSTANT_KINDS or not isinstance(value.type, ListType) or value.type.element.key != INT.key:
         return None
     attribute = value.node.attributes.get("value")
-    found = attribute.as_type(DEVICE) if isinstance(attribute, Attribute) else None
-    return found if isinstance(found, str) and found.partition(":")[0] in ("cpu", "cuda") else None
+    device = attribute.as_type(DEVICE) if isinstance(attribute, Attribute) else None
+    return device if isinstance(device, str) and device.partition(":")[0] in ("cpu", "cuda") else None

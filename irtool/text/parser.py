@@ -218,7 +218,7 @@ def take_name(graph: Graph, free: str) -> str:
     if match is None:
         return free
     graph.name = match["name"]
-    graph.metadata = {found[1]: found[2] for found in lexer.METADATA.finditer(match["metadata"])}
+    graph.metadata = {field[1]: field[2] for field in lexer.METADATA.finditer(match["metadata"])}
     canonical = f"# graph {graph.name}:{''.join(f' {key}={value}' for key, value in graph.metadata.items())}\n"
     if canonical != match.group():
         layout = graph.layout if isinstance(graph.layout, Layout) else Layout()

@@ -66,14 +66,14 @@ def wrong_uses(graph: Graph, lines: list[tuple[Node, str]], groups: Container[No
         match = LIST.search(line)
         if match is None:
             continue
-        given = dict.fromkeys(USE.findall(match[1]))
+        written = dict.fromkeys(USE.findall(match[1]))
         if node in groups:
             wanted = dict.fromkeys((value.name, "0") for value in node.outputs if value in uses)
         else:
             texts = [text for value in node.outputs for text in uses.get(value, ())]
             wanted = dict.fromkeys((user[1:], slot) for user, _, slot in (text.rpartition(".i") for text in texts))
-        surplus = [use for use in given if use not in wanted]
-        lost = [use for use in wanted if use not in given]
+        surplus = [use for use in written if use not in wanted]
+        lost = [use for use in wanted if use not in written]
         is_strange = any(node in groups or user in names for user, _ in surplus)
         if is_strange or Counter(slot for _, slot in surplus) != Counter(slot for _, slot in lost):
             listed = ", ".join(f"%{user}.i{slot}" for user, slot in list(wanted)[:6]) + (", ..." if len(wanted) > 6 else "")

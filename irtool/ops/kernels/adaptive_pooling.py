@@ -74,7 +74,7 @@ def _maximum(xp, x, sizes):
     bounds = [_bounds(n, c) for n, c in zip(extents, sizes, strict=True)]
     flat = xp.arange(math.prod(extents)).reshape(extents)
     for place in xp.ndindex(*sizes):
-        window = tuple(slice(*own[p]) for own, p in zip(bounds, place, strict=True))
+        window = tuple(slice(*ranges[p]) for ranges, p in zip(bounds, place, strict=True))
         part = x[(..., *window)]
         part = part.reshape(*x.shape[:-rank], math.prod(part.shape[-rank:]))
         best = _last_nan_or_largest(xp, part)

@@ -138,8 +138,8 @@ def multi_head(xp, query, key, value, embed_dim, heads, qkv_weight, qkv_bias, pr
         raise RunError("`embed_dim` must divide evenly by `num_heads`")
     parts = []
     for place, x in enumerate((query, key, value)):
-        own = slice(place * embed_dim, (place + 1) * embed_dim)
-        parts.append(_heads(_affine(xp, x, qkv_weight[own], qkv_bias[own]), heads))
+        rows = slice(place * embed_dim, (place + 1) * embed_dim)
+        parts.append(_heads(_affine(xp, x, qkv_weight[rows], qkv_bias[rows]), heads))
     result, weights = attention(xp, *parts, _mask_for(xp, mask, mask_type, None), 0.0, False, None, False)
     joined = result.swapaxes(1, 2).reshape(query.shape[0], query.shape[1], embed_dim)
     return _affine(xp, joined, proj_weight, proj_bias), weights

@@ -37,16 +37,16 @@ def likelihood(xp, x, target, weight, reduction, ignore_index):
                        if x.ndim <= 2 else f"size mismatch (got input: {list(x.shape)} , target: {list(target.shape)}")
     only("nll_loss_out_frame", "f", x)
     _check_targets(x, target, ignore_index, weight)
-    kept = target != ignore_index
-    index = xp.where(kept, target, 0).astype(xp.int64)
+    counts = target != ignore_index
+    index = xp.where(counts, target, 0).astype(xp.int64)
     axis = 1 if x.ndim > 1 else 0
     if index.size:
         picked = xp.take_along_axis(x, xp.expand_dims(index, axis) if x.ndim > 1 else index.reshape(1), axis)
         picked = picked.reshape(target.shape)
-        weights = xp.where(kept, x.dtype.type(1) if weight is None else weight[index], x.dtype.type(0)).astype(x.dtype, copy=False)
+        weights = xp.where(counts, x.dtype.type(1) if weight is None else weight[index], x.dtype.type(0)).astype(x.dtype, copy=False)
     else:
         picked = weights = xp.zeros(target.shape, x.dtype)
-    loss = xp.where(kept, -picked * weights, x.dtype.type(0))
+    loss = xp.where(counts, -picked * weights, x.dtype.type(0))
     total = xp.asarray(weights.sum(dtype=x.dtype))
     if reduction == NONE:
         return loss, xp.asarray(x.dtype.type(0))
@@ -71,12 +71,12 @@ table.define([f"aten::{name}_forward({_FORWARD}" for name in ("nll_loss", "nll_l
 def _nll_backward(xp, grad_output, self, target, weight, reduction, ignore_index, total_weight):
     axis = 1 if self.ndim > 1 else 0
     result = xp.zeros(self.shape, self.dtype)
-    kept = target != ignore_index
-    index = xp.where(kept, target, 0)
+    counts = target != ignore_index
+    index = xp.where(counts, target, 0)
     slope = -(self.dtype.type(1) if weight is None else weight[index])
     if reduction == MEAN:
         slope = slope / total_weight
-    values = xp.broadcast_to(xp.where(kept, slope * grad_output, self.dtype.type(0)), target.shape)
+    values = xp.broadcast_to(xp.where(counts, slope * grad_output, self.dtype.type(0)), target.shape)
     if self.ndim == 1:
         result[int(index.reshape(-1)[0])] = values.reshape(-1)[0]
         return result
@@ -115,14 +115,14 @@ def _smoothed(xp, logs, target, weight, reduction, ignore_index, smoothing):
         spread = -logs.sum(axis, dtype=logs.dtype)
     else:
         spread = -(logs * weight.reshape((1,) * axis + (-1,) + (1,) * (logs.ndim - axis - 1))).sum(axis, dtype=logs.dtype)
-    kept = (target != ignore_index).reshape(spread.shape)
-    spread = xp.where(kept, spread, kind(0))
+    counts = (target != ignore_index).reshape(spread.shape)
+    spread = xp.where(counts, spread, kind(0))
     if reduction == MEAN:
         if weight is None:
-            spread = spread.sum(dtype=logs.dtype) / kind(int(kept.sum()))
+            spread = spread.sum(dtype=logs.dtype) / kind(int(counts.sum()))
         else:
-            index = xp.where(kept, target.reshape(kept.shape), 0)
-            spread = spread.sum(dtype=logs.dtype) / xp.where(kept, weight[index], kind(0)).sum(dtype=logs.dtype)
+            index = xp.where(counts, target.reshape(counts.shape), 0)
+            spread = spread.sum(dtype=logs.dtype) / xp.where(counts, weight[index], kind(0)).sum(dtype=logs.dtype)
     elif reduction == SUM:
         spread = spread.sum(dtype=logs.dtype)
     return xp.asarray(kind(1 - smoothing) * loss + kind(smoothing / classes) * spread)
@@ -151,8 +151,8 @@ def _margin_terms(xp, self, target, p, margin, weight):
         raise RunError("only p == 1 and p == 2 supported")
     if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[1]):
         raise RunError("target out of range")
-    own = xp.take_along_axis(x, index[:, None], 1) if x.size else x[:, :1]
-    room = xp.maximum(x.dtype.type(margin) - own + x, x.dtype.type(0))
+    at_target = xp.take_along_axis(x, index[:, None], 1) if x.size else x[:, :1]
+    room = xp.maximum(x.dtype.type(margin) - at_target + x, x.dtype.type(0))
     terms = room if p == 1 else room * room
     slopes = (room > 0).astype(x.dtype) if p == 1 else 2 * room
     if weight is not None:
@@ -270,17 +270,17 @@ def ctc(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infin
             losses[row] = 0 if not len(labels) else math.inf
             continue
         extended, skip = _ctc_states(xp, labels, blank)
-        own = alpha[row]
+        forward = alpha[row]
         width = len(extended)
-        own[0, 0] = logs[0, blank]
+        forward[0, 0] = logs[0, blank]
         if width > 1:
-            own[0, 1] = logs[0, extended[1]]
+            forward[0, 1] = logs[0, extended[1]]
         for time in range(1, len(logs)):
-            before = own[time - 1, :width]
+            before = forward[time - 1, :width]
             one = xp.concatenate([xp.full(1, -math.inf, before.dtype), before[:-1]])
             two = xp.where(skip, xp.concatenate([xp.full(2, -math.inf, before.dtype), before[:-2]])[:width], -math.inf)
-            own[time, :width] = xp.logaddexp(xp.logaddexp(before, one), two).astype(before.dtype) + logs[time, extended]
-        last = own[len(logs) - 1, max(width - 2, 0):width]
+            forward[time, :width] = xp.logaddexp(xp.logaddexp(before, one), two).astype(before.dtype) + logs[time, extended]
+        last = forward[len(logs) - 1, max(width - 2, 0):width]
         losses[row] = -xp.logaddexp.reduce(last)
     if zero_infinity:
         losses = xp.where(losses == math.inf, losses.dtype.type(0), losses)

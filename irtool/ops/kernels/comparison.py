@@ -173,9 +173,9 @@ def isin(xp, elements, test_elements, assume_unique, invert):
     dtype = result_type([elements, test_elements])
     originals = elements, test_elements
     elements, tests = as_array(elements, dtype), as_array(test_elements, dtype)
-    for given in (as_array(x).dtype for x in originals):
-        if given.kind in "bc":
-            raise RunError(f"Unsupported input type encountered for isin(): {title(given)}")
+    for type in (as_array(x).dtype for x in originals):
+        if type.kind in "bc":
+            raise RunError(f"Unsupported input type encountered for isin(): {title(type)}")
     return xp.isin(elements, tests, assume_unique=False, invert=invert)
 
 

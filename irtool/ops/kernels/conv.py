@@ -115,9 +115,9 @@ def transposed(xp, x, weight, stride, padding, output_padding, dilation, groups)
     for start in range(0, count, few):
         for first in range(0, extents[0], rows):
             part = x[start:start + few, :, first:first + rows]
-            own = part.shape[2:]
+            sizes = part.shape[2:]
             columns = xp.matmul(matrix, part.reshape(part.shape[0], groups, channels // groups, -1))
-            add_places(result[start:start + few], columns.reshape(part.shape[0], groups * each, *kernel, *own), kernel, stride, dilation,
+            add_places(result[start:start + few], columns.reshape(part.shape[0], groups * each, *kernel, *sizes), kernel, stride, dilation,
                        [padding[0] - first * stride[0], *padding[1:]])
             del columns     # before the next are made
     return result

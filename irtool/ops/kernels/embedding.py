@@ -36,8 +36,8 @@ def _dense_backward(xp, grad_output, indices, num_weights, padding_idx, scale_gr
     if scale_grad_by_freq:
         counts = xp.bincount(flat, minlength=num_weights)
         grad = grad / counts[flat][:, None].astype(grad.dtype)
-    kept = flat != padding_idx
-    add_at(result, flat[kept], grad[kept])
+    counted = flat != padding_idx
+    add_at(result, flat[counted], grad[counted])
     return result
 
 
@@ -85,17 +85,17 @@ def bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_of
         raise RunError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='"
                        f"{'mean' if mode == MEAN else 'max'}'). Please open a feature request on GitHub.")
     count, width = len(starts), weight.shape[1]
-    kept = flat != padding_idx if padding_idx >= 0 else xp.ones(flat.shape, bool)
+    counted = flat != padding_idx if padding_idx >= 0 else xp.ones(flat.shape, bool)
     bag_of = xp.repeat(xp.arange(count), ends - starts)
     rows = _rows(xp, weight, flat)[:len(bag_of)]
-    kept = kept[:len(bag_of)]
-    sizes = xp.bincount(bag_of[kept], minlength=count).astype(xp.int64) if count else xp.zeros(0, xp.int64)
+    counted = counted[:len(bag_of)]
+    sizes = xp.bincount(bag_of[counted], minlength=count).astype(xp.int64) if count else xp.zeros(0, xp.int64)
     result = xp.zeros((count, width), weight.dtype)
     best = xp.zeros((count, width), xp.int64)
     if mode == MAX:
         for bag in range(count):
             places = (bag_of == bag).nonzero()[0]
-            places = places[kept[places]]
+            places = places[counted[places]]
             if len(places):
                 which = rows[places].argmax(0)
                 best[bag] = flat[places][which]
@@ -104,7 +104,7 @@ def bags(xp, weight, indices, offsets, mode, per_sample_weights, include_last_of
     wide = xp.float32 if weight.dtype == xp.float16 else weight.dtype
     total = xp.zeros((count, width), wide)
     values = rows if per_sample_weights is None else rows * per_sample_weights.reshape(-1)[:len(bag_of), None]
-    add_at(total, bag_of[kept], values[kept].astype(wide, copy=False))
+    add_at(total, bag_of[counted], values[counted].astype(wide, copy=False))
     if mode == MEAN:
         total = total / xp.maximum(sizes, 1).astype(wide)[:, None]
     return total.astype(weight.dtype, copy=False), bag_of, sizes, best

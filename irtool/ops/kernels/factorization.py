@@ -81,9 +81,9 @@ def permutation(xp, pivots, rows):
     batch = xp.arange(len(flat))
     for k in range(pivots.shape[-1]):
         other = swaps[:, k] - 1
-        kept = flat[batch, other].copy()
+        saved = flat[batch, other].copy()
         flat[batch, other] = flat[:, k]
-        flat[:, k] = kept
+        flat[:, k] = saved
     return flat.reshape(order.shape)
 
 

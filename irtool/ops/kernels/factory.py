@@ -170,8 +170,8 @@ def _flatten(data, shape, flat):
         flat.append(to_number(data))
         return
     if not isinstance(data, list | tuple) or len(data) != shape[0]:
-        found = len(data) if isinstance(data, list | tuple) else "a number"
-        raise RunError(f"Expected sequence of length {shape[0]} at dim {len(shape)} (got {found})")
+        actual = len(data) if isinstance(data, list | tuple) else "a number"
+        raise RunError(f"Expected sequence of length {shape[0]} at dim {len(shape)} (got {actual})")
     for item in data:
         _flatten(item, shape[1:], flat)
 

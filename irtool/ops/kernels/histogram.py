@@ -80,25 +80,25 @@ def _counted(xp, points, edges, weight, density, equal_bins):
     """N-dimensional histogram of `points` (count, dimensions) over a list of edges; bins are half open but for the last."""
     inside = xp.ones(len(points), bool)
     places = []
-    for column, own in zip(points.T, edges, strict=True):
-        inside &= (column >= own[0]) & (column <= own[-1])
+    for column, bounds in zip(points.T, edges, strict=True):
+        inside &= (column >= bounds[0]) & (column <= bounds[-1])
         if equal_bins:
-            place = ((column - own[0]) * (len(own) - 1) / (own[-1] - own[0])).astype(xp.int64)
-            place = xp.clip(place, 0, len(own) - 2)
+            place = ((column - bounds[0]) * (len(bounds) - 1) / (bounds[-1] - bounds[0])).astype(xp.int64)
+            place = xp.clip(place, 0, len(bounds) - 2)
             # rounding may land one bin off: look at the edges themselves, as torch does
-            further = (column >= own[place + 1]) & (place < len(own) - 2)
-            place = xp.where(column < own[place], place - 1, xp.where(further, place + 1, place))
+            further = (column >= bounds[place + 1]) & (place < len(bounds) - 2)
+            place = xp.where(column < bounds[place], place - 1, xp.where(further, place + 1, place))
         else:
-            place = xp.searchsorted(own, column, side="right") - 1
-        places.append(xp.clip(place, 0, len(own) - 2))
-    result = xp.zeros([len(own) - 1 for own in edges], points.dtype)
+            place = xp.searchsorted(bounds, column, side="right") - 1
+        places.append(xp.clip(place, 0, len(bounds) - 2))
+    result = xp.zeros([len(bounds) - 1 for bounds in edges], points.dtype)
     chosen = tuple(place[inside] for place in places)
     add_at(result, chosen, points.dtype.type(1) if weight is None else weight.reshape(-1)[inside])
     if density:
         total = result.sum()
         result = result / total
-        for place, own in enumerate(edges):
-            result = result / xp.diff(own).reshape([-1 if axis == place else 1 for axis in range(len(edges))])
+        for place, bounds in enumerate(edges):
+            result = result / xp.diff(bounds).reshape([-1 if axis == place else 1 for axis in range(len(edges))])
     return astype(result, points.dtype)
 
 
@@ -139,8 +139,8 @@ def _histogramdd(xp, self, bins, range, weight, density):
     edges = list(bins)
     if equal:
         bounds = [None if range is None else range[2 * place:2 * place + 2] for place, _ in enumerate(bins)]
-        edges = [_bin_edges(xp, column, own, bound) for column, own, bound in zip(points.T, bins, bounds, strict=True)]
-    return _counted(xp, points, edges, weight, density, equal), [own.copy() for own in edges]
+        edges = [_bin_edges(xp, column, each, bound) for column, each, bound in zip(points.T, bins, bounds, strict=True)]
+    return _counted(xp, points, edges, weight, density, equal), [each.copy() for each in edges]
 
 
 for _overload, _bins in (("", "int[] bins"), (".int_bins", "int bins"), (".TensorList_bins", "Tensor[] bins")):

@@ -163,8 +163,8 @@ def masked_index(xp, self, mask, indices, fill):
 @table.op("aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor")
 def masked_index_put(xp, self, mask, indices, values):
     """A copy with values added at indices where the mask is true."""
-    kept = xp.where(mask, values, values.dtype.type(0))
-    return put_at(xp, self.copy(), _masked_places(xp, self, mask, indices), kept, True)
+    chosen = xp.where(mask, values, values.dtype.type(0))
+    return put_at(xp, self.copy(), _masked_places(xp, self, mask, indices), chosen, True)
 
 
 # ---- one dimension
@@ -349,9 +349,9 @@ def take_along_dim(xp, self, indices, dim):
     indices = xp.where(indices < 0, indices + (self.shape[dim] if self.ndim else 1), indices)
     if not self.ndim:
         return gather.kernel(xp, self, 0, indices, False)
-    own, other = list(both), list(both)
-    own[dim], other[dim] = self.shape[dim], indices.shape[dim]
-    return gather.kernel(xp, xp.broadcast_to(self, own), dim, row_major(xp, xp.broadcast_to(indices, other)), False)
+    shape, other = list(both), list(both)
+    shape[dim], other[dim] = self.shape[dim], indices.shape[dim]
+    return gather.kernel(xp, xp.broadcast_to(self, shape), dim, row_major(xp, xp.broadcast_to(indices, other)), False)
 
 
 def _flat_index(self, index, name):
@@ -482,7 +482,7 @@ def nonzero_static(xp, self, size, fill_value):
     """nonzero cut or filled up to `size` rows."""
     if size < 0:
         raise RunError("nonzero_static: 'size' must be an non-negative integer")
-    found = _places(xp, self)
+    places = _places(xp, self)
     result = xp.full((size, self.ndim), fill_value, xp.int64)
-    result[:len(found)] = found[:size]
+    result[:len(places)] = places[:size]
     return result

@@ -32,11 +32,11 @@ def concatenated(xp, tensors, dim):
         if not tensor.ndim:
             raise RunError(f"zero-dimensional tensor (at position {place}) cannot be concatenated")
     dtype = result_type(tensors)
-    kept = [t for t in tensors if t.shape != (0,)] or [tensors[0]]
-    dim = wrap_dim(dim, kept[0].ndim)
-    if len({t.shape for t in kept}) > 1:
-        _same_but(kept, dim, [t.shape for t in kept])
-    return row_major(xp, xp.concatenate([astype(t, dtype) for t in kept], dim))
+    parts = [t for t in tensors if t.shape != (0,)] or [tensors[0]]
+    dim = wrap_dim(dim, parts[0].ndim)
+    if len({t.shape for t in parts}) > 1:
+        _same_but(parts, dim, [t.shape for t in parts])
+    return row_major(xp, xp.concatenate([astype(t, dtype) for t in parts], dim))
 
 
 def _cat(xp, tensors, dim):
@@ -177,8 +177,8 @@ def pad_sequence(xp, sequences, batch_first, padding_value, padding_side):
     tail = sequences[0].shape[1:]
     result = xp.full((len(sequences), longest, *tail), padding_value, sequences[0].dtype)
     for place, sequence in enumerate(sequences):
-        own = slice(longest - len(sequence), None) if padding_side == "left" else slice(0, len(sequence))
-        result[place, own] = sequence
+        filled = slice(longest - len(sequence), None) if padding_side == "left" else slice(0, len(sequence))
+        result[place, filled] = sequence
     return result if batch_first else row_major(xp, result.swapaxes(0, 1))
 
 
@@ -305,10 +305,10 @@ def tensor_split_at(xp, self, indices, dim):
 def tensor_split_by(xp, self, tensor_indices_or_sections, dim):
     """A 0-dim tensor is a number of parts, a 1-d one places."""
     dim = _tensor_split_dim(self, dim)
-    given = tensor_indices_or_sections
-    if given.ndim > 1 or given.dtype != xp.int64:
+    split = tensor_indices_or_sections
+    if split.ndim > 1 or split.dtype != xp.int64:
         raise RunError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor of long dtype")
-    return parts_between(self, given.tolist(), dim) if given.ndim else sections_of(self, int(given), dim)
+    return parts_between(self, split.tolist(), dim) if split.ndim else sections_of(self, int(split), dim)
 
 
 def _named_split(name, rank, dim_of):
@@ -347,8 +347,8 @@ def repeat(xp, self, repeats):
         raise RunError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(r < 0 for r in repeats):
         raise RunError(f"Trying to create tensor with negative dimension {min(repeats)}: {list(repeats)}")
-    made = xp.tile(self, repeats)
-    return made if repeats and self.size else made.copy()       # NumPy gives a view, which may be read-only,
+    tiled = xp.tile(self, repeats)
+    return tiled if repeats and self.size else tiled.copy()       # NumPy gives a view, which may be read-only,
 
 
 @table.op("aten::tile(Tensor self, SymInt[] dims) -> Tensor")

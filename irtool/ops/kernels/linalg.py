@@ -119,8 +119,8 @@ def linalg_solve_triangular(xp, self, B, upper, left, unitriangular):
 def triangular_solve(xp, self, A, upper, transpose, unitriangular):
     """X with A @ X = self for a triangular A (or its transpose), and a copy of A."""
     lead = xp.broadcast_shapes(A.shape[:-2], self.shape[:-2])
-    own = A.swapaxes(-1, -2) if transpose else A
-    return substitute(xp, own, self, upper != transpose, unitriangular), xp.broadcast_to(A, lead + A.shape[-2:]).copy()
+    matrix = A.swapaxes(-1, -2) if transpose else A
+    return substitute(xp, matrix, self, upper != transpose, unitriangular), xp.broadcast_to(A, lead + A.shape[-2:]).copy()
 
 
 @table.op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor")

@@ -92,12 +92,12 @@ def huber_loss(xp, self, target, reduction, delta):
     """Half the square for differences up to delta, delta * (|difference| - delta / 2) above."""
     if delta <= 0:
         raise RunError("huber_loss does not support non-positive values for delta.")
-    given = self.dtype
+    dtype = self.dtype
     self, target = _both(xp, self, target)
     only("huber_cpu", "f", self)
     z, kind = xp.abs(self - target), self.dtype.type
     loss = xp.where(z <= kind(delta), kind(0.5) * z * z, kind(delta) * (z - kind(0.5 * delta)))
-    return reduced(xp, loss.astype(given, copy=False), reduction)
+    return reduced(xp, loss.astype(dtype, copy=False), reduction)
 
 
 @table.op("aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
@@ -110,11 +110,11 @@ def huber_loss_backward(xp, grad_output, self, target, reduction, delta):
 @table.op("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def soft_margin_loss(xp, self, target, reduction):
     """log(1 + exp(-target * x)), targets 1 and -1."""
-    given = self.dtype
+    dtype = self.dtype
     self, target = _both(xp, self, target, True)
-    if given.kind not in "fc":
-        raise RunError(f"result type {title(self.dtype)} can't be cast to the desired output type {title(given)}")
-    return reduced(xp, xp.log1p(xp.exp(-target * self)).astype(given, copy=False), reduction)
+    if dtype.kind not in "fc":
+        raise RunError(f"result type {title(self.dtype)} can't be cast to the desired output type {title(dtype)}")
+    return reduced(xp, xp.log1p(xp.exp(-target * self)).astype(dtype, copy=False), reduction)
 
 
 @table.op("aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")

@@ -32,8 +32,8 @@ def _update(running, value, momentum):
         running[...] = (1 - momentum) * running + momentum * value
 
 
-def _check_channels(count, **given):
-    for name, values in given.items():
+def _check_channels(count, **vectors):
+    for name, values in vectors.items():
         if values is not None and values.size != count:
             raise RunError(f"{name} should contain {count} elements not {values.size}")
 
@@ -174,8 +174,8 @@ def _batch_norm_backward(xp, grad_out, input, weight, running_mean, running_var,
         for_input = scale * (grad_out - _channels(for_bias, rank) / count - normalized * _channels(for_weight, rank) / count)
     else:
         for_input = grad_out * scale
-    kept = (for_input.astype(input.dtype, copy=False), for_weight, for_bias)
-    return tuple([part if wanted else None for part, wanted in zip(kept, output_mask, strict=True)])
+    parts = (for_input.astype(input.dtype, copy=False), for_weight, for_bias)
+    return tuple([part if wanted else None for part, wanted in zip(parts, output_mask, strict=True)])
 
 
 table.define("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
@@ -256,14 +256,14 @@ def native_layer_norm_backward(xp, grad_out, input, normalized_shape, mean, rstd
     """Gradients of layer_norm for input, weight and bias."""
     inner = input.ndim - len(normalized_shape)
     outer, last = tuple(range(inner)), tuple(range(inner, input.ndim))
-    kept = input.shape[:inner] + (1,) * len(normalized_shape)
-    normalized = (input - mean.reshape(kept)) * rstd.reshape(kept)
+    shape = input.shape[:inner] + (1,) * len(normalized_shape)
+    normalized = (input - mean.reshape(shape)) * rstd.reshape(shape)
     scaled = grad_out if weight is None else grad_out * weight
-    for_input = rstd.reshape(kept) * (scaled - scaled.mean(last, keepdims=True, dtype=scaled.dtype)
+    for_input = rstd.reshape(shape) * (scaled - scaled.mean(last, keepdims=True, dtype=scaled.dtype)
                                       - normalized * (scaled * normalized).mean(last, keepdims=True, dtype=scaled.dtype))
     parts = (for_input, (grad_out * normalized).sum(outer, dtype=grad_out.dtype), grad_out.sum(outer, dtype=grad_out.dtype))
     known = (True, weight is not None, bias is not None)
-    return tuple([part if wanted and given else None for part, wanted, given in zip(parts, output_mask, known, strict=True)])
+    return tuple([part if wanted and has_any else None for part, wanted, has_any in zip(parts, output_mask, known, strict=True)])
 
 
 @table.op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")

@@ -36,11 +36,11 @@ def _quantile(xp, name, x, q, dim, keepdim, interpolation):
     _check_quantile(name, x, q, interpolation)
     shape = x.shape
     if dim is None:
-        rows, kept = x.reshape(1, -1), (1,) * x.ndim
+        rows, with_ones = x.reshape(1, -1), (1,) * x.ndim
     else:
         axis = wrap_dim(dim, x.ndim)
         rows = xp.moveaxis(x, axis, -1) if x.ndim else x.reshape(1)
-        kept = shape[:axis] + (1,) * bool(x.ndim) + shape[axis + 1:]
+        with_ones = shape[:axis] + (1,) * bool(x.ndim) + shape[axis + 1:]
         rows = rows.reshape(-1, rows.shape[-1])
     rows = xp.sort(rows, axis=-1)
     nans = xp.sum(rows != rows, axis=-1, keepdims=True)
@@ -58,8 +58,8 @@ def _quantile(xp, name, x, q, dim, keepdim, interpolation):
         upper = xp.take_along_axis(rows, xp.ceil(ranks).astype(xp.int64), -1)
         result = xp.where(weight < 0.5, result + weight * (upper - result), upper - (upper - result) * (1 - weight))
     others = [shape[i] for i in range(len(shape)) if dim is not None and i != axis]
-    own = kept if keepdim else others
-    result = result.T.reshape(q.size, *(int(size) for size in own))
+    sizes = with_ones if keepdim else others
+    result = result.T.reshape(q.size, *(int(size) for size in sizes))
     return result if q.ndim else result[0]
 
 
@@ -179,8 +179,8 @@ def _search(xp, edges, values, right):
         probe = xp.minimum(middle, max(edges.shape[-1] - 1, 0))
         if edges.shape[-1] == 0:
             return low
-        found = edges[probe] if edges.ndim == 1 else xp.take_along_axis(edges, probe, -1)
-        further = ~(found > values) if right else ~(found >= values)
+        edge = edges[probe] if edges.ndim == 1 else xp.take_along_axis(edges, probe, -1)
+        further = ~(edge > values) if right else ~(edge >= values)
         going = low < high
         low, high = xp.where(going & further, middle + 1, low), xp.where(going & ~further, middle, high)
     return low
@@ -210,8 +210,8 @@ def _search_sorted(xp, edges, values, out_int32, right, side, sorter):
         refuse("searchsorted_out_cpu", edges if edges.dtype.kind in "bc" else values)
     dtype = result_type([edges, values])
     edges, values = astype(edges, dtype), astype(values, dtype)
-    found = _search(xp, edges, values, right or side == "right")
-    return found.astype(xp.int32) if out_int32 else found
+    places = _search(xp, edges, values, right or side == "right")
+    return places.astype(xp.int32) if out_int32 else places
 
 
 SEARCH = "*, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor"

@@ -89,9 +89,9 @@ def max_windows(xp, x, geometry, with_indices):
     shape = (*x.shape[:-len(geometry.kernel)], *geometry.counts)
     best, indices = xp.empty(shape, x.dtype), xp.empty(shape, xp.int64) if with_indices else None
     for index in some:
-        best[index], found = _max_windows(xp, x[index], geometry, with_indices)
+        best[index], places = _max_windows(xp, x[index], geometry, with_indices)
         if indices is not None:
-            indices[index] = found
+            indices[index] = places
     return best, indices
 
 
@@ -296,7 +296,7 @@ def _fractional(rank):
             order = samples[::-1] if rank == 2 else samples
             starts = [_intervals(xp, s, n, c, k) for s, n, c, k in zip(order, extents, output_size, kernel_size, strict=True)]
             for place in xp.ndindex(*output_size):
-                corner = [own[p] for own, p in zip(starts, place, strict=True)]
+                corner = [interval_starts[p] for interval_starts, p in zip(starts, place, strict=True)]
                 part = x[plane][tuple(slice(c, c + k) for c, k in zip(corner, kernel_size, strict=True))]
                 inside = xp.unravel_index(int(part.argmax()), part.shape)
                 values[plane][place] = part[inside]

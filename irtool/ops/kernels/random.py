@@ -76,10 +76,10 @@ LONG_GENERATOR = GENERATOR.replace("dtype=None", "dtype=4")
 
 
 def _randint_of_size(with_low, with_generator):
-    def kernel(xp, *given):
-        low, high, size, *given = given if with_low else (0, *given)
-        draw, *given = given if with_generator else (None, *given)
-        return _randint(xp, low, high, size, options(given[0], given[1], given[2]), draw)
+    def kernel(xp, *rest):
+        low, high, size, *rest = rest if with_low else (0, *rest)
+        draw, *rest = rest if with_generator else (None, *rest)
+        return _randint(xp, low, high, size, options(rest[0], rest[1], rest[2]), draw)
     return kernel
 
 
@@ -91,10 +91,10 @@ for _overload, _arguments, _with_low, _with_generator in (
 
 
 def _randint_like(with_low, with_generator):
-    def kernel(xp, self, *given):
-        low, high, *given = given if with_low else (0, *given)
-        draw, *given = given if with_generator else (None, *given)
-        return _randint(xp, low, high, self.shape, options(given[0], given[1], given[2], self.dtype), draw)
+    def kernel(xp, self, *rest):
+        low, high, *rest = rest if with_low else (0, *rest)
+        draw, *rest = rest if with_generator else (None, *rest)
+        return _randint(xp, low, high, self.shape, options(rest[0], rest[1], rest[2], self.dtype), draw)
     return kernel
 
 
@@ -356,8 +356,8 @@ def _alpha_dropped(xp, x, p, shape):
         return x * x.dtype.type(0)
     saturation = 1.7580993408473766
     scale = 1 / math.sqrt((saturation * saturation * p + 1) * (1 - p))
-    kept = kept_by_dropout(xp, shape, p)
-    return astype(x * (kept * scale) + (saturation * scale * (kept - 1.0) + saturation * scale * p), x.dtype)
+    mask = kept_by_dropout(xp, shape, p)
+    return astype(x * (mask * scale) + (saturation * scale * (mask - 1.0) + saturation * scale * p), x.dtype)
 
 
 def _feature_shape(x):
@@ -384,8 +384,8 @@ def native_dropout(xp, input, p, train):
         return input.copy(), xp.ones(input.shape, bool)
     if p == 1:
         return xp.zeros_like(input), xp.zeros(input.shape, bool)
-    kept = kept_by_dropout(xp, input.shape, p)
-    return astype(input * kept / (1 - p), input.dtype), kept
+    mask = kept_by_dropout(xp, input.shape, p)
+    return astype(input * mask / (1 - p), input.dtype), mask
 
 
 @table.op("aten::_masked_scale(Tensor self, Tensor mask, float scale) -> Tensor")

@@ -479,13 +479,13 @@ def diagonal_view(xp, x, offset, dim1, dim2):
         raise RunError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     rows, columns = x.shape[first], x.shape[second]
     length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-    kept = [place for place in range(x.ndim) if place not in (first, second)]
+    others = [place for place in range(x.ndim) if place not in (first, second)]
     start = [slice(None)] * x.ndim
     if length:
         start[first if offset < 0 else second] = slice(abs(offset), None)
     part = x[tuple(start)]
-    return xp.lib.stride_tricks.as_strided(part, [x.shape[p] for p in kept] + [length],
-                                           [x.strides[p] for p in kept] + [x.strides[first] + x.strides[second]])
+    return xp.lib.stride_tricks.as_strided(part, [x.shape[p] for p in others] + [length],
+                                           [x.strides[p] for p in others] + [x.strides[first] + x.strides[second]])
 
 
 @table.op("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")

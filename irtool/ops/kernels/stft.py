@@ -15,10 +15,10 @@ def _window(xp, name, window, win_length, n_fft, dtype):
     if window is not None and window.shape != (win_length,):
         raise RunError(f"{name}: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
                        f"{list(window.shape)}")
-    own = xp.ones(win_length, dtype) if window is None else window
+    values = xp.ones(win_length, dtype) if window is None else window
     left = (n_fft - win_length) // 2
-    padded = xp.zeros(n_fft, own.dtype)
-    padded[left:left + win_length] = own
+    padded = xp.zeros(n_fft, values.dtype)
+    padded[left:left + win_length] = values
     return padded
 
 

@@ -74,25 +74,25 @@ def format_braces(xp, self, *values):
 @table.op("aten::percentFormat(str self, ...) -> str")
 def format_percent(xp, self, *values):
     """`self % values`, with the specifiers d i e E f F c s only."""
-    given = list(values[0]) if values and isinstance(values[0], tuple) else list(values[:1])
+    arguments = list(values[0]) if values and isinstance(values[0], tuple) else list(values[:1])
     out, at, used = [], 0, 0
     while True:
-        found = self.find("%", at)
-        if found < 0:
+        percent = self.find("%", at)
+        if percent < 0:
             out.append(self[at:])
             break
-        if found + 1 == len(self):
+        if percent + 1 == len(self):
             raise RunError("Incomplete format specifier")
-        out.append(self[at:found])
-        at = found + 2
-        if self[found + 1] == "%":
+        out.append(self[at:percent])
+        at = percent + 2
+        if self[percent + 1] == "%":
             out.append("%")
             continue
-        if used >= len(given):
+        if used >= len(arguments):
             raise RunError("Too few arguments for format string")
-        out.append(_percent(self[found + 1], given[used]))
+        out.append(_percent(self[percent + 1], arguments[used]))
         used += 1
-    if used < len(given):
+    if used < len(arguments):
         raise RunError("Too many arguments for format string")
     return "".join(out)
 

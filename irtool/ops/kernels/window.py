@@ -40,9 +40,9 @@ def _define(name, arguments, coefficients):
         extras = names.count(",")
 
         def kernel(xp, window_length, *rest, extras=extras):
-            given, (dtype, layout, device, _) = rest[:extras], rest[extras:]
-            periodic = given[0] if given else True
-            shape = _cosines(xp, coefficients(*given[1:]))
+            numbers, (dtype, layout, device, _) = rest[:extras], rest[extras:]
+            periodic = numbers[0] if numbers else True
+            shape = _cosines(xp, coefficients(*numbers[1:]))
             return _window(xp, name, window_length, periodic, options(dtype, layout, device), shape)
         table.define(schema, kernel, doc=f"The {name} window, periodic unless told otherwise.")
 

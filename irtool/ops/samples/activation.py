@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from irtool.ops.kernels.activation import table
-from irtool.ops.samples.draw import apart, call, chance, complexes, fixed, given, positive, real
+from irtool.ops.samples.draw import apart, call, chance, complexes, exactly, fixed, positive, real
 
 x, grad, points = apart(9), real(9), np.linspace(-2, 2.2, 9)
 
@@ -32,7 +32,7 @@ table.sample("hardsigmoid_backward hardswish_backward silu_backward mish_backwar
 table.sample("elu_backward", call(grad, 1.5, 1.1, 0.9, False, x), call(grad, 1.5, 1.1, 0.9, True, x))
 table.sample("gelu_backward", call(grad, x), call(grad, x, approximate="tanh"))
 table.sample("softplus_backward", call(grad, x, 2.0, 1.6))
-table.sample("log_sigmoid_backward", call(grad, given(points), np.exp(-np.abs(points))))
+table.sample("log_sigmoid_backward", call(grad, exactly(points), np.exp(-np.abs(points))))
 table.sample("glu_backward", call(real(2, 2), real(2, 4), -1))
 table.sample("sigmoid_backward tanh_backward", call(grad, x), call(complexes(3), complexes(3)))
 table.sample("logit_backward", call(real(3), chance(3)), call(real(3), chance(3), 0.3))

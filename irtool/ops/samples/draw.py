@@ -43,24 +43,24 @@ class Draw:
         if self.form == "apart":
             count = int(np.prod(self.shape))
             return random.permutation(np.linspace(self.low, self.high, count) + random.uniform(-0.02, 0.02, count)).reshape(self.shape)
-        found = random.uniform(self.low, self.high, self.shape)
+        array = random.uniform(self.low, self.high, self.shape)
         if self.is_complex:
-            found = found + 1j * random.uniform(self.low, self.high, self.shape)
+            array = array + 1j * random.uniform(self.low, self.high, self.shape)
         if self.is_hermitian:
-            found = (found + found.conj().swapaxes(-1, -2)) / 2
+            array = (array + array.conj().swapaxes(-1, -2)) / 2
         if self.form in ("definite", "regular", "triangle"):
-            found = found + (self.high - self.low) * self.shape[-1] / 2 * np.diag(1 + np.arange(self.shape[-1]) / 3)
+            array = array + (self.high - self.low) * self.shape[-1] / 2 * np.diag(1 + np.arange(self.shape[-1]) / 3)
         if self.form == "logs":
-            found = found - np.log(np.exp(found).sum(-1, keepdims=True))
-        return np.tril(found) if self.form == "triangle" else found
+            array = array - np.log(np.exp(array).sum(-1, keepdims=True))
+        return np.tril(array) if self.form == "triangle" else array
 
-    def direction(self, value: Array, found: Array) -> Array:
+    def direction(self, value: Array, step: Array) -> Array:
         """Where `value` may move: the part of a random direction that keeps its form."""
         if self.form == "logs":
-            found = found - (np.exp(value) * found).sum(-1, keepdims=True)
+            step = step - (np.exp(value) * step).sum(-1, keepdims=True)
         if self.is_hermitian:
-            return found + found.conj().swapaxes(-1, -2)
-        return np.tril(found) if self.form == "triangle" else found
+            return step + step.conj().swapaxes(-1, -2)
+        return np.tril(step) if self.form == "triangle" else step
 
 
 def real(*shape: int, low: float = -2.0, high: float = 2.0) -> Draw:
@@ -68,7 +68,7 @@ def real(*shape: int, low: float = -2.0, high: float = 2.0) -> Draw:
     return Draw(shape, low, high)
 
 
-def given(numbers: Array) -> Draw:
+def exactly(numbers: Array) -> Draw:
     """Just these, for others that depend on them."""
     return Draw(numbers.shape, numbers=numbers)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from irtool.ops.kernels.normalization import table
-from irtool.ops.samples.draw import call, fixed, given, positive, real
+from irtool.ops.samples.draw import call, exactly, fixed, positive, real
 
 x, w, b = real(3, 2, 2), real(2), real(2)
 mean, spread = fixed(real(2)), fixed(positive(2))
@@ -43,9 +43,9 @@ of_groups = statistics(groups.reshape(2, 2, 6), (2,), (2, 2))
 grad, none = real(3, 2, 2), np.zeros(0)
 
 table.sample("native_batch_norm_backward", call(grad, x, w, mean, spread, None, None, False, EPS, ALL),
-             call(grad, given(numbers), w, None, None, *of_channels, True, EPS, ALL).rough(MOVING))
-table.sample("batch_norm_backward", call(grad, given(numbers), w, None, None, *of_channels, True, EPS, ALL, none).rough(MOVING))
+             call(grad, exactly(numbers), w, None, None, *of_channels, True, EPS, ALL).rough(MOVING))
+table.sample("batch_norm_backward", call(grad, exactly(numbers), w, None, None, *of_channels, True, EPS, ALL, none).rough(MOVING))
 table.sample("_batch_norm_impl_index_backward",
-             call(0, given(numbers), grad, w, None, None, *of_channels, True, EPS, ALL, none).rough(MOVING))
-table.sample("native_layer_norm_backward", call(real(2, 4), given(rows), [4], *of_rows, real(4), real(4), ALL).rough(MOVING))
-table.sample("native_group_norm_backward", call(real(2, 4, 3), given(groups), *of_groups, real(4), 2, 4, 3, 2, ALL).rough(MOVING))
+             call(0, exactly(numbers), grad, w, None, None, *of_channels, True, EPS, ALL, none).rough(MOVING))
+table.sample("native_layer_norm_backward", call(real(2, 4), exactly(rows), [4], *of_rows, real(4), real(4), ALL).rough(MOVING))
+table.sample("native_group_norm_backward", call(real(2, 4, 3), exactly(groups), *of_groups, real(4), 2, 4, 3, 2, ALL).rough(MOVING))

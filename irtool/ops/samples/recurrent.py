@@ -17,12 +17,12 @@ table.sample("_pad_packed_sequence", call(real(5, 2), ints(2, 2, 1), False, 0.5,
 
 def weights(gates: int, layers: int = 1, directions: int = 1, has_biases: bool = True) -> list[Draw]:
     """Of each layer and direction, for three features in and two in the state."""
-    found: list[Draw] = []
+    drawn: list[Draw] = []
     for layer in range(layers):
         for _ in range(directions):
-            found += [real(2 * gates, 2 * directions if layer else 3), real(2 * gates, 2)]
-            found += [real(2 * gates), real(2 * gates)] if has_biases else []
-    return found
+            drawn += [real(2 * gates, 2 * directions if layer else 3), real(2 * gates, 2)]
+            drawn += [real(2 * gates), real(2 * gates)] if has_biases else []
+    return drawn
 
 
 def nets(gates: int, states: int) -> tuple[list[Call], list[Call]]:

@@ -35,8 +35,8 @@ def reduction(function: Any, x: StandIn, axis: Any, dtype: Any, out: Any, keepdi
     if out is not None or not isinstance(keepdims, bool):
         raise Untraceable("reduction")
     if not x.meta.is_contiguous:
-        given = {"axis": axis, "keepdims": keepdims}
-        return probe(x.recorder, function, (x,), given if dtype is None else {**given, "dtype": np.dtype(dtype)})
+        options = {"axis": axis, "keepdims": keepdims}
+        return probe(x.recorder, function, (x,), options if dtype is None else {**options, "dtype": np.dtype(dtype)})
     axes = tuple(range(x.ndim)) if axis is None else tuple([axis] if isinstance(axis, int) else axis)
     axes = tuple([int(each) % x.ndim for each in axes]) if x.ndim else ()
     if function in (np.ndarray.max, np.ndarray.min) and not x.size:
@@ -51,8 +51,8 @@ def reduction(function: Any, x: StandIn, axis: Any, dtype: Any, out: Any, keepdi
     if axis is not None:
         tried["axis"] = 0
     with np.errstate(all="ignore"):
-        found = np.asarray(function(np.ones((1,), x.dtype), **tried)).dtype
-    return x.recorder.note(function, (x,), named, fresh_meta(found, shape), "fresh")
+        result_dtype = np.asarray(function(np.ones((1,), x.dtype), **tried)).dtype
+    return x.recorder.note(function, (x,), named, fresh_meta(result_dtype, shape), "fresh")
 
 
 def trace_reduction(method: Any) -> Callable[..., StandIn]:
@@ -96,8 +96,8 @@ def trace_view(recorder: Recorder, function: Any, args: tuple[Any, ...], named: 
     result = meta_of(function(dummy(x.meta), *args[1:], **named))
     if function is np.expand_dims:      # which is this, by a longer way
         function, args, named = np.ndarray.reshape, (x, result.shape), {}
-    made: StandIn = x.recorder.note(function, args, named, result, "view", x.root)
-    return made
+    view: StandIn = x.recorder.note(function, args, named, result, "view", x.root)
+    return view
 
 
 def trace_sharing(recorder: Recorder, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> bool:

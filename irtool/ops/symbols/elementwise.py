@@ -226,10 +226,10 @@ def results_of(node: Node, values: list[Any]) -> Sequence[Any]:
     plan = plan_for(node)
     if plan is None:
         raise NotPointwise
-    found: Sequence[Any] = symbolic(plan.overload, list(plan.arguments(values)))
-    if len(found) != len(node.outputs):
+    results: Sequence[Any] = symbolic(plan.overload, list(plan.arguments(values)))
+    if len(results) != len(node.outputs):
         raise NotPointwise
-    return found
+    return results
 
 
 def flattened(inputs: list[Symbol], results: list[Symbol]) -> Program:

@@ -29,17 +29,17 @@ def pointwise_result(name: str) -> str | None:
     """KEEPS, BOOL, REAL or OTHER of a pointwise overload (`aten::mul.Tensor`); None where an element of its results depends on more than
     the operands' elements at its place, or where no kernel says."""
     try:
-        found = overload(name)
+        target = overload(name)
     except Error:
         return None
-    if found.mode != "plain" or facts_of(found.schema.kind).is_random:
+    if target.mode != "plain" or facts_of(target.schema.kind).is_random:
         return None
-    results = {dtype: result for dtype in DTYPES if (result := _result(found, dtype)) is not None}
+    results = {dtype: result for dtype in DTYPES if (result := _result(target, dtype)) is not None}
     if not results:
         return None
     if all(result == "bool" for result in results.values()):
         return BOOL
-    if found.schema.arguments[0].type.text != "Tensor" or found.schema.arguments[0].name in ("condition", "mask"):
+    if target.schema.arguments[0].type.text != "Tensor" or target.schema.arguments[0].name in ("condition", "mask"):
         return OTHER
     real = [results.get(dtype) for dtype in ("float32", "float64")]
     if real != ["float32", "float64"]:
@@ -47,14 +47,14 @@ def pointwise_result(name: str) -> str | None:
     return KEEPS if results.get("complex64") == "complex64" else REAL if results.get("complex64") in (None, "float32") else OTHER
 
 
-def _result(found: Any, dtype: str) -> str | None:
+def _result(target: Any, dtype: str) -> str | None:
     """The dtype of the first result where all operands have this dtype; None where the kernel does not take it, or is not pointwise."""
     for place in (0, 1):
-        values = [_value(argument, place, dtype) for argument in found.schema.arguments]
+        values = [_value(argument, place, dtype) for argument in target.schema.arguments]
         if any(each is ... for each in values) or not any(isinstance(each, Symbol) for each in values):
             return None
         try:
-            return str(symbolic(found, values)[0].dtype)
+            return str(symbolic(target, values)[0].dtype)
         except NotPointwise:
             continue
     return None

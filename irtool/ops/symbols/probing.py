@@ -39,12 +39,12 @@ def probe(recorder: Recorder, function: Callable[..., Any], args: tuple[Any, ...
         return type(value)([zeros(each) for each in value]) if type(value) in (list, tuple) else value
 
     with np.errstate(all="ignore"):
-        found = function(*zeros(args), **{name: zeros(value) for name, value in named.items()})
-    if not isinstance(found, np.ndarray | np.generic):
-        raise Untraceable(f"{getattr(function, '__name__', function)} gives {type(found).__name__}")
-    found = np.asarray(found)
-    root = next((value.root for value, array in stand if np.may_share_memory(found, array)), None)
-    return recorder.note(function, tuples(args), {name: tuples(value) for name, value in named.items()}, meta_of(found),
+        result = function(*zeros(args), **{name: zeros(value) for name, value in named.items()})
+    if not isinstance(result, np.ndarray | np.generic):
+        raise Untraceable(f"{getattr(function, '__name__', function)} gives {type(result).__name__}")
+    result = np.asarray(result)
+    root = next((value.root for value, array in stand if np.may_share_memory(result, array)), None)
+    return recorder.note(function, tuples(args), {name: tuples(value) for name, value in named.items()}, meta_of(result),
                          "fresh" if root is None else "view", root)
 
 

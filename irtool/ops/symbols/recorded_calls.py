@@ -17,9 +17,9 @@ class Namespace:
     """NumPy as kernels see it while they are traced: what does not ask its argument asks it here."""
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name)
-        setattr(self, name, found)
-        return found
+        function = getattr(np, name)
+        setattr(self, name, function)
+        return function
 
     @staticmethod
     def asarray(value: Any, *args: Any, **named: Any) -> Any:
@@ -58,12 +58,12 @@ def trace(call: Callable[[list[Any]], Any], operands: Sequence[Any]) -> tuple[An
     Raises Untraceable; also when the call fails, since it may fail otherwise with elements.
     """
     recorder = Recorder(Traced)
-    given: list[Traced] = []
+    traced: list[Traced] = []
 
     def stand_in(value: Any) -> Any:
         if isinstance(value, Meta):
-            given.append(Traced(recorder, value))
-            return given[-1]
+            traced.append(Traced(recorder, value))
+            return traced[-1]
         if type(value) is list:
             return [stand_in(item) for item in value]
         if type(value) is tuple:
@@ -73,7 +73,7 @@ def trace(call: Callable[[list[Any]], Any], operands: Sequence[Any]) -> tuple[An
     values = [stand_in(value) for value in operands]
     token = arrays._random.set(Unseeded())      # type: ignore[arg-type]
     try:
-        return call(values), recorder.steps, given
+        return call(values), recorder.steps, traced
     except (Error, Exception) as error:
         raise Untraceable(f"{type(error).__name__}: {error}") from None
     finally:

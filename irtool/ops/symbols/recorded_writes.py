@@ -19,8 +19,8 @@ def trace_into(recorder: Recorder, ufunc: Any, inputs: tuple[Any, ...], outs: tu
     if dtype_and_shape(ufunc, inputs) != (target.dtype, target.shape):
         raise Untraceable("writes with a conversion")
     recorder.steps.append(Step(ufunc, prepared(inputs), {}, target, "into"))
-    made: StandIn = target
-    return made
+    written: StandIn = target
+    return written
 
 
 def trace_assignment(target: StandIn, value: Any) -> None:

@@ -39,20 +39,20 @@ class Step:
 
 
 class Recorder:
-    """The calls of one kernel, in order; what they give are arrays of the class `made`."""
+    """The calls of one kernel, in order; what they give are arrays of the class `stand_in`."""
 
-    __slots__ = ("steps", "made")
+    __slots__ = ("steps", "stand_in")
 
-    def __init__(self, made: type[StandIn]) -> None:
+    def __init__(self, stand_in: type[StandIn]) -> None:
         self.steps: list[Step] = []
-        self.made = made
+        self.stand_in = stand_in
 
     def note(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], meta: Meta, way: str,
              root: StandIn | None = None) -> StandIn:
         """Write a call down; gives its result. Raises Untraceable where a large array would be kept for it."""
         for each in (*args, *named.values()):
             refuse_large(each)
-        out = self.made(self, meta, root)
+        out = self.stand_in(self, meta, root)
         self.steps.append(Step(function, args, named, out, way))
         return out
 
@@ -72,9 +72,9 @@ class Flags:
     __slots__ = ("c_contiguous", "f_contiguous", "writeable")
 
     def __init__(self, meta: Meta) -> None:
-        found = dummy(meta).flags
-        self.c_contiguous = found.c_contiguous
-        self.f_contiguous = found.f_contiguous
+        flags = dummy(meta).flags
+        self.c_contiguous = flags.c_contiguous
+        self.f_contiguous = flags.f_contiguous
         self.writeable = True
 
 
