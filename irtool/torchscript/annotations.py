@@ -34,16 +34,16 @@ def annotation(node: ast.expr, place: Place) -> Type:
     if name is not None:
         for prefix in PREFIXES:
             name = name.removeprefix(prefix)
-        found = SIMPLE.get(name)
-        if found is None:
-            found = named_type(name, place)
-        if found is None and name in BARE:
+        named = SIMPLE.get(name)
+        if named is None:
+            named = named_type(name, place)
+        if named is None and name in BARE:
             inside = "int, int" if name in ("Dict", "dict", "Union") else "int"
             fail(place, node, f"Attempted to use {name} without {BARE[name]}. Please add {BARE[name].replace('types', 'type')}, e.g. "
                               f"{name}[{inside}]")
-        if found is None:
+        if named is None:
             fail(place, node, f"Unknown type name '{name}'{did_you_mean(name, SIMPLE)}")
-        return found
+        return named
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return union([annotation(node.left, place), annotation(node.right, place)])
     if isinstance(node, ast.Subscript):
@@ -57,9 +57,9 @@ def named_type(name: str, place: Place) -> Type | None:
     """The type that a class of the file is, or that a name of its top level stands for."""
     from irtool.torchscript.classes import class_called
 
-    found = class_called(name, place)
-    if found is not None:
-        return found.type
+    definition = class_called(name, place)
+    if definition is not None:
+        return definition.type
     alias = place.aliases.get(name)
     if alias is None or isinstance(alias, ast.Constant) and not isinstance(alias.value, str):
         return None
@@ -127,13 +127,13 @@ def union(parts: list[Type]) -> Type:
     for part in parts:
         inner = part.elements if isinstance(part, UnionType) else (part.element, types.NONE) if isinstance(part, OptionalType) else (part,)
         flat += [each for each in inner if not any(types.same(each, known) for known in flat)]
-    kept = [each for each in flat if not any(other is not each and types.is_subtype(each, other) for other in flat)]
-    others = [each for each in kept if each.key != "None"]
-    if len(kept) == 1:
-        return kept[0]
+    maximal = [each for each in flat if not any(other is not each and types.is_subtype(each, other) for other in flat)]
+    others = [each for each in maximal if each.key != "None"]
+    if len(maximal) == 1:
+        return maximal[0]
     if len(others) == 1:
         return types.optional(others[0])
-    return types.union_of(kept)
+    return types.union_of(maximal)
 
 
 def repeats(node: ast.expr | None) -> int:
@@ -173,25 +173,25 @@ def signature(function: Function) -> Signature:
     for default in arguments.kw_defaults:
         if default is not None:
             fail(place, default, VARARGS)
-    found = Signature()
+    parameters = Signature()
     positional = [*arguments.posonlyargs, *arguments.args]
     every = [*positional, *arguments.kwonlyargs]
-    commented, found.result = _type_comment(definition, len(every) - (function.owner is not None), place)
+    commented, parameters.result = _type_comment(definition, len(every) - (function.owner is not None), place)
     if commented is not None and function.owner is not None:
         commented = [function.owner, *commented]
     if commented is None and definition.returns is not None:
-        found.result = annotation(definition.returns, place)
+        parameters.result = annotation(definition.returns, place)
     missing = len(positional) - len(arguments.defaults)
     for i, argument in enumerate(every):
-        found.names.append(argument.arg)
-        found.repeats.append(repeats(argument.annotation))
-        found.defaults.append(arguments.defaults[i - missing] if missing <= i < len(positional) else None)
+        parameters.names.append(argument.arg)
+        parameters.repeats.append(repeats(argument.annotation))
+        parameters.defaults.append(arguments.defaults[i - missing] if missing <= i < len(positional) else None)
         declared = _parameter_type(argument, commented[i] if commented else function.owner if i == 0 else None, place)
-        found.types.append(declared or types.TENSOR)
-        found.inferred.append(declared is None)
-        if found.defaults[i] is not None:
-            _check_default(found, i, function)
-    return found
+        parameters.types.append(declared or types.TENSOR)
+        parameters.inferred.append(declared is None)
+        if parameters.defaults[i] is not None:
+            _check_default(parameters, i, function)
+    return parameters
 
 
 DEFAULTS: dict[str, tuple[type, ...]] = {
@@ -201,9 +201,9 @@ MUTABLE = ("Mutable default parameters are not supported because Python binds th
            "As a workaround, make the default None and instantiate the default parameter within the body of the function.")
 
 
-def _check_default(found: Signature, index: int, function: Function) -> None:
+def _check_default(parameters: Signature, index: int, function: Function) -> None:
     """Refuse a default that is no value of its parameter's type, as far as it is a literal."""
-    name, type, default = found.names[index], found.types[index], found.defaults[index]
+    name, type, default = parameters.names[index], parameters.types[index], parameters.defaults[index]
     assert default is not None
     if isinstance(default, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp):
         fail(function.place, default, f"{MUTABLE} Found on parameter {name}.")
@@ -211,9 +211,9 @@ def _check_default(found: Signature, index: int, function: Function) -> None:
         value: object = ast.literal_eval(default)
     except ValueError:
         return          # a name: of a dtype, say
-    if not _takes_default(type, value) and not found.repeats[index]:
-        message = f'Expected a default value of type {type_name(type)}{" (inferred)" * found.inferred[index]} on parameter "{name}".'
-        if found.inferred[index]:
+    if not _takes_default(type, value) and not parameters.repeats[index]:
+        message = f'Expected a default value of type {type_name(type)}{" (inferred)" * parameters.inferred[index]} on parameter "{name}".'
+        if parameters.inferred[index]:
             message += f'Because "{name}" was not annotated with an explicit type it is assumed to be type \'Tensor\'.'
         fail(function.place, function.definition, message, 3)
 

@@ -18,7 +18,7 @@ from irtool.torchscript.containers import dict_, iterable, list_, tuple_
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.forks import fork, wait
-from irtool.torchscript.instances import CALLED_METHODS, call_method, definition_of, made, special_method
+from irtool.torchscript.instances import CALLED_METHODS, call_method, definition_of, new_instance, special_method
 from irtool.torchscript.meanings import (
     Builtin,
     Called,
@@ -57,8 +57,8 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
     if isinstance(callee, Builtin | Called | ClassDefinition | Method | Overloads | Structure):
         return call_meaning(e, node, callee, *arguments(e, node))
     if isinstance(callee, Context):
-        given, named = arguments(e, node)
-        return entered(e, callee.name, [*given, *named.values()])
+        positional, named = arguments(e, node)
+        return entered(e, callee.name, [*positional, *named.values()])
     if isinstance(callee, ClosureValue):
         e.fail(node, "cannot call a closure")
     if isinstance(callee, ExceptionClass):
@@ -86,58 +86,59 @@ Callee = Builtin | Called | ClassDefinition | Method | Overloads | Structure
 """What takes values."""
 
 
-def call_meaning(e: Emitter, node: ast.AST, callee: Callee, given: list[Value], named: Mapping[str, Value]) -> Value:
+def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Value], named: Mapping[str, Value]) -> Value:
     """Call an operator, a function of the source, a method, or a class with values."""
     e.at(node)
     if isinstance(callee, Builtin):
         if callee.receiver is not None:
-            given = [callee.receiver, *given]
-        return e.operator(node, callee.kind, given, named, callee.receiver is not None)
+            positional = [callee.receiver, *positional]
+        return e.operator(node, callee.kind, positional, named, callee.receiver is not None)
     if isinstance(callee, ClassDefinition):
-        return made(e, node, callee, given, named)
+        return new_instance(e, node, callee, positional, named)
     if isinstance(callee, Method):
-        return call_method(e, node, callee, given, named)
+        return call_method(e, node, callee, positional, named)
     if isinstance(callee, Structure):
-        return structure(e, node, callee, given, named)
+        return structure(e, node, callee, positional, named)
     if isinstance(callee, Overloads):
-        functions = [each for each in callee.functions if isinstance(each, Function) and takes(e, each, given, named)]
+        functions = [each for each in callee.functions if isinstance(each, Function) and takes(e, each, positional, named)]
         if not functions:       # the operator's arguments, as formulas and the code of archives have them
-            return e.operator(node, f"aten::{callee.name}", given, named)
-        return call_function(e, node, functions[0], given, named)
+            return e.operator(node, f"aten::{callee.name}", positional, named)
+        return call_function(e, node, functions[0], positional, named)
     assert isinstance(callee.function, Function)
-    return call_function(e, node, callee.function, given, named)
+    return call_function(e, node, callee.function, positional, named)
 
 
-def takes(e: Emitter, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> bool:
+def takes(e: Emitter, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> bool:
     """Does a function take these arguments?"""
     schema = schema_of_function(function, e.compilation.graph_of(function))
-    return e.resolver.choose([schema], given, named)[0] is not None
+    return e.resolver.choose([schema], positional, named)[0] is not None
 
 
-def structure(e: Emitter, node: ast.AST, made: Structure, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+def structure(e: Emitter, node: ast.AST, callee: Structure, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """A named tuple of its fields."""
-    parts = zip(made.type.names, made.type.elements, made.defaults, strict=True)
+    parts = zip(callee.type.names, callee.type.elements, callee.defaults, strict=True)
     fields = tuple([Argument(name, type, type.text, 0, MISSING if value is None else value, False, None) for name, type, value in parts])
-    schema = Schema(f"{made.name}({', '.join(f'{field.type.text} {field.name}' for field in fields)})", made.name, fields, (), False, False)
-    match, reasons = e.resolver.choose([schema], given, named)
+    text = f"{callee.name}({', '.join(f'{field.type.text} {field.name}' for field in fields)})"
+    schema = Schema(text, callee.name, fields, (), False, False)
+    match, reasons = e.resolver.choose([schema], positional, named)
     if match is None:
-        e.refuse_call(node, made.name, [schema], reasons)
+        e.refuse_call(node, callee.name, [schema], reasons)
     values = [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes]
-    return e.one("prim::TupleConstruct", values, made.type)
+    return e.one("prim::TupleConstruct", values, callee.type)
 
 
 def chosen(e: Emitter, node: ast.Call, choice: Choice) -> Sugared:
     """Which of two functions a call means. The argument that tells has to be known here."""
-    told: ast.expr | None = node.args[choice.position] if len(node.args) > choice.position else None
-    told = next((keyword.value for keyword in node.keywords if keyword.arg == choice.argument), told)
-    if told is None:
+    argument: ast.expr | None = node.args[choice.position] if len(node.args) > choice.position else None
+    argument = next((keyword.value for keyword in node.keywords if keyword.arg == choice.argument), argument)
+    if argument is None:
         return choice.if_false
     from irtool.torchscript.expressions import value_of
 
-    value = value_of(e, told)
+    value = value_of(e, argument)
     answer = constant(value) if is_constant(value) else None
     if not isinstance(answer, bool):
-        e.fail(told, f"{choice.argument} has to be True or False where the function is called")
+        e.fail(argument, f"{choice.argument} has to be True or False where the function is called")
     return choice.if_true if answer else choice.if_false
 
 
@@ -145,28 +146,28 @@ def arguments(e: Emitter, node: ast.Call) -> Arguments:
     """Values of the positional and the named arguments."""
     from irtool.torchscript.expressions import listed, value_of
 
-    given = listed(e, node.args, None)
+    positional = listed(e, node.args, None)
     named: dict[str, Value] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
             e.fail(keyword.value, "keyword-arg expansion is not supported")
         named[keyword.arg] = value_of(e, keyword.value)
-    return given, named
+    return positional, named
 
 
 # ---------------------------------------------------------------- functions of the source
 def schema_of_function(function: Function, graph: Graph) -> Schema:
     """A function's parameters as a schema, so that one matcher serves all calls."""
-    found = signature(function)
+    declared = signature(function)
     parameters = []
-    for name, type, default, count in zip(found.names, found.types, found.defaults, found.repeats, strict=True):
+    for name, type, default, count in zip(declared.names, declared.types, declared.defaults, declared.repeats, strict=True):
         parameters.append(Argument(name, type, type.text, count, MISSING if default is None else default, False, None))
-    text = f"{function.name}({', '.join(f'{type.text} {name}' for name, type in zip(found.names, found.types, strict=True))})"
+    text = f"{function.name}({', '.join(f'{type.text} {name}' for name, type in zip(declared.names, declared.types, strict=True))})"
     text += f" -> {graph.outputs[0].type.text}"
     return Schema(text, function.name, tuple(parameters), (), False, False)
 
 
-def call_function(e: Emitter, node: ast.AST, function: Function, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+def call_function(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """Inline a call of a function."""
     if any((dotted(each) or "").endswith("unused") for each in function.definition.decorator_list):
         e.at(node)
@@ -177,7 +178,7 @@ def call_function(e: Emitter, node: ast.AST, function: Function, given: Sequence
         e.fail(node, f"{what} '{function.name}' is called recursively. Recursive calls are not supported")
     graph = e.compilation.graph_of(function)
     schema = schema_of_function(function, graph)
-    match, reasons = e.resolver.choose([schema], given, named)
+    match, reasons = e.resolver.choose([schema], positional, named)
     if match is None:
         e.refuse_call(node, function.name, [schema], reasons)
     e.at(node)
@@ -209,27 +210,27 @@ def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
     return mapping[graph.outputs[0]]
 
 
-def entered(e: Emitter, name: str, given: Sequence[Value]) -> Context:
+def entered(e: Emitter, name: str, positional: Sequence[Value]) -> Context:
     """A new context manager, its constructor inlined."""
-    made = e.one("prim::CreateObject", (), types.parse_type(f"__torch__.{name}"))
-    attribute = "prev" if not given else "name" if name.endswith("record_function") else "mode"
-    e.node("prim::SetAttr", (made, given[0] if given else e.constant(False)), (), {"name": Attribute.of(attribute)})
-    return Context(name, made)
+    manager = e.one("prim::CreateObject", (), types.parse_type(f"__torch__.{name}"))
+    attribute = "prev" if not positional else "name" if name.endswith("record_function") else "mode"
+    e.node("prim::SetAttr", (manager, positional[0] if positional else e.constant(False)), (), {"name": Attribute.of(attribute)})
+    return Context(name, manager)
 
 
 # ---------------------------------------------------------------- Python's functions
 def _one(e: Emitter, node: ast.Call, name: str) -> Value:
-    given, named = arguments(e, node)
-    if len(given) != 1 or named:
-        e.fail(node, f"{name} expected exactly 1 argument but found {len(given) + len(named)}")
+    positional, named = arguments(e, node)
+    if len(positional) != 1 or named:
+        e.fail(node, f"{name} expected exactly 1 argument but found {len(positional) + len(named)}")
     e.at(node)
-    return given[0]
+    return positional[0]
 
 
-def special_call(e: Emitter, node: ast.Call, name: str, given: Sequence[Value]) -> Value | None:
+def special_call(e: Emitter, node: ast.Call, name: str, positional: Sequence[Value]) -> Value | None:
     """What a function of Python gives of an instance (`len(x)` calls `x.__len__()`); None for other values."""
     method = CALLED_METHODS.get(name)
-    return special_method(e, node, method, given[0]) if method is not None and len(given) == 1 else None
+    return special_method(e, node, method, positional[0]) if method is not None and len(positional) == 1 else None
 
 
 def truth(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -243,23 +244,23 @@ def truth(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Val
     return value if value.type.key == "bool" else e.operator(node, "aten::Bool", [value])
 
 
-def cast(kind: str, own: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
+def cast(kind: str, target: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
     """`int(x)` and its kin."""
     def compile_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-        given, named = arguments(e, node)
+        positional, named = arguments(e, node)
         e.at(node)
-        if len(given) == 1 and not named and given[0].type.key == own:
-            return given[0]
-        return special_call(e, node, callee.name, given) or e.operator(node, kind, given, named)
+        if len(positional) == 1 and not named and positional[0].type.key == target:
+            return positional[0]
+        return special_call(e, node, callee.name, positional) or e.operator(node, kind, positional, named)
     return compile_cast
 
 
 def operator(kind: str) -> Callable[[Emitter, ast.Call, Special, Type | None], Value]:
     """A Python function that is an operator."""
     def compile_operator(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-        given, named = arguments(e, node)
+        positional, named = arguments(e, node)
         e.at(node)
-        return special_call(e, node, callee.name, given) or e.operator(node, kind, given, named)
+        return special_call(e, node, callee.name, positional) or e.operator(node, kind, positional, named)
     return compile_operator
 
 
@@ -273,13 +274,13 @@ def length(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Va
 
 def extremum(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
     """`min(...)`, `max(...)`."""
-    given, named = arguments(e, node)
+    positional, named = arguments(e, node)
     e.at(node)
-    if given and isinstance(given[0].type, types.TensorType):
-        return e.operator(node, f"aten::{callee.name}", given, named)
-    if len(given) > 2 and all(types.same(each.type, given[0].type) for each in given):
-        given = [e.list_value(given, given[0].type)]
-    return e.operator(node, f"prim::{callee.name}", given, named)
+    if positional and isinstance(positional[0].type, types.TensorType):
+        return e.operator(node, f"aten::{callee.name}", positional, named)
+    if len(positional) > 2 and all(types.same(each.type, positional[0].type) for each in positional):
+        positional = [e.list_value(positional, positional[0].type)]
+    return e.operator(node, f"prim::{callee.name}", positional, named)
 
 
 def absolute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -291,27 +292,27 @@ def absolute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
 
 def rounded(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
     """`round(x)`: of a number a float, as torch has it."""
-    given, named = arguments(e, node)
+    positional, named = arguments(e, node)
     e.at(node)
-    if len(given) == 1 and given[0].type.key in ("int", "float"):
-        return e.one("aten::round", given, types.FLOAT)
-    return e.operator(node, "aten::round", given, named)
+    if len(positional) == 1 and positional[0].type.key in ("int", "float"):
+        return e.one("aten::round", positional, types.FLOAT)
+    return e.operator(node, "aten::round", positional, named)
 
 
 def range_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
     """`range(...)`."""
-    given, named = arguments(e, node)
+    positional, named = arguments(e, node)
     if named:
         e.fail(node, "range does not accept any keyword arguments")
-    for value in given:
+    for value in positional:
         if value.type.key != "int":
-            e.fail(node, f"all inputs of range must be ints, found {e.type_name(value)} in argument {given.index(value)}")
+            e.fail(node, f"all inputs of range must be ints, found {e.type_name(value)} in argument {positional.index(value)}")
     e.at(node)
-    if not 1 <= len(given) <= 3:
-        e.fail(node, f"range expected at {'most 3 arguments' if given else 'least 1 argument'}, got {len(given)}")
-    if len(given) == 1:
-        return Range(None, given[0], None)
-    return Range(given[0], given[1], given[2] if len(given) == 3 else e.constant(1))
+    if not 1 <= len(positional) <= 3:
+        e.fail(node, f"range expected at {'most 3 arguments' if positional else 'least 1 argument'}, got {len(positional)}")
+    if len(positional) == 1:
+        return Range(None, positional[0], None)
+    return Range(positional[0], positional[1], positional[2] if len(positional) == 3 else e.constant(1))
 
 
 def zip_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
@@ -338,11 +339,11 @@ def instance(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> 
 
 def printed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Meaning:
     """`print(...)`, which has no value."""
-    given, named = arguments(e, node)
+    positional, named = arguments(e, node)
     if named:
         e.fail(node, "print doesn't accept any keyword arguments")
     e.at(node)
-    e.node("prim::Print", given, ())
+    e.node("prim::Print", positional, ())
     return Nothing()
 
 
@@ -403,8 +404,8 @@ def tensor_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) 
     from irtool.torchscript.expressions import CASTS
 
     assert callee.receiver is not None
-    given, named = arguments(e, node)
-    if given or named:
+    positional, named = arguments(e, node)
+    if positional or named:
         e.fail(node, f"{callee.name.rpartition('.')[2]} expected no arguments")
     e.at(node)
     code = CASTS[callee.name.rpartition(".")[2]]
@@ -414,9 +415,9 @@ def tensor_cast(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) 
 def tensor_size(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
     """`x.size()`, `x.size(d)`."""
     assert callee.receiver is not None
-    given, named = arguments(e, node)
+    positional, named = arguments(e, node)
     e.at(node)
-    return e.operator(node, "aten::size", [callee.receiver, *given], named)
+    return e.operator(node, "aten::size", [callee.receiver, *positional], named)
 
 
 LIST_ELEMENTS = {"int": 0, "float": 1, "bool": 3, "complex": 2}

@@ -54,14 +54,14 @@ def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> 
     if bases and "script" in decorators(definition):
         fail(place, definition, "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.",
              len("class"))
-    found = ClassDefinition(definition)
+    members = ClassDefinition(definition)
     for statement in definition.body:
         if isinstance(statement, ast.FunctionDef):
-            _enter(found, statement, place.unit)
-    if "__init__" not in found.methods and any(name == "dataclass" for name in decorators(definition)):
+            _enter(members, statement, place.unit)
+    if "__init__" not in members.methods and any(name == "dataclass" for name in decorators(definition)):
         for each in _dataclass_methods(definition, place):
-            found.methods.setdefault(each.name, Function(each, place, place.unit, found.type))
-    return found
+            members.methods.setdefault(each.name, Function(each, place, place.unit, members.type))
+    return members
 
 
 def is_interface(definition: ast.ClassDef) -> bool:
@@ -74,17 +74,17 @@ def decorators(definition: ast.ClassDef | ast.FunctionDef) -> list[str]:
     return [(dotted(each.func if isinstance(each, ast.Call) else each) or "").rpartition(".")[2] for each in definition.decorator_list]
 
 
-def _enter(found: ClassDefinition, method: ast.FunctionDef, unit: Unit) -> None:
+def _enter(members: ClassDefinition, method: ast.FunctionDef, unit: Unit) -> None:
     words = decorators(method)
     if "staticmethod" in words:
-        found.statics[method.name] = Function(method, unit.place, unit)
+        members.statics[method.name] = Function(method, unit.place, unit)
         return
     if "classmethod" in words:
         return
     if not method.args.args and not method.args.posonlyargs:
         fail(unit.place, method, f"method {method.name} has no parameter for the instance (self)", len("def"))
-    table = found.getters if "property" in words else found.setters if "setter" in words else found.methods
-    table[method.name] = Function(method, unit.place, unit, found.type)
+    table = members.getters if "property" in words else members.setters if "setter" in words else members.methods
+    table[method.name] = Function(method, unit.place, unit, members.type)
 
 
 def _dataclass_methods(definition: ast.ClassDef, place: Place) -> list[ast.FunctionDef]:
@@ -108,8 +108,8 @@ def _dataclass_methods(definition: ast.ClassDef, place: Place) -> list[ast.Funct
     equal = " and ".join(f"self.{name} == other.{name}" for name in names) or "True"
     text = "\n".join([f"def __init__({', '.join(['self', *parameters])}) -> None:", *(stores or ["    pass"]),
                       f"def __eq__(self, other: '{definition.name}') -> bool:", f"    return {equal}"])
-    made = [each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)]
-    for each in made:
+    methods = [each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)]
+    for each in methods:
         for node in ast.walk(each):
             ast.copy_location(node, definition)
-    return made
+    return methods

@@ -27,12 +27,12 @@ ENUMERATIONS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 def class_called(name: str, place: Place) -> Structure | Enumeration | ClassDefinition | None:
     """The class that the file calls so: a named tuple, an enumeration, or one whose instances a graph makes; None for other things."""
     if name in place.known_types:
-        found = place.known_types[name]
-        return found if isinstance(found, Structure | Enumeration | ClassDefinition) else None
-    made = _made(name, place)
-    if made is not None:
-        place.known_types[name] = made
-    return made
+        known = place.known_types[name]
+        return known if isinstance(known, Structure | Enumeration | ClassDefinition) else None
+    definition = _made(name, place)
+    if definition is not None:
+        place.known_types[name] = definition
+    return definition
 
 
 def _made(name: str, place: Place) -> Structure | Enumeration | ClassDefinition | None:
@@ -58,9 +58,9 @@ def _structure(definition: ast.ClassDef, place: Place) -> Structure:
 
 
 def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Type], defaults: Sequence[ast.expr | None]) -> Structure:
-    made = types.named_tuple_of(names, parts)
-    assert isinstance(made, NamedTupleType)
-    return Structure(name, made, defaults)
+    tuple_type = types.named_tuple_of(names, parts)
+    assert isinstance(tuple_type, NamedTupleType)
+    return Structure(name, tuple_type, defaults)
 
 
 def _called(call: ast.Call, place: Place) -> Structure | None:
@@ -91,9 +91,9 @@ def _enumeration(definition: ast.ClassDef, place: Place) -> Enumeration:
     if len(kinds) > 1:
         fail(place, definition, f"Could not unify type list: the members of {definition.name} are of several types "
                                 f"({', '.join(sorted(kind.__name__ for kind in kinds))})", len("class"))
-    made = types.parse_type(f"Enum<__torch__.{definition.name}>")
-    assert isinstance(made, EnumType)
-    return Enumeration(definition.name, made, members)
+    enum_type = types.parse_type(f"Enum<__torch__.{definition.name}>")
+    assert isinstance(enum_type, EnumType)
+    return Enumeration(definition.name, enum_type, members)
 
 
 def _member(value: ast.expr, members: dict[str, object], place: Place) -> object:
@@ -101,12 +101,13 @@ def _member(value: ast.expr, members: dict[str, object], place: Place) -> object
         last = list(members.values())[-1:]
         return last[0] + 1 if last and isinstance(last[0], int) else 1
     try:
-        found: object = ast.literal_eval(value)
+        literal: object = ast.literal_eval(value)
     except ValueError:
         fail(place, value, "Cannot create Enum with a value that is no literal: expected an int, a float or a string")
-    if isinstance(found, bool) or not isinstance(found, int | float | str):
-        fail(place, value, f"Cannot create Enum with value type '{type(found).__name__}', only int, float and string values are supported")
-    return found
+    if isinstance(literal, bool) or not isinstance(literal, int | float | str):
+        fail(place, value, f"Cannot create Enum with value type '{type(literal).__name__}', "
+                           "only int, float and string values are supported")
+    return literal
 
 
 def is_exception(name: str, place: Place, depth: int = 0) -> bool:
@@ -118,11 +119,11 @@ def is_exception(name: str, place: Place, depth: int = 0) -> bool:
 
 def meaning_of_name(name: str, place: Place) -> Meaning | None:
     """What a name of the file's top level means, where it is a class or another name for a type."""
-    found = class_called(name, place)
-    if found is None and is_exception(name, place):
+    definition = class_called(name, place)
+    if definition is None and is_exception(name, place):
         return ExceptionClass(name)
-    if found is not None or name not in place.aliases:
-        return found
+    if definition is not None or name not in place.aliases:
+        return definition
     value = place.aliases[name]
     if isinstance(value, ast.Subscript) or dotted(value) in ("int", "float", "bool", "str", "torch.Tensor", "Tensor"):
         return TypeValue(annotation(value, place))
@@ -138,8 +139,8 @@ def member_constant(e: Emitter, enumeration: Enumeration, name: str) -> Value:
 
 def enumeration_of(e: Emitter, type: EnumType) -> Enumeration | None:
     """The class of a value, where the source has it."""
-    found = class_called(type.name.rpartition(".")[2], e.place)
-    return found if isinstance(found, Enumeration) else None
+    definition = class_called(type.name.rpartition(".")[2], e.place)
+    return definition if isinstance(definition, Enumeration) else None
 
 
 def member_field(e: Emitter, node: ast.Attribute, value: Value) -> Value | None:

@@ -37,34 +37,34 @@ def comprehension(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
         return e.list_value(values, values[0].type if values else types.TENSOR)
     trips = length(e, iterated, generator.iter)
     is_list = isinstance(node, ast.ListComp)
-    made = e.one("prim::ListConstruct" if is_list else "prim::DictConstruct", (), hint if hint is not None else types.TENSOR)
+    container = e.one("prim::ListConstruct" if is_list else "prim::DictConstruct", (), hint if hint is not None else types.TENSOR)
     loop = e.node("prim::Loop", (trips, e.constant(True)), ())
     block = loop.add_block()
     with e.inside(block, Environment(e.env)):
         index = block.add_input(e.graph.fresh_id(), types.INT)
         assign(e, generator.target, element(e, iterated, index, generator.iter), node)
         if isinstance(node, ast.ListComp):
-            fill_list(e, node, made, hint)
+            fill_list(e, node, container, hint)
         else:
-            fill_dict(e, node, made, hint)
+            fill_dict(e, node, container, hint)
         block.add_output(e.constant(True))
-    return made
+    return container
 
 
-def fill_list(e: Emitter, node: ast.ListComp, made: Value, hint: Type | None) -> None:
+def fill_list(e: Emitter, node: ast.ListComp, container: Value, hint: Type | None) -> None:
     value = value_of(e, node.elt)
     e.at(node)
     if hint is None or not isinstance(hint, types.ListType):
-        made.type = types.list_of(value.type)
+        container.type = types.list_of(value.type)
     elif value in e.empty and not types.is_subtype(value.type, hint.element):
         e.fail(node, f"List type annotation `{type_name(hint)}` did not match the types of the given list elements, which were unified to "
                      f"{type_name(value.type)}")
-    e.operator(node, "aten::append", [made, value])
+    e.operator(node, "aten::append", [container, value])
 
 
-def fill_dict(e: Emitter, node: ast.DictComp, made: Value, hint: Type | None) -> None:
+def fill_dict(e: Emitter, node: ast.DictComp, container: Value, hint: Type | None) -> None:
     key, value = value_of(e, node.key), value_of(e, node.value)
     e.at(node)
     if not isinstance(hint, DictType):
-        made.type = types.dict_of(key.type, value.type)
-    e.operator(node, "aten::_set_item", [made, key, value])
+        container.type = types.dict_of(key.type, value.type)
+    e.operator(node, "aten::_set_item", [container, key, value])

@@ -61,8 +61,8 @@ def means_isinstance(e: Emitter, node: ast.expr) -> bool:
     path = dotted(node)
     if path is None or not path.endswith("isinstance") or e.local(path.partition(".")[0]) is not None:
         return False
-    found = meaning_of(e, node)
-    return isinstance(found, Special) and found.name == "isinstance"
+    meaning = meaning_of(e, node)
+    return isinstance(meaning, Special) and meaning.name == "isinstance"
 
 
 def as_bool(e: Emitter, node: ast.expr) -> tuple[Value, bool | None]:
@@ -132,8 +132,8 @@ def in_block(e: Emitter, block: Block, refinements: Refinements, compile_part: C
     """Compile a condition inside a block."""
     with e.inside(block, Environment(e.env)):
         refine(e, refinements)
-        found = compile_part()
-        return found, found.as_value(e)
+        compiled = compile_part()
+        return compiled, compiled.as_value(e)
 
 
 # ---------------------------------------------------------------- types
@@ -189,8 +189,8 @@ def parts_of(type: Type) -> list[Type]:
 
 def without(type: Type, gone: list[Type]) -> Type | None:
     """What a type is when it is none of these."""
-    kept = [part for part in parts_of(type) if not any(types.is_subtype(part, each) for each in gone)]
-    return union(kept) if kept else None
+    remaining = [part for part in parts_of(type) if not any(types.is_subtype(part, each) for each in gone)]
+    return union(remaining) if remaining else None
 
 
 def instance_check(e: Emitter, node: ast.Call) -> Condition:
@@ -210,14 +210,14 @@ def instance_check(e: Emitter, node: ast.Call) -> Condition:
         return Condition(e.constant(True), True)
     if not yes and not kinds and value.type.key != "Any":
         return Condition(e.constant(False), False)
-    found = e.one("prim::isinstance", (value,), types.BOOL, {"types": Attribute.of(wanted)})
+    answer = e.one("prim::isinstance", (value,), types.BOOL, {"types": Attribute.of(wanted)})
     if not isinstance(node.args[0], ast.Name):
-        return Condition(found)
+        return Condition(answer)
     name = node.args[0].id
     if value.type.key == "Any":
-        return Condition(found, None, {name: union(wanted)} if wanted else {})
+        return Condition(answer, None, {name: union(wanted)} if wanted else {})
     rest = without(value.type, yes)
-    return Condition(found, None, {name: union([*yes, *kinds])}, {name: rest} if rest is not None else {})
+    return Condition(answer, None, {name: union([*yes, *kinds])}, {name: rest} if rest is not None else {})
 
 
 def _listed(node: ast.expr) -> list[ast.expr]:

@@ -66,11 +66,11 @@ def dict_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Val
         first = node.args[0] if node.args and isinstance(node.args[0], ast.Dict) else ast.Dict(keys=[], values=[])
         display = ast.Dict(keys=[*first.keys, *keys], values=[*first.values, *[keyword.value for keyword in node.keywords]])
         return dict_display(e, ast.copy_location(display, node), wanted)
-    made = copied(e, node, node.args[0], wanted)
+    copy = copied(e, node, node.args[0], wanted)
     for key, keyword in zip(keys, node.keywords, strict=True):
-        assert isinstance(made.type, DictType)
-        e.operator(node, "aten::_set_item", [made, value_of(e, key), value_of(e, keyword.value, made.type.value_type)])
-    return made
+        assert isinstance(copy.type, DictType)
+        e.operator(node, "aten::_set_item", [copy, value_of(e, key), value_of(e, keyword.value, copy.type.value_type)])
+    return copy
 
 
 def copied(e: Emitter, node: ast.Call, source: ast.expr, wanted: Type | None) -> Value:

@@ -86,41 +86,41 @@ class Emitter:
     def constant(self, value: object, type: Type | None = None) -> Value:
         """The constant, made once per graph, at its start."""
         key = (type.text if type is not None else "", f"{value.__class__.__name__} {value!r}")
-        found = self._constants.get(key)
-        if found is None:
+        cached = self._constants.get(key)
+        if cached is None:
             builder = self._constant_builder
             if self._last_constant is None:
                 builder.at_start(self.graph.block)
             else:
                 builder.after(self._last_constant)
             builder.tail = self.build.tail
-            found = self._constants[key] = builder.constant(value, type)
-            self._last_constant = found.node
-        return found
+            cached = self._constants[key] = builder.constant(value, type)
+            self._last_constant = cached.node
+        return cached
 
     def shared_constant(self, key: str, node: Node, type: Type | None = None) -> Value:
         """The constant of another graph's node (or of one without a result, of this type), made once per graph."""
-        found = self._constants.get(("", key))
-        if found is None:
+        cached = self._constants.get(("", key))
+        if cached is None:
             copy = Node(node.kind, (), node.attributes)
             copy.tail = self.build.tail
-            found = copy.add_output(self.graph.fresh_id(), type or node.outputs[0].type)
+            cached = copy.add_output(self.graph.fresh_id(), type or node.outputs[0].type)
             if self._last_constant is None:
                 self.graph.block.prepend(copy)
             else:
                 copy.insert_after(self._last_constant)
             self._last_constant = copy
-            self._constants["", key] = found
-        return found
+            self._constants["", key] = cached
+        return cached
 
     def written_constant(self, key: tuple[str, str], type: Type, text: Attribute) -> Value:
         """The constant that a text stands for, made once per graph."""
-        found = self._constants.get(key)
-        if found is None:
+        cached = self._constants.get(key)
+        if cached is None:
             node = Node("prim::Constant", (), {"value": text})
-            found = self.shared_constant(f"{key[0]} {key[1]}", node, type)
-            self._constants[key] = found
-        return found
+            cached = self.shared_constant(f"{key[0]} {key[1]}", node, type)
+            self._constants[key] = cached
+        return cached
 
     def none(self) -> Value:
         """The constant None."""
@@ -160,14 +160,14 @@ class Emitter:
     # -- names
     def lookup(self, name: str) -> Meaning | None:
         """What a name means: in this function, around a closure, in the file, in Python."""
-        found = self.local(name)
-        return found if found is not None else self.compilation.global_name(name, self.function.unit)
+        meaning = self.local(name)
+        return meaning if meaning is not None else self.compilation.global_name(name, self.function.unit)
 
     def local(self, name: str) -> Meaning | None:
         """What a name means in this function; what a closure names outside of itself is captured."""
-        found = self.env.find(name)
-        if found is not None or self.outer is None:
-            return found
+        meaning = self.env.find(name)
+        if meaning is not None or self.outer is None:
+            return meaning
         outside = self.outer.local(name)
         if isinstance(outside, ClosureValue):
             return ClosureValue(self.capture(outside.pair))
@@ -230,13 +230,13 @@ class Emitter:
             return self.constant(value, type)
         return self.constant(value) if type.key == "Scalar" else self.constant(value, type)
 
-    def operator(self, node: ast.AST, kind: str, given: Sequence[Value], named: Mapping[str, Value] | None = None,
+    def operator(self, node: ast.AST, kind: str, positional: Sequence[Value], named: Mapping[str, Value] | None = None,
                  is_method: bool = False) -> Value:
         """Call an operator: the overload torch would choose, all arguments explicit. Raises ParseError listing the variants."""
         candidates = schemas(kind)
         if not candidates and not kind.startswith(("aten::", "prim::")) and not named:      # of a library nobody declares here
-            return self.one(kind, given, types.TENSOR, {"scalars": Attribute("")} if kind[:1] == "^" else NO_ATTRIBUTES)
-        match, reasons = self.resolver.choose(candidates, given, named or {}, is_method)
+            return self.one(kind, positional, types.TENSOR, {"scalars": Attribute("")} if kind[:1] == "^" else NO_ATTRIBUTES)
+        match, reasons = self.resolver.choose(candidates, positional, named or {}, is_method)
         if match is None:
             self.refuse_call(node, kind, candidates, reasons)
         return self.apply(match)

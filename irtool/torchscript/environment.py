@@ -42,9 +42,9 @@ class Environment:
     def find(self, name: str) -> Meaning | None:
         """What the name means here."""
         for frame in self.frames():
-            found = frame.names.get(name)
-            if found is not None:
-                return found
+            meaning = frame.names.get(name)
+            if meaning is not None:
+                return meaning
             if name in frame.errors:
                 return None
         return None
@@ -129,18 +129,18 @@ class Branch:
 
     def assigned(self) -> list[str]:
         """Names given a value in the branch, in order."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for frame in reversed([frame for frame in self._own_frames()]):
-            found.update(dict.fromkeys(frame.names))
-        return list(found)
+            names.update(dict.fromkeys(frame.names))
+        return list(names)
 
     def undefined(self) -> dict[str, tuple[str, ast.AST]]:
         """Names without a value, and why."""
-        found: dict[str, tuple[str, ast.AST]] = {}
+        reasons: dict[str, tuple[str, ast.AST]] = {}
         for frame in self._own_frames():
             for name, why in frame.errors.items():
-                found.setdefault(name, why)
-        return found
+                reasons.setdefault(name, why)
+        return reasons
 
     def _own_frames(self) -> Iterator[Environment]:
         for frame in self.env.frames():

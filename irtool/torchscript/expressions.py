@@ -74,8 +74,8 @@ def meaning_of(e: Emitter, node: ast.expr, hint: Type | None = None) -> Meaning:
 # ---------------------------------------------------------------- names and attributes
 def name(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     assert isinstance(node, ast.Name)
-    found = e.lookup(node.id)
-    if found is None:
+    meaning = e.lookup(node.id)
+    if meaning is None:
         why = error_of(e, node.id)
         if why is not None:
             message, where = why
@@ -86,7 +86,7 @@ def name(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
         if node.id in e.place.classes:
             e.fail(node, f"class {node.id} cannot be compiled: only named tuples, enumerations, exceptions and those without bases can")
         e.fail(node, f"undefined value {node.id}{did_you_mean(node.id, e.env.all_names() | set(e.function.unit.functions))}")
-    return literal(e, found, node)
+    return literal(e, meaning, node)
 
 
 def error_of(e: Emitter, name: str) -> tuple[str, ast.AST] | None:
@@ -116,12 +116,12 @@ def aliased(e: Emitter, alias: Alias) -> Meaning:
     """What another name of the file's top level means: a module, a function, a member of an enumeration; numbers it may not hand in."""
     before, e.env = e.env, Environment()
     try:
-        found = meaning_of(e, alias.node)
+        meaning = meaning_of(e, alias.node)
     finally:
         e.env = before
-    if isinstance(found, Value) and not isinstance(found.type, EnumType):
-        return Python(e.type_name(found))
-    return found
+    if isinstance(meaning, Value) and not isinstance(meaning.type, EnumType):
+        return Python(e.type_name(meaning))
+    return meaning
 
 
 def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
@@ -129,10 +129,10 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     holder = meaning_of(e, node.value)
     e.at(node)
     if isinstance(holder, Namespace):
-        found = member(holder.path, node.attr)
-        if found is None:
+        meaning = member(holder.path, node.attr)
+        if meaning is None:
             e.fail(node, f"object has no attribute {node.attr}{did_you_mean(node.attr, members(holder.path))}")
-        return literal(e, found, node)
+        return literal(e, meaning, node)
     if isinstance(holder, Enumeration):
         if node.attr not in holder.members:
             e.fail(node, f"{holder.type} has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}")
@@ -142,13 +142,13 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     if isinstance(holder, Python) and holder.kind in ("type", "module"):
         return Python("type")
     value = e.as_value(holder, node.value)
-    found = value_attribute(e, node, value)
-    if found is None:
+    meaning = value_attribute(e, node, value)
+    if meaning is None:
         if definition_of(e, value.type) is not None:
             missing_attribute(e, node, node.attr, value.type)
         near = [*PROPERTIES, *CASTS] if isinstance(value.type, types.TensorType) else []
         e.fail(node, f"'{e.type_name(value)}' object has no attribute or method '{node.attr}'.{did_you_mean(node.attr, near)}")
-    return found
+    return meaning
 
 
 def value_attribute(e: Emitter, node: ast.Attribute, value: Value) -> Meaning | None:
@@ -258,8 +258,8 @@ def comparison(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     right = value_of(e, node.comparators[0])
     e.at(node)
     if isinstance(op, ast.In | ast.NotIn):
-        found = contains(e, node, right, left)
-        return e.operator(node, "aten::__not__", [found]) if isinstance(op, ast.NotIn) else found
+        membership = contains(e, node, right, left)
+        return e.operator(node, "aten::__not__", [membership]) if isinstance(op, ast.NotIn) else membership
     of_instance = special_method(e, node, BINARY_METHODS[type(op)], left, [right])
     return of_instance if of_instance is not None else mixed(e, node, COMPARISONS[type(op)], left, right)
 
@@ -272,8 +272,8 @@ def contains(e: Emitter, node: ast.expr, container: Value, item: Value) -> Value
     if isinstance(container.type, TupleType):
         container = e.list_value(e.unpacked(container), item.type)
     if container.type.key == "str" and item.type.key == "str":
-        found = e.operator(node, "aten::find", [container, item, e.constant(0), e.operator(node, "aten::len", [container])])
-        return e.operator(node, "aten::ne", [found, e.constant(-1)])
+        position = e.operator(node, "aten::find", [container, item, e.constant(0), e.operator(node, "aten::len", [container])])
+        return e.operator(node, "aten::ne", [position, e.constant(-1)])
     return e.operator(node, "aten::__contains__", [container, item])
 
 
@@ -335,9 +335,9 @@ def list_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     values = listed(e, node.elts, None)
     e.at(node)
     if not values and hint is None:
-        made = e.list_value((), types.TENSOR)
-        e.empty.add(made)
-        return made
+        display = e.list_value((), types.TENSOR)
+        e.empty.add(display)
+        return display
     return e.list_value(*unified_elements(e, node, values, wanted, "list"))
 
 

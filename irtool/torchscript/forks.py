@@ -25,17 +25,17 @@ def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
         what = f"a value of type '{type_name(called.type)}'" if isinstance(called, Value) else called.what
         e.fail(node, f"cannot call {what}")
     rest = ast.copy_location(ast.Call(func=node.args[0], args=node.args[1:], keywords=node.keywords), node)
-    given, named = arguments(e, rest)
+    positional, named = arguments(e, rest)
     e.at(node)
     inner = Emitter(e.function, e.compilation)
-    inputs = [inner.graph.block.add_input(inner.graph.fresh_id(), value.type) for value in (*given, *named.values())]
+    inputs = [inner.graph.block.add_input(inner.graph.fresh_id(), value.type) for value in (*positional, *named.values())]
     inner.at(node)
-    result = call_meaning(inner, rest, called, inputs[:len(given)], dict(zip(named, inputs[len(given):], strict=True)))
+    result = call_meaning(inner, rest, called, inputs[:len(positional)], dict(zip(named, inputs[len(positional):], strict=True)))
     inner.graph.block.add_output(result)
     finish(inner.graph)
     inner.graph.name = ""
     future = types.parse_type(f"Future({result.type.text})")
-    return e.one("prim::fork", (*given, *named.values()), future, {"Subgraph": Attribute("<Graph>", inner.graph)})
+    return e.one("prim::fork", (*positional, *named.values()), future, {"Subgraph": Attribute("<Graph>", inner.graph)})
 
 
 def wait(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:

@@ -82,8 +82,8 @@ class Compilation:
     def __init__(self, helpers: Mapping[str, tuple[str, str, int]] | None = None) -> None:
         self.graphs: dict[int, Graph] = {}
         self.active: list[ast.FunctionDef] = []
-        self.kept: list[Function] = []
-        """Keeps definitions alive: graphs are found by their identity."""
+        self.compiled: list[Function] = []
+        """The functions compiled so far. They stay here since `graphs` looks up a definition by its id, which a freed object would lose."""
         self.unchecked: list[Function] = []
         """Methods that no call compiled yet: torch compiles them all."""
         self.literals = False
@@ -94,19 +94,19 @@ class Compilation:
     def graph_of(self, function: Function) -> Graph:
         """The graph of a function. Raises ParseError."""
         key = id(function.definition)
-        found = self.graphs.get(key)
-        if found is None:
-            self.kept.append(function)
+        graph = self.graphs.get(key)
+        if graph is None:
+            self.compiled.append(function)
             self.active.append(function.definition)
             try:
-                found = self.graphs[key] = self._compile(function)
+                graph = self.graphs[key] = self._compile(function)
             except RecursionError:
                 fail(function.place, function.definition, TOO_DEEP, 3)
             finally:
                 self.active.pop()
         while self.unchecked and not self.active:
             self.graph_of(self.unchecked.pop())
-        return found
+        return graph
 
     def _compile(self, function: Function) -> Graph:
         emitter = Emitter(function, self)
@@ -140,11 +140,11 @@ class Compilation:
         return None
 
     def _helper(self, name: str) -> Function:
-        found = self._helper_functions.get(name)
-        if found is None:
+        helper = self._helper_functions.get(name)
+        if helper is None:
             unit = read(*self.helpers[name])
-            found = self._helper_functions[name] = next(iter(unit.functions.values()))
-        return found
+            helper = self._helper_functions[name] = next(iter(unit.functions.values()))
+        return helper
 
 
 def default_value(node: ast.expr, unit: Unit) -> object:
@@ -158,9 +158,9 @@ def default_value(node: ast.expr, unit: Unit) -> object:
 
 def keep_defaults(graph: Graph, function: Function) -> None:
     """Note the parameters' defaults with the graph, where they are literals or numbers of torch (`torch.float32`)."""
-    found = signature(function)
+    parameters = signature(function)
     values: dict[str, object] = {}
-    for value, node, count in zip(graph.inputs, found.defaults, found.repeats, strict=True):
+    for value, node, count in zip(graph.inputs, parameters.defaults, parameters.repeats, strict=True):
         if node is None:
             continue
         try:
@@ -174,9 +174,9 @@ def keep_defaults(graph: Graph, function: Function) -> None:
 
 def declare_parameters(emitter: Emitter, function: Function) -> None:
     """The graph's inputs."""
-    found = signature(function)
-    emitter.declared_return = found.result
-    for name, type, inferred in zip(found.names, found.types, found.inferred, strict=True):
+    parameters = signature(function)
+    emitter.declared_return = parameters.result
+    for name, type, inferred in zip(parameters.names, parameters.types, parameters.inferred, strict=True):
         value = emitter.graph.block.add_input(emitter.numbered(name), types.spell(type, emitter.graph.dialect))
         if inferred:
             emitter.inferred.add(value)

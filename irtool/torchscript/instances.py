@@ -40,8 +40,8 @@ def definition_of(e: Emitter, type: Type) -> ClassDefinition | None:
     """The class of the source that a type is."""
     if not isinstance(type, ClassType):
         return None
-    found = class_called(type.name.rpartition(".")[2], e.place)
-    return found if isinstance(found, ClassDefinition) and found.type is type else None
+    definition = class_called(type.name.rpartition(".")[2], e.place)
+    return definition if isinstance(definition, ClassDefinition) and definition.type is type else None
 
 
 def prepared(e: Emitter, node: ast.AST, definition: ClassDefinition) -> None:
@@ -57,20 +57,20 @@ def prepared(e: Emitter, node: ast.AST, definition: ClassDefinition) -> None:
     e.compilation.graph_of(definition.methods["__init__"])
 
 
-def made(e: Emitter, node: ast.AST, definition: ClassDefinition, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+def new_instance(e: Emitter, node: ast.AST, definition: ClassDefinition, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """A new instance, its constructor inlined."""
     prepared(e, node, definition)
     e.at(node)
     value = e.one("prim::CreateObject", (), definition.type)
-    call_method(e, node, Method(definition.methods["__init__"], value), given, named)
+    call_method(e, node, Method(definition.methods["__init__"], value), positional, named)
     return value
 
 
-def call_method(e: Emitter, node: ast.AST, method: Method, given: Sequence[Value], named: Mapping[str, Value]) -> Value:
+def call_method(e: Emitter, node: ast.AST, method: Method, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """Inline a call of a method."""
     from irtool.torchscript.calls import call_function
 
-    return call_function(e, node, method.function, [method.receiver, *given], named)
+    return call_function(e, node, method.function, [method.receiver, *positional], named)
 
 
 # ---------------------------------------------------------------- attributes
@@ -124,7 +124,7 @@ def store_attribute(e: Emitter, node: ast.Attribute, holder: Value, value: Value
 
 
 # ---------------------------------------------------------------- operators
-def special_method(e: Emitter, node: ast.AST, name: str, value: Value, given: Sequence[Value] = ()) -> Value | None:
+def special_method(e: Emitter, node: ast.AST, name: str, value: Value, positional: Sequence[Value] = ()) -> Value | None:
     """What `name` of an instance gives (`__add__`, `__len__`); None for values that are no instances."""
     definition = definition_of(e, value.type)
     if definition is None:
@@ -133,7 +133,7 @@ def special_method(e: Emitter, node: ast.AST, name: str, value: Value, given: Se
     function = definition.methods.get(name)
     if function is None:
         missing_attribute(e, node, name, value.type)
-    return call_method(e, node, Method(function, value), given, {})
+    return call_method(e, node, Method(function, value), positional, {})
 
 
 def entered(e: Emitter, node: ast.expr, value: Value) -> Value:
@@ -142,9 +142,9 @@ def entered(e: Emitter, node: ast.expr, value: Value) -> Value:
     if definition is None or not {"__enter__", "__exit__"} <= definition.methods.keys():
         e.fail(node, "With item expression must return an object: an instance of a class that has __enter__ and __exit__, or a context "
                      "manager of torch")
-    found = special_method(e, node, "__enter__", value)
-    assert found is not None
-    return found
+    result = special_method(e, node, "__enter__", value)
+    assert result is not None
+    return result
 
 
 def left(e: Emitter, node: ast.AST, value: Value) -> None:

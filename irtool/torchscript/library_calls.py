@@ -50,14 +50,14 @@ def library_body(node: Node) -> Graph | None:
     name = called_name(node) if node.kind == CALL and len(node.outputs) == 1 else None
     if name is None:
         return None
-    given = [value.type for value in node.inputs[1:]]
-    key = name, tuple([type.text for type in given]), node.output.type.text
+    operand_types = [value.type for value in node.inputs[1:]]
+    key = name, tuple([type.text for type in operand_types]), node.output.type.text
     if key not in _bodies:
-        _bodies[key] = _body(name, given, node.output.type)
+        _bodies[key] = _body(name, operand_types, node.output.type)
     return _bodies[key]
 
 
-def _body(name: str, given: Sequence[Type], result: Type) -> Graph | None:
+def _body(name: str, operand_types: Sequence[Type], result: Type) -> Graph | None:
     from irtool.torchscript.annotations import signature
     from irtool.torchscript.calls import call_meaning
     from irtool.torchscript.emitter import Emitter
@@ -70,22 +70,22 @@ def _body(name: str, given: Sequence[Type], result: Type) -> Graph | None:
     if NAMES.get(name, "") in forms_of():
         meaning = Called(forms_of()[NAMES[name]])
     out = OUT.get(name)
-    if not isinstance(meaning, Called | Overloads) or out is not None and (len(given) <= out or given[out].key != "None"):
+    if not isinstance(meaning, Called | Overloads) or out is not None and (len(operand_types) <= out or operand_types[out].key != "None"):
         return None
-    count = len(given) - (out is not None)
+    count = len(operand_types) - (out is not None)
     if isinstance(meaning, Called) and isinstance(meaning.function, Function) and len(signature(meaning.function).names) != count:
         return None
     (template,) = read(f"def {name}():\n    pass\n", f"torch.{name}").functions.values()
     e = Emitter(template, Compilation())
-    values = [e.graph.block.add_input(e.graph.fresh_id(), types.spell(type, e.graph.dialect)) for type in given]
+    values = [e.graph.block.add_input(e.graph.fresh_id(), types.spell(type, e.graph.dialect)) for type in operand_types]
     arguments = [value for place, value in enumerate(values) if place != out]
     try:
-        found = call_meaning(e, ast.Pass(), meaning, arguments, {})
+        output = call_meaning(e, ast.Pass(), meaning, arguments, {})
     except Error:
         return None
-    if not types.is_subtype(found.type, result):
+    if not types.is_subtype(output.type, result):
         return None
-    e.graph.block.add_output(found)
+    e.graph.block.add_output(output)
     finish(e.graph)
     return e.graph
 

@@ -220,12 +220,12 @@ def next_condition(e: Emitter, flow: Flow, again: Callable[[], Value] | None) ->
 
 def assigned_names(statement: ast.stmt) -> list[str]:
     """Names that a loop's body (and its target) may assign, in order; nested functions and comprehensions keep theirs."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     stack: list[ast.AST] = [statement]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-            found[node.id] = None
+            names[node.id] = None
         if not isinstance(node, ast.FunctionDef | ast.ListComp | ast.DictComp | ast.Lambda):
             stack.extend(reversed(list(ast.iter_child_nodes(node))))
-    return list(found)
+    return list(names)

@@ -353,15 +353,15 @@ def function(name: str) -> Sugared | None:
     """What `F.name` means, where it is no plain operator."""
     if name in OPERATORS:
         return Builtin(OPERATORS[name])
-    found = templates().get(name)
-    if found is None and not name.startswith(forms.HELPERS) and f"def {name}(" in forms.SOURCE:
-        found = forms_of()[name]
+    definition = templates().get(name)
+    if definition is None and not name.startswith(forms.HELPERS) and f"def {name}(" in forms.SOURCE:
+        definition = forms_of()[name]
     if name in forms.INDICES:
         position, with_them, without = forms.INDICES[name]
         return Choice(position, "return_indices", Called(forms_of()[with_them]), Called(forms_of()[without]))
-    if found is None and name not in HELPERS and f"def {name}(" in MORE:
-        found = functions_of(MORE, "torch/nn/functional.py, more").get(name)
-    return Called(found) if found is not None else None
+    if definition is None and name not in HELPERS and f"def {name}(" in MORE:
+        definition = functions_of(MORE, "torch/nn/functional.py, more").get(name)
+    return Called(definition) if definition is not None else None
 
 
 def torch_function(name: str) -> Sugared | None:

@@ -76,9 +76,9 @@ def python_name(path: str) -> Meaning:
     if path in JIT_SPECIALS:
         return Special(JIT_SPECIALS[path])
     if head in MODULES:
-        found = member(head, last)
-        if found is not None:
-            return found
+        meaning = member(head, last)
+        if meaning is not None:
+            return meaning
     return Python("module")
 
 
@@ -90,9 +90,9 @@ def member(module: str, name: str) -> Meaning | None:
     if module in ("torch", "torch.nn.functional"):
         from irtool.torchscript.nn_functional import function, torch_function
 
-        found = torch_function(name) if module == "torch" else function(name)
-        if found is not None:
-            return found
+        meaning = torch_function(name) if module == "torch" else function(name)
+        if meaning is not None:
+            return meaning
     return _member(module, name, path)
 
 

@@ -52,7 +52,7 @@ class Resolver:
         """The type of a value in messages: `Tensor (inferred)` for a parameter without annotation."""
         return type_name(value.type) + (" (inferred)" if value in self.inferred else "")
 
-    def choose(self, candidates: Sequence[Schema], given: Sequence[Value], named: Mapping[str, Value],
+    def choose(self, candidates: Sequence[Schema], positional: Sequence[Value], named: Mapping[str, Value],
                is_method: bool = False) -> tuple[Match | None, list[str]]:
         """The first candidate that takes the arguments, or None and a reason per candidate.
 
@@ -60,7 +60,7 @@ class Resolver:
         """
         if len(candidates) == 1:
             try:
-                return self.match(candidates[0], given, named, True, is_method), []
+                return self.match(candidates[0], positional, named, True, is_method), []
             except Mismatch as mismatch:
                 return None, [str(mismatch)]
         reasons: list[str] = []
@@ -68,12 +68,13 @@ class Resolver:
             reasons = []
             for schema in candidates:
                 try:
-                    return self.match(schema, given, named, convert, is_method), []
+                    return self.match(schema, positional, named, convert, is_method), []
                 except Mismatch as mismatch:
                     reasons.append(str(mismatch))
         return None, reasons
 
-    def match(self, schema: Schema, given: Sequence[Value], named: Mapping[str, Value], convert: bool, is_method: bool = False) -> Match:
+    def match(self, schema: Schema, positional: Sequence[Value], named: Mapping[str, Value], convert: bool,
+              is_method: bool = False) -> Match:
         """One candidate. Raises Mismatch."""
         variables: dict[str, Type] = {}
         recipes: list[Recipe] = []
@@ -81,20 +82,20 @@ class Resolver:
         used_names: set[str] = set()
         receiver = None
         if is_method:
-            receiver, *given = given
+            receiver, *positional = positional
             if not any(argument.name == "self" for argument in schema.arguments):
                 raise Mismatch("Provided self argument not used in schema.")
         for i, argument in enumerate(schema.arguments):
             if receiver is not None and argument.name == "self":
                 recipes.append(self.operand(argument, receiver, convert, variables))
-            elif not argument.keyword_only and used < len(given):
-                if self._takes_rest(schema, i, given[used]):
-                    recipes.append(self._list_of_rest(argument, given[used:], variables, convert))
-                    used = len(given)
+            elif not argument.keyword_only and used < len(positional):
+                if self._takes_rest(schema, i, positional[used]):
+                    recipes.append(self._list_of_rest(argument, positional[used:], variables, convert))
+                    used = len(positional)
                     continue
                 if argument.name in named:
                     raise Mismatch(f"Argument '{argument.name}' specified both as positional and keyword argument.")
-                recipes.append(self.operand(argument, given[used], convert, variables))
+                recipes.append(self.operand(argument, positional[used], convert, variables))
                 used += 1
             elif (name := keyword_of(argument, schema, named)) is not None:
                 used_names.add(name)
@@ -104,11 +105,11 @@ class Resolver:
             else:
                 raise Mismatch(f"Argument {argument.name} not provided.")
         if schema.is_vararg:
-            recipes += [("value", value) for value in given[used:]]
-            used = len(given)
-        if used != len(given):
+            recipes += [("value", value) for value in positional[used:]]
+            used = len(positional)
+        if used != len(positional):
             before = receiver is not None
-            raise Mismatch(f"Expected at most {used + before} arguments but found {len(given) + before} positional arguments.")
+            raise Mismatch(f"Expected at most {used + before} arguments but found {len(positional) + before} positional arguments.")
         for name in named:
             if name not in used_names:
                 raise Mismatch(f"Keyword argument {name} unknown.")
@@ -125,8 +126,8 @@ class Resolver:
             raise Mismatch(f"Could not match type {self.name_of(value)} to {type_name(argument.type)} in argument '{argument.name}': "
                            f"{reason}.")
         wanted = substitute(argument.type, variables)
-        recipe, found = self.convert(wanted, value, convert)
-        if not types.is_subtype(found, wanted):
+        recipe, converted = self.convert(wanted, value, convert)
+        if not types.is_subtype(converted, wanted):
             message = (f"Expected a value of type '{type_name(wanted)}' for argument '{argument.name}' but instead found type "
                        f"'{self.name_of(value)}'.")
             if value in self.inferred:
@@ -176,16 +177,16 @@ class Resolver:
             return False
         if index + 1 < len(arguments) and not arguments[index + 1].keyword_only:
             return False
-        given = first.type.element if isinstance(first.type, OptionalType) else first.type
-        if isinstance(given, ListType) or given.key == "None":
+        expected = first.type.element if isinstance(first.type, OptionalType) else first.type
+        if isinstance(expected, ListType) or expected.key == "None":
             return False
         return not (isinstance(first.type, TupleType) and all(_fits_element(each, formal.element) for each in first.type.elements))
 
-    def _list_of_rest(self, argument: Argument, given: Sequence[Value], variables: dict[str, Type], convert: bool) -> Recipe:
+    def _list_of_rest(self, argument: Argument, rest: Sequence[Value], variables: dict[str, Type], convert: bool) -> Recipe:
         formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
         assert isinstance(formal, ListType)
         element = Argument(argument.name, formal.element, formal.element.text, 0, argument.default, False, None)
-        return "list", formal.element, [self.operand(element, value, convert, variables) for value in given]
+        return "list", formal.element, [self.operand(element, value, convert, variables) for value in rest]
 
 
 def keyword_of(argument: Argument, schema: Schema, named: Mapping[str, Value]) -> str | None:

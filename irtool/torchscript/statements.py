@@ -127,11 +127,11 @@ def if_statement(e: Emitter, statement: ast.If, rest: Sequence[ast.stmt]) -> tup
 
 def branch(e: Emitter, node: Node, body: Sequence[ast.stmt], refinements: dict[str, Type]) -> Branch:
     """Compile statements into a new block of a node."""
-    found = Branch(node.add_block(), Environment(e.env), e.env)
-    with e.inside(found.block, found.env):
+    arm = Branch(node.add_block(), Environment(e.env), e.env)
+    with e.inside(arm.block, arm.env):
         refine(e, refinements)
-        found.flow = statements(e, body)
-    return found
+        arm.flow = statements(e, body)
+    return arm
 
 
 def continue_in(e: Emitter, branch: Branch, rest: Sequence[ast.stmt]) -> None:
@@ -224,10 +224,10 @@ def join_variable(e: Emitter, at: ast.AST, node: Node, name: str, first: Branch,
             e.fail(at, message)
         e.env.errors[name] = message, at
         return
-    found = add_result(e, node, a, b, type, e.graph.fresh_id() if name == RESULT else e.graph.fresh_name(name))
+    joined = add_result(e, node, a, b, type, e.graph.fresh_id() if name == RESULT else e.graph.fresh_name(name))
     if a in e.inferred and b in e.inferred:
-        e.inferred.add(found)
-    e.env.set(name, found)
+        e.inferred.add(joined)
+    e.env.set(name, joined)
 
 
 def matters_outside(e: Emitter, name: str, first: Branch, second: Branch) -> bool:
@@ -394,11 +394,11 @@ def with_statement(e: Emitter, statement: ast.stmt) -> Flow:
         objects.append((held.object, False))
     flow = statements(e, statement.body)
     e.at(statement)
-    for made, is_instance in reversed(objects):
+    for manager, is_instance in reversed(objects):
         if is_instance:
-            left(e, statement, made)
+            left(e, statement, manager)
         else:
-            e.node("prim::Exit", (made,), (types.TENSOR,))
+            e.node("prim::Exit", (manager,), (types.TENSOR,))
     return flow
 
 

@@ -154,8 +154,8 @@ def slice_or_value(e: Emitter, part: ast.expr) -> Value | list[Value | None]:
 
     if isinstance(part, ast.Slice):
         return bounds(e, part)
-    found = meaning_of(e, part)
-    return found.bounds if isinstance(found, SliceValue) else e.as_value(found, part)
+    meaning = meaning_of(e, part)
+    return meaning.bounds if isinstance(meaning, SliceValue) else e.as_value(meaning, part)
 
 
 def consumes(index: Value | list[Value | None] | None) -> int:

@@ -18,18 +18,18 @@ def constructed(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) 
     """`torch.LongTensor([1, 2])`, `torch.FloatTensor(2, 3)`: a list's numbers, or room of a size."""
     from irtool.torchscript.calls import arguments
 
-    given, named = arguments(e, node)
+    positional, named = arguments(e, node)
     code = e.constant(CODES[CONSTRUCTORS[callee.name]])
     if named:
         e.fail(node, f"Legacy tensor constructor of {callee.name} takes no keyword arguments: {', '.join(named)}")
     e.at(node)
-    if not given:
+    if not positional:
         return e.operator(node, "aten::empty", [e.list_value([e.constant(0)], types.INT)], {"dtype": code})
-    if all(value.type.key == "int" for value in given):
-        return e.operator(node, "aten::empty", [e.list_value(given, types.INT)], {"dtype": code})
-    if len(given) != 1:
+    if all(value.type.key == "int" for value in positional):
+        return e.operator(node, "aten::empty", [e.list_value(positional, types.INT)], {"dtype": code})
+    if len(positional) != 1:
         e.fail(node, f"{callee.name}: multiple positional arguments that were not all integers")
-    return e.operator(node, "aten::tensor", given, {"dtype": code})
+    return e.operator(node, "aten::tensor", positional, {"dtype": code})
 
 
 def check(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -64,10 +64,10 @@ def converted_type(e: Emitter, node: ast.Call, callee: Special, hint: Type | Non
     from irtool.torchscript.calls import arguments
 
     assert callee.receiver is not None
-    given, named = arguments(e, node)
-    if len(given) + len(named) != 1 or set(named) - {"dtype"}:
+    positional, named = arguments(e, node)
+    if len(positional) + len(named) != 1 or set(named) - {"dtype"}:
         e.fail(node, "type expected exactly 1 argument, the dtype")
-    code = given[0] if given else named["dtype"]
+    code = positional[0] if positional else named["dtype"]
     e.at(node)
     return e.operator(node, "aten::to", [callee.receiver, code, e.constant(False), e.constant(False), e.none()])
 
@@ -76,10 +76,10 @@ def slice_(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Me
     """`slice(stop)`, `slice(start, stop, step)`, for subscripts."""
     from irtool.torchscript.calls import arguments
 
-    given, named = arguments(e, node)
+    positional, named = arguments(e, node)
     if named:
         e.fail(node, "Slice does not accept any keyword arguments")
-    if not 1 <= len(given) <= 3:
-        e.fail(node, f"slice expected 1 to 3 arguments, got {len(given)}")
-    parts: list[Value | None] = [None if value.type.key == "None" else value for value in given]
+    if not 1 <= len(positional) <= 3:
+        e.fail(node, f"slice expected 1 to 3 arguments, got {len(positional)}")
+    parts: list[Value | None] = [None if value.type.key == "None" else value for value in positional]
     return SliceValue([None, parts[0], None] if len(parts) == 1 else [*parts, None][:3])

@@ -86,15 +86,15 @@ def call(printer: Printer, node: Node) -> str:
         if "::" not in node.kind or node.kind.startswith("prim::"):
             raise UnsupportedError(f"{node.kind} cannot be written as TorchScript: it has no schema")
         return f"{function}({', '.join(printer.take(node.inputs))})"
-    given: list[Given] = list(node_arguments(node, schema))
-    extra = given[len(schema.arguments):]
+    operands: list[Given] = list(node_arguments(node, schema))
+    extra = operands[len(schema.arguments):]
     meant, pairs = with_numbers(schema, [(argument, as_number(argument, each))
-                                         for argument, each in zip(schema.arguments, given, strict=False)])
-    kept = without_defaults(pairs) if not extra else pairs
-    if len(kept) < len(pairs) and not means(meant, kept):
-        kept = pairs
-    texts = iter(printer.take([value for each in (*[pair[1] for pair in kept], *extra) for value in _values(each)]))
-    parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(argument, each, texts) for argument, each in kept]
+                                         for argument, each in zip(schema.arguments, operands, strict=False)])
+    written = without_defaults(pairs) if not extra else pairs
+    if len(written) < len(pairs) and not means(meant, written):
+        written = pairs
+    texts = iter(printer.take([value for each in (*[pair[1] for pair in written], *extra) for value in _values(each)]))
+    parts = [(f"{argument.name}=" if argument.keyword_only else "") + _argument(argument, each, texts) for argument, each in written]
     return typed(f"{function}({', '.join([*parts, *texts])})", schema, node)
 
 
@@ -115,35 +115,35 @@ def typed(text: str, schema: Schema, node: Node) -> str:
     return text
 
 
-def _values(given: Given) -> list[Value]:
-    return given if isinstance(given, list) else [given] if isinstance(given, Value) else []
+def _values(operand: Given) -> list[Value]:
+    return operand if isinstance(operand, list) else [operand] if isinstance(operand, Value) else []
 
 
-def _argument(argument: Argument, given: Given, texts: Iterator[str]) -> str:
-    if isinstance(given, list):
-        return f"[{', '.join([next(texts) for _ in given])}]"
-    return literal(given.value, argument.type) if isinstance(given, Literal) else next(texts)
+def _argument(argument: Argument, operand: Given, texts: Iterator[str]) -> str:
+    if isinstance(operand, list):
+        return f"[{', '.join([next(texts) for _ in operand])}]"
+    return literal(operand.value, argument.type) if isinstance(operand, Literal) else next(texts)
 
 
 # -- numbers that are tensors
-def as_number(argument: Argument, given: Given) -> Given:
+def as_number(argument: Argument, operand: Given) -> Given:
     """Before mid-2018 numbers were constant tensors, and words stood for numbers: the number, where one is wanted."""
     formal = argument.type.element if isinstance(argument.type, OptionalType) else argument.type
-    if isinstance(given, Literal):
-        value = given.value
+    if isinstance(operand, Literal):
+        value = operand.value
         if isinstance(value, str) and formal.key == "int":
-            return Literal(DEFAULT_WORDS.get(value, value), given.attribute)
+            return Literal(DEFAULT_WORDS.get(value, value), operand.attribute)
         if isinstance(value, TensorLiteral) and value.has_data and value.shape == () and not is_tensor_like(formal):
             return _number(value.item())
-    elif isinstance(given, Value) and formal.key in _AS and is_tensor_like(given.type):
-        found = constant(given)
-        if isinstance(found, TensorLiteral) and found.has_data and len(found.numbers()) == 1:
-            return _number(_AS[formal.key](found.item()))
-    elif isinstance(given, Value) and is_constant(given) and is_tensor_like(given.type) and isinstance(formal, ListType):
-        found = constant(given)
-        if formal.element.key in _AS and isinstance(found, TensorLiteral) and found.has_data:
-            return _number([_AS[formal.element.key](each) for each in found.numbers()])
-    return given
+    elif isinstance(operand, Value) and formal.key in _AS and is_tensor_like(operand.type):
+        tensor = constant(operand)
+        if isinstance(tensor, TensorLiteral) and tensor.has_data and len(tensor.numbers()) == 1:
+            return _number(_AS[formal.key](tensor.item()))
+    elif isinstance(operand, Value) and is_constant(operand) and is_tensor_like(operand.type) and isinstance(formal, ListType):
+        tensor = constant(operand)
+        if formal.element.key in _AS and isinstance(tensor, TensorLiteral) and tensor.has_data:
+            return _number([_AS[formal.element.key](each) for each in tensor.numbers()])
+    return operand
 
 
 def _number(value: object) -> Literal:
@@ -161,8 +161,8 @@ WRAPPED: dict[str | None, Callable[..., object]] = {None: _same, "int64": int, "
 
 def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]:
     """`x * 2` of a trace is a product with the constant tensor `{2}`: as a number, which it was, where an overload takes one."""
-    wrapped = {i: found for i, (argument, given) in enumerate(pairs)
-               if argument.type.key == "Tensor" and isinstance(given, Value) and (found := wrapped_number(given)) is not None}
+    wrapped = {i: number for i, (argument, operand) in enumerate(pairs)
+               if argument.type.key == "Tensor" and isinstance(operand, Value) and (number := wrapped_number(operand)) is not None}
     if not wrapped or not any(argument.type.key == "Tensor" and i not in wrapped for i, (argument, _) in enumerate(pairs)):
         return schema, pairs
     for other in schemas(schema.kind):
@@ -178,10 +178,10 @@ def with_numbers(schema: Schema, pairs: list[Pair]) -> tuple[Schema, list[Pair]]
 
 def wrapped_number(value: Value) -> object:
     """The number a constant 0-d tensor of a number's dtype is; None for any other value."""
-    found = constant(value) if is_constant(value) else None
-    if not isinstance(found, TensorLiteral) or not found.is_number or found.dtype not in WRAPPED:
+    tensor = constant(value) if is_constant(value) else None
+    if not isinstance(tensor, TensorLiteral) or not tensor.is_number or tensor.dtype not in WRAPPED:
         return None
-    return WRAPPED[found.dtype](found.item())
+    return WRAPPED[tensor.dtype](tensor.item())
 
 
 # -- defaults
@@ -193,21 +193,21 @@ def without_defaults(pairs: Sequence[Pair]) -> list[Pair]:
     return positional + [pair for pair in pairs if pair[0].keyword_only and not is_default(*pair)]
 
 
-def is_default(argument: Argument, given: Given) -> bool:
+def is_default(argument: Argument, operand: Given) -> bool:
     """Is it the very value the schema has as default?"""
-    if not argument.has_default or isinstance(given, list):
+    if not argument.has_default or isinstance(operand, list):
         return False
-    if isinstance(given, Literal) and given.attribute is None:
+    if isinstance(operand, Literal) and operand.attribute is None:
         return True
     default = argument.default
     if isinstance(default, str) and argument.type.key in ("int", "int?"):
         default = DEFAULT_WORDS.get(default, default)
-    if isinstance(given, Literal):
-        value = given.value
-    elif is_constant(given):
-        value = constant(given)
-    elif given.node.kind == "prim::ListConstruct" and given.use_count == 1 and all(map(is_constant, given.node.inputs)):
-        value = [constant(each) for each in given.node.inputs]
+    if isinstance(operand, Literal):
+        value = operand.value
+    elif is_constant(operand):
+        value = constant(operand)
+    elif operand.node.kind == "prim::ListConstruct" and operand.use_count == 1 and all(map(is_constant, operand.node.inputs)):
+        value = [constant(each) for each in operand.node.inputs]
     else:
         return False
     if isinstance(value, list) and not isinstance(default, list) and argument.fixed_size == len(value):
@@ -228,25 +228,25 @@ _TYPES: dict[type, Type] = {bool: types.BOOL, int: types.INT, float: types.FLOAT
                             type(None): types.NONE}
 
 
-def means(schema: Schema, kept: Sequence[Pair]) -> bool:
+def means(schema: Schema, pairs: Sequence[Pair]) -> bool:
     """Would these arguments alone choose this overload?"""
-    given = [(argument, _type_of(argument, each)) for argument, each in kept]
-    key = (schema.name, *[(argument.name if argument.keyword_only else "", type) for argument, type in given])
-    found = _chosen.get(key)
-    if found is None:
+    typed_arguments = [(argument, _type_of(argument, each)) for argument, each in pairs]
+    key = (schema.name, *[(argument.name if argument.keyword_only else "", type) for argument, type in typed_arguments])
+    is_chosen = _chosen.get(key)
+    if is_chosen is None:
         if len(_chosen) > 20_000:
             _chosen.clear()
-        positional = [Value("", type, NOWHERE) for argument, type in given if not argument.keyword_only]
-        named = {argument.name: Value("", type, NOWHERE) for argument, type in given if argument.keyword_only}
+        positional = [Value("", type, NOWHERE) for argument, type in typed_arguments if not argument.keyword_only]
+        named = {argument.name: Value("", type, NOWHERE) for argument, type in typed_arguments if argument.keyword_only}
         match, _ = Resolver(set(), set()).choose(schemas(schema.kind), positional, named)
-        found = _chosen[key] = match is not None and match.schema is schema
-    return found
+        is_chosen = _chosen[key] = match is not None and match.schema is schema
+    return is_chosen
 
 
-def _type_of(argument: Argument, given: Given) -> Type:
-    if isinstance(given, Value):
-        return types.TENSOR if is_tensor_like(given.type) else types.NONE if is_none(given) else given.type
-    return argument.type if isinstance(given, list) else _TYPES.get(type(given.value), argument.type)
+def _type_of(argument: Argument, operand: Given) -> Type:
+    if isinstance(operand, Value):
+        return types.TENSOR if is_tensor_like(operand.type) else types.NONE if is_none(operand) else operand.type
+    return argument.type if isinstance(operand, list) else _TYPES.get(type(operand.value), argument.type)
 
 
 # -- forms with syntax of their own

@@ -49,8 +49,8 @@ def to_script(graph: Graph | Module, name: str | None = None) -> str:
         if name is not None:
             source.function(graph.graph(), name)
             return source.text()
-        for own, each in zip(graph.names(), graph.graphs, strict=True):
-            source.function(each, own)
+        for function_name, each in zip(graph.names(), graph.graphs, strict=True):
+            source.function(each, function_name)
     else:
         source.function(graph, name or graph.name or "graph")
     return source.text()
@@ -99,14 +99,14 @@ class Source:
 
     def helper(self, node: Node, graph: Graph) -> str:
         """The function that a graph held by a node is."""
-        found = self.helpers.get(graph)
-        if found is None:
+        function_name = self.helpers.get(graph)
+        if function_name is None:
             self.depth += 1
             if self.depth > MAX_BLOCKS:
                 raise UnsupportedError(f"{node.kind} holds graphs nested too deeply to be written as TorchScript")
-            found = self.helpers[graph] = self.function(graph, node.kind.rpartition("::")[2])
+            function_name = self.helpers[graph] = self.function(graph, node.kind.rpartition("::")[2])
             self.depth -= 1
-        return found
+        return function_name
 
 
 class Printer:
@@ -145,15 +145,15 @@ class Printer:
     # -- values
     def name(self, value: Value, otherwise: str = "_") -> str:
         """Give a value its name."""
-        found = self.texts[value] = self.names.of(value, otherwise)
-        return found
+        text = self.texts[value] = self.names.of(value, otherwise)
+        return text
 
     def text(self, value: Value) -> str:
         """What is printed where a value that does not wait is read. Raises UnsupportedError for a constant without source."""
-        found = self.texts.get(value)
-        if found is None:
-            found = self.texts[value] = self.constant(value)
-        return found
+        text = self.texts.get(value)
+        if text is None:
+            text = self.texts[value] = self.constant(value)
+        return text
 
     def constant(self, value: Value) -> str:
         """A constant, or a constant list that only one node reads."""
@@ -165,13 +165,13 @@ class Printer:
             return form(self, node)
         if is_none(value):
             return "ops.prim.AutogradZero()" if is_tensor_like(value.type) else "None"
-        found = constant(value)
-        if found is NOT_CONSTANT:
+        content = constant(value)
+        if content is NOT_CONSTANT:
             raise UnsupportedError(f"%{value.name} of {node.kind} cannot be written as TorchScript")
         try:
-            return literal(found, value.type)
+            return literal(content, value.type)
         except UnsupportedError:
-            if not isinstance(found, TensorLiteral):
+            if not isinstance(content, TensorLiteral):
                 raise
         self.source.constants.append(value.name)
         return f"CONSTANTS.c{len(self.source.constants) - 1}"
@@ -316,12 +316,12 @@ class Printer:
     def context(self, node: Node) -> None:
         """`with torch.no_grad():` from `prim::Enter` to `prim::Exit`; what makes the object is not printed."""
         if node.kind == "prim::Enter":
-            made = node.inputs[0]
-            mode = next((use.user.inputs[1] for use in made.uses if use.user.kind == "prim::SetAttr" and
+            manager = node.inputs[0]
+            mode = next((use.user.inputs[1] for use in manager.uses if use.user.kind == "prim::SetAttr" and
                          use.user.attributes["name"].value == "mode"), None)
             self.settle()
-            self.line(f"with torch.{made.type.text.rpartition('.')[2]}({self.text(mode) if mode is not None else ''}):")
-            self.contexts.append((made, len(self.lines)))
+            self.line(f"with torch.{manager.type.text.rpartition('.')[2]}({self.text(mode) if mode is not None else ''}):")
+            self.contexts.append((manager, len(self.lines)))
             self.depth += 1
         elif node.kind == "prim::Exit":
             if not self.contexts or self.contexts[-1][0] is not node.inputs[0]:
@@ -412,10 +412,10 @@ class Printer:
 
 def is_context(node: Node) -> bool:
     """Has it to do with an object that switches gradients on or off, entered and left in the block that makes it?"""
-    made = node.outputs[0] if node.kind == "prim::CreateObject" else node.inputs[0]
-    if made.node.kind != "prim::CreateObject" or made.type.text not in CONTEXTS:
+    manager = node.outputs[0] if node.kind == "prim::CreateObject" else node.inputs[0]
+    if manager.node.kind != "prim::CreateObject" or manager.type.text not in CONTEXTS:
         return False
-    return all(use.user.owner is made.node.owner and use.user.kind in CONTEXT_KINDS for use in made.uses)
+    return all(use.user.owner is manager.node.owner and use.user.kind in CONTEXT_KINDS for use in manager.uses)
 
 
 def returned(outputs: Sequence[Value]) -> str:
@@ -451,8 +451,8 @@ def is_endless(trips: Value) -> bool:
 
 def number_of(value: Value) -> object:
     """A constant number, or the number in a constant tensor."""
-    found = constant(value)
-    return found.item() if isinstance(found, TensorLiteral) and found.has_data and len(found.numbers()) == 1 else found
+    number = constant(value)
+    return number.item() if isinstance(number, TensorLiteral) and number.has_data and len(number.numbers()) == 1 else number
 
 
 def is_free(node: Node) -> bool:
@@ -481,8 +481,8 @@ def may_wait(value: Value) -> bool:
 
 def kind_needed(value: Value, target: Value) -> str:
     """The annotation a target needs to be of its type when `value` is what is assigned; empty when none."""
-    own = "None" if is_none(value) else type_key(value.type)
-    return "" if own == type_key(target.type) else annotation(target.type)
+    written = "None" if is_none(value) else type_key(value.type)
+    return "" if written == type_key(target.type) else annotation(target.type)
 
 
 __all__ = ["to_script"]
