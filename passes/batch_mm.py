@@ -66,8 +66,8 @@ def _reduce_trees(graph: Graph, block: Block) -> bool:
         if len(products) < TREE:
             continue
         operands = [product.inputs[side] for side in (LEFT, RIGHT) for product in products]
-        made = Builder(graph).before(root).node("prim::MMTreeReduce", operands, {}, (root.output.type,))
-        replace_node(root, made.outputs)
+        reduction = Builder(graph).before(root).node("prim::MMTreeReduce", operands, {}, (root.output.type,))
+        replace_node(root, reduction.outputs)
         changed = True
     return changed
 
@@ -105,37 +105,37 @@ def _batch_side(graph: Graph, block: Block, shared: Value, side: int) -> bool:
     for node in reversed(moved):
         node.move_after(last)
     others = [product.inputs[1 - side] for product in products]
-    made = Builder(graph).before(last).node("prim::MMBatchSide", [shared, *others], {"side": Attribute.of(side, graph.dialect)},
+    batch = Builder(graph).before(last).node("prim::MMBatchSide", [shared, *others], {"side": Attribute.of(side, graph.dialect)},
                                             [product.output.type for product in products])
-    for product, value in zip(products, made.outputs, strict=True):
+    for product, value in zip(products, batch.outputs, strict=True):
         replace_node(product, [value])
     return True
 
 
 def _read_by(node: Node) -> list[Value]:
     """What a node reads, its blocks included."""
-    found = list(node.inputs)
+    values = list(node.inputs)
     for block in node.blocks:
-        found += block.outputs
+        values += block.outputs
         for inner in block.walk():
-            found += inner.inputs
-            found += [value for nested in inner.blocks for value in nested.outputs]
-    return found
+            values += inner.inputs
+            values += [value for nested in inner.blocks for value in nested.outputs]
+    return values
 
 
 def _together(block: Block, users: set[Node]) -> tuple[list[Node], list[Node]]:
     """The products that do not depend on one another, and what stands between them and reads them: that goes behind the last."""
     products: list[Node] = []
     dependent: dict[Node, None] = {}
-    made: set[Value] = set()
+    results: set[Value] = set()
     for node in block:
-        read = not made.isdisjoint(_read_by(node))
+        read = not results.isdisjoint(_read_by(node))
         if node in users and not read:
             products.append(node)
-            made.update(node.outputs)
+            results.update(node.outputs)
         elif read:
             dependent[node] = None
-            made.update(node.outputs)
+            results.update(node.outputs)
     if not products:
         return [], []
     moved, last = [], products[-1]

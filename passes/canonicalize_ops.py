@@ -81,10 +81,10 @@ def _open_chunk(graph: Graph, node: Node) -> bool:
     types = {index: value.type for index, value in pieces}
     plain = pieces[0][1].type
     results = [types.get(index, plain) for index in range(chunks)]
-    made = Builder(graph).before(node).node("prim::ConstantChunk", node.inputs[:1], attributes, results)
-    made.tail = node.tail
+    constant_chunk = Builder(graph).before(node).node("prim::ConstantChunk", node.inputs[:1], attributes, results)
+    constant_chunk.tail = node.tail
     for index, value in pieces:
-        value.replace_all_uses_with(made.outputs[index])
+        value.replace_all_uses_with(constant_chunk.outputs[index])
     for user in dict.fromkeys(user for user, _ in node.output.uses):
         user.destroy()
     node.destroy()
@@ -92,6 +92,6 @@ def _open_chunk(graph: Graph, node: Node) -> bool:
 
 
 def _number(node: Node, name: str) -> int | None:
-    given = node_argument(node, name)
-    value = constant(given) if isinstance(given, Value) else getattr(given, "value", NOT_CONSTANT)
+    argument = node_argument(node, name)
+    value = constant(argument) if isinstance(argument, Value) else getattr(argument, "value", NOT_CONSTANT)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -36,16 +36,16 @@ def constant_pooling(graph: Graph) -> bool:
     changed = False
     top = graph.block.param_node
     for node in constants:
-        kept = first.setdefault(node_key(node), node)
-        if kept is not node:
+        representative = first.setdefault(node_key(node), node)
+        if representative is not node:
             if is_mutable(node.output.type):
                 aliases = aliases or Aliases(graph)
-                if not aliases.can_merge(kept, node):
-                    kept = node
+                if not aliases.can_merge(representative, node):
+                    representative = node
                 else:
-                    aliases.note_merge(kept, node)
-        if kept is not node:
-            node.output.replace_all_uses_with(kept.output)
+                    aliases.note_merge(representative, node)
+        if representative is not node:
+            node.output.replace_all_uses_with(representative.output)
             node.destroy()
             changed = True
             continue

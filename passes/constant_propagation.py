@@ -90,11 +90,11 @@ class Propagation:
         if results is None:
             return
         if len(results) == 1:
-            made = self.spell(results[0], node.output.type)
-            if made is None:        # a list of tensors: no text holds it, but what is made of it may be known
+            literal = self.spell(results[0], node.output.type)
+            if literal is None:        # a list of tensors: no text holds it, but what is made of it may be known
                 self.known[node.outputs[0]] = results[0]
             else:
-                become_constant(node, *made)
+                become_constant(node, *literal)
                 self.known[node.outputs[0]] = results[0]
                 self.changed = True
             return
@@ -130,8 +130,8 @@ class Propagation:
             return None, declared
         if isinstance(value, TensorLiteral):
             shape = value.shape or ()
-            found = tensor_type(value.dtype, shape, contiguous_strides(shape), False, "cpu")
-            return Attribute(value.text, value), spell(found, self.dialect)
+            literal_type = tensor_type(value.dtype, shape, contiguous_strides(shape), False, "cpu")
+            return Attribute(value.text, value), spell(literal_type, self.dialect)
         if isinstance(value, (list, dict)):
             if not isinstance(declared, (ListType, DictType)) or _holds(value, (tuple, TensorLiteral)):
                 return None
@@ -158,10 +158,10 @@ class Propagation:
 
     def truth(self, value: Value) -> bool | None:
         """A condition that is known."""
-        found = self.known.get(value, NOT_CONSTANT)
-        if isinstance(found, TensorLiteral) and found.is_exact:
-            found = found.item()
-        return bool(found) if isinstance(found, (bool, int)) else None
+        condition = self.known.get(value, NOT_CONSTANT)
+        if isinstance(condition, TensorLiteral) and condition.is_exact:
+            condition = condition.item()
+        return bool(condition) if isinstance(condition, (bool, int)) else None
 
     def branch(self, node: Node) -> None:
         truth = self.truth(node.inputs[0])
@@ -197,10 +197,10 @@ class Propagation:
         self.block(body)
         for i in reversed(range(len(node.outputs))):
             if body.inputs[i + 1] is body.outputs[i + 1]:       # carried round unchanged
-                given = node.inputs[i + 2]
-                node.outputs[i].replace_all_uses_with(given)
+                start = node.inputs[i + 2]
+                node.outputs[i].replace_all_uses_with(start)
                 body.remove_output(i + 1)
-                body.inputs[i + 1].replace_all_uses_with(given)
+                body.inputs[i + 1].replace_all_uses_with(start)
                 node.remove_output(i)
                 node.remove_input(i + 2)
                 body.remove_input(i + 1)

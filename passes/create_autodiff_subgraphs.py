@@ -141,12 +141,12 @@ def _with_users(group: Item, start: list[Node]) -> list[Node]:
     """The nodes, and those of the group that depend on them, in order."""
     wanted = set(start).intersection(group.nodes_reversed)
     values = {value for node in wanted for value in node.outputs}
-    found = []
+    nodes = []
     for node in group.nodes():
         if node in wanted or not values.isdisjoint(reads_of(node)):
-            found.append(node)
+            nodes.append(node)
             values.update(node.outputs)
-    return found
+    return nodes
 
 
 def slice_runs(graph: Graph, block: Block, threshold: int) -> bool:
@@ -210,7 +210,7 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
         copy.node(node)
     copy.constants(unused.get(nodes[0].owner_block.return_node, ()))
     kind = "prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph"
-    group = Node(kind, copy.given, {"Subgraph": Attribute("<Graph>", copy.graph)})
+    group = Node(kind, copy.operands, {"Subgraph": Attribute("<Graph>", copy.graph)})
     group.insert_before(nodes[0])
     for value in [value for node in nodes for value in node.outputs] if results is None else results:
         if value.node in inside:
@@ -242,14 +242,14 @@ class _Copy:
     def __init__(self, dialect: Dialect, operands: Sequence[Value]) -> None:
         self.graph = Graph(dialect)
         self.mapping: dict[Value, Value] = {}
-        self.given: list[Value] = []
-        """What its inputs are outside."""
+        self.operands: list[Value] = []
+        """The values outside that its inputs stand for, in order."""
         for value in operands:
             self.add_input(value)
 
     def add_input(self, value: Value) -> None:
         self.mapping[value] = self.graph.block.add_input(self.graph.fresh_id(), value.type)
-        self.given.append(value)
+        self.operands.append(value)
 
     def constants(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
@@ -271,7 +271,7 @@ class _Copy:
         copy.set_inputs([mapping[value] for value in node.inputs])
         graph.block.append(copy)
         for block in node.blocks:
-            made = copy.add_block()
+            inner = copy.add_block()
             for value in block.inputs:
-                mapping[value] = made.add_input(graph.fresh_id(), value.type)
-            clone_block(block, made, mapping, graph)
+                mapping[value] = inner.add_input(graph.fresh_id(), value.type)
+            clone_block(block, inner, mapping, graph)

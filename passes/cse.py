@@ -28,15 +28,15 @@ def cse(graph: Graph) -> bool:
     """
     aliases: Aliases | None = None
 
-    def can_merge(kept: Node, dropped: Node) -> bool:
+    def can_merge(first: Node, dropped: Node) -> bool:
         nonlocal aliases
         if aliases is None:
             aliases = Aliases(graph)
-        if not aliases.can_merge(kept, dropped) or is_random(kept) or updates_statistics(kept):
+        if not aliases.can_merge(first, dropped) or is_random(first) or updates_statistics(first):
             return False
-        if aliases.has_writes and (aliases.has_writers(kept) or aliases.has_writers(dropped)):
+        if aliases.has_writes and (aliases.has_writers(first) or aliases.has_writers(dropped)):
             return False
-        aliases.note_merge(kept, dropped)
+        aliases.note_merge(first, dropped)
         return True
 
     return merge_equal_nodes(graph, is_mergeable, can_merge)

@@ -42,6 +42,6 @@ def decompose_addmm(graph: Graph) -> bool:
 
 
 def _is_one(node: Node, name: str) -> bool:
-    given = node_argument(node, name)
-    value = given.value if isinstance(given, Literal) else constant(given) if isinstance(given, Value) else None
+    argument = node_argument(node, name)
+    value = argument.value if isinstance(argument, Literal) else constant(argument) if isinstance(argument, Value) else None
     return isinstance(value, (int, float)) and value == 1

@@ -68,11 +68,11 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
         is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
         graph = _without_views_written(module, graph)
         graph.metadata = {key: value for key, value in graph.metadata.items() if key != DEFINED}
-        found = differentiate_graph(graph, flags, is_modern, by_types, least=save == "least")
-        graph.name, found.df.name = names
+        gradient = differentiate_graph(graph, flags, is_modern, by_types, least=save == "least")
+        graph.name, gradient.df.name = names
         graph.layout = None
-        GradientPair.link(graph, found.df, found.real_outputs, found.lists)
-        _insert_after(module, graph, found.df)
+        GradientPair.link(graph, gradient.df, gradient.real_outputs, gradient.lists)
+        _insert_after(module, graph, gradient.df)
         changed = True
     return changed
 
@@ -84,10 +84,10 @@ def _without_views_written(module: Module, graph: Graph) -> Graph:
     """
     if not any(map(node_may_write, graph.walk())) or any(map(Aliases(graph).is_written, graph.inputs)):
         return graph
-    made = clone_graph(graph)
-    without_writes(made)
-    versions = in_versions(made)
-    if versions is made or any(map(node_may_write, versions.walk())):
+    copy = clone_graph(graph)
+    without_writes(copy)
+    versions = in_versions(copy)
+    if versions is copy or any(map(node_may_write, versions.walk())):
         return graph
     module.items[next(i for i, item in enumerate(module.items) if item is graph)] = versions
     return versions
@@ -135,6 +135,6 @@ def _flags(graph: Graph, name: str, requires_grad: tuple[str, ...], wrt: tuple[i
     return [word == "1" for word in requires_grad], False
 
 
-def _insert_after(module: Module, graph: Graph, made: Graph) -> None:
+def _insert_after(module: Module, graph: Graph, df: Graph) -> None:
     """The new graph comes behind `graph`."""
-    module.items.insert(next(i for i, item in enumerate(module.items) if item is graph) + 1, made)
+    module.items.insert(next(i for i, item in enumerate(module.items) if item is graph) + 1, df)

@@ -51,13 +51,13 @@ class Eraser:
 
     def as_tensor(self, type: Type) -> Type:
         """The tensor type for a number type; any other type is itself."""
-        found = self.types.get(type)
-        if found is None:
-            found = type
+        erased = self.types.get(type)
+        if erased is None:
+            erased = type
             if type.key in DTYPES:
-                found = spell(tensor_type(DTYPES[type.key], (), None, None, "cpu"), self.dialect)
-            self.types[type] = found
-        return found
+                erased = spell(tensor_type(DTYPES[type.key], (), None, None, "cpu"), self.dialect)
+            self.types[type] = erased
+        return erased
 
     def retype(self, value: Value) -> None:
         new = self.as_tensor(value.type)

@@ -56,10 +56,10 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
     groups = all_groups(graph, threshold, fits, aliases)
     renamed: dict[Value, Value] = {}
     for group in groups:
-        made = wrap(graph, group.nodes(), group.operands(), group.results(), renamed=renamed)
-        made.kind = KIND
-        if made.subgraph is not None:
-            made.subgraph.source = graph.source     # where errors are
+        fused = wrap(graph, group.nodes(), group.operands(), group.results(), renamed=renamed)
+        fused.kind = KIND
+        if fused.subgraph is not None:
+            fused.subgraph.source = graph.source     # where errors are
     return bool(groups)
 
 
@@ -83,17 +83,17 @@ def may_be_fused(node: Node) -> bool:
     key = (node.kind, *[(name, attribute.text) for name, attribute in node.attributes.items()], len(node.outputs),
            *[(value.type, value.node.attributes["value"].text if "value" in value.node.attributes else None)
              if value.node.kind in CONSTANT_KINDS else value.type for value in node.inputs])
-    found = _found.get(key)
-    if found is None:
-        if len(_found) > MAX_FOUND:
-            _found.clear()
-        found = _found[key] = _runs_on_symbols(node)
-    return found
+    is_fusible = _fusible.get(key)
+    if is_fusible is None:
+        if len(_fusible) > MAX_REMEMBERED:
+            _fusible.clear()
+        is_fusible = _fusible[key] = _runs_on_symbols(node)
+    return is_fusible
 
 
-_found: dict[tuple[object, ...], bool] = {}
+_fusible: dict[tuple[object, ...], bool] = {}
 """What was found out, by all that it depends on."""
-MAX_FOUND = 10_000
+MAX_REMEMBERED = 10_000
 
 
 def _runs_on_symbols(node: Node) -> bool:

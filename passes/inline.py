@@ -57,9 +57,9 @@ def check_types(node: Node, arguments: Sequence[Value], callee: Graph) -> None:
     if callee.dialect.name not in STRICT_DIALECTS:      # older texts say little of types
         return
     for what, values, declared in ("takes", arguments, callee.inputs), ("gives", node.outputs, callee.outputs):
-        for value, own in zip(values, declared):
-            if not (flows(value.type, own.type) if what == "takes" else flows(own.type, value.type)):
-                message = f"graph '{callee.name}' {what} %{own.name} : {own.type}, the call has %{value.name} : {value.type}"
+        for value, formal in zip(values, declared):
+            if not (flows(value.type, formal.type) if what == "takes" else flows(formal.type, value.type)):
+                message = f"graph '{callee.name}' {what} %{formal.name} : {formal.type}, the call has %{value.name} : {value.type}"
                 raise located(PassError(message), node)
 
 
@@ -79,7 +79,7 @@ class Inliner:
             return
         self.done.add(graph)
         self.active.append(graph)
-        found = False
+        changed = False
         for node in list(graph.walk()):
             if node.owner is None:
                 continue
@@ -97,9 +97,9 @@ class Inliner:
             replace_node(node, inline_graph(callee, node, arguments)[:len(node.outputs)])
             if function is not None and function.owner is not None and not function.output.has_uses:
                 function.destroy()
-            found = True
+            changed = True
         self.active.pop()
-        if found:
+        if changed:
             self.changed = True
 
     def called(self, node: Node) -> tuple[Graph, tuple[Value, ...]] | None:

@@ -115,10 +115,10 @@ def unroll(graph: Graph, loop: Node) -> None:
     for index, (output, other) in enumerate(zip(loop.outputs, rest.outputs, strict=True)):
         output.replace_all_uses_with(other)
         rest.replace_input(index + 2, output)
-    made = Node(loop.kind, loop.inputs)
-    made.tail = loop.tail
-    made.insert_before(loop)
-    inner = made.add_block()
+    unrolled = Node(loop.kind, loop.inputs)
+    unrolled.tail = loop.tail
+    unrolled.insert_before(loop)
+    inner = unrolled.add_block()
     for value in body.inputs:
         inner.add_input(graph.fresh_id(), value.type)
     values = list(inner.inputs[1:])
@@ -128,12 +128,12 @@ def unroll(graph: Graph, loop: Node) -> None:
     inner.set_outputs((condition if not body.contains(condition.node) else
                        clone_node(condition.node, {}, inner, graph).output, *values))
     for value in loop.outputs:
-        made.add_output(graph.fresh_id(), value.type)
+        unrolled.add_output(graph.fresh_id(), value.type)
     length = loop.inputs[0]
-    replace_node(loop, made.outputs)
-    build.before(made)
+    replace_node(loop, unrolled.outputs)
+    build.before(unrolled)
     eights = build.call("aten::__round_to_zero_floordiv", length, FACTOR, type=types.INT)
-    made.replace_input(0, eights)
+    unrolled.replace_input(0, eights)
     done = build.call("aten::mul", eights, FACTOR, type=types.INT)
     rest.replace_input(0, build.call("aten::sub", length, done, type=types.INT))
 

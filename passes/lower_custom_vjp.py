@@ -26,8 +26,8 @@ def lower_custom_vjp(graph: Graph) -> bool:
           return (%3)
     """
     changed = False
-    while found := [(node, parts) for node in graph.walk() if node.kind == CUSTOM_VJP and (parts := custom_parts(node)) is not None]:
-        for node, (forward, _, _) in found:
+    while customs := [(node, parts) for node in graph.walk() if node.kind == CUSTOM_VJP and (parts := custom_parts(node)) is not None]:
+        for node, (forward, _, _) in customs:
             replace_node(node, inline_graph(forward, node, node.inputs))
         changed = True      # there may be others in them
     return changed

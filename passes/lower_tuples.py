@@ -89,8 +89,8 @@ class Lowering:
             return
         parts = [self.build.before(node).constant(value, None if value is None else type)
                  for value, type in zip(held, node.output.type.elements, strict=True)]
-        made = self.build.before(node).node("prim::TupleConstruct", parts, {}, (node.output.type,))
-        replace_node(node, made.outputs)
+        construct = self.build.before(node).node("prim::TupleConstruct", parts, {}, (node.output.type,))
+        replace_node(node, construct.outputs)
         self.changed = True
         for part in parts:
             self.open_constant(part.node)
@@ -105,23 +105,23 @@ class Lowering:
                 self.refuse(node, f"{node.kind} of a tuple that is not made in the graph")
             return True
         elements = source.inputs
-        found: list[Value] | None = None
+        replacements: list[Value] | None = None
         if node.kind == "prim::TupleUnpack":
-            found = list(elements)
+            replacements = list(elements)
         elif node.kind == "prim::TupleSlice":
             begin, end = (node.attributes[name].value for name in ("beg", "end"))
             if isinstance(begin, int) and isinstance(end, int):
-                found = [self.build.before(node).construct_tuple(elements[begin:end])]
+                replacements = [self.build.before(node).construct_tuple(elements[begin:end])]
         else:
             index = constant(node.inputs[1]) if len(node.inputs) > 1 else NOT_CONSTANT
             if len(node.inputs) == 1 and "index" in node.attributes:        # until 2019
                 index = node.attributes["index"].value
             if isinstance(index, int) and -len(elements) <= index < len(elements):
-                found = [elements[index]]
+                replacements = [elements[index]]
             elif self.all:
                 self.refuse(node, "a tuple is indexed by a number that is not constant, or out of range")
-        if found is not None and len(found) == len(node.outputs):
-            replace_node(node, found)
+        if replacements is not None and len(replacements) == len(node.outputs):
+            replace_node(node, replacements)
             self.changed = True
         return True
 
@@ -166,19 +166,19 @@ class Lowering:
         if not isinstance(value.type, TupleType):
             self.refuse(node, f"%{value.name} : {value.type} is given a tuple")
         after = node.owner_block.return_node.next if node is node.owner_block.param_node else node.next
-        made = self.build.before(after).node("prim::TupleConstruct", (), {}, (value.type,))
-        value.replace_all_uses_with(made.output)
+        construct = self.build.before(after).node("prim::TupleConstruct", (), {}, (value.type,))
+        value.replace_all_uses_with(construct.output)
         fresh = replace_output(node, index, types)
-        made.set_inputs(fresh)
+        construct.set_inputs(fresh)
         self.changed = True
 
     def check(self) -> None:
         """Raises PassError at a node that does not take, or give, elements instead of their tuple, as one that runs a graph of its own."""
-        found = violations(self.graph) if self.changed else []
-        for diagnostic in found:
+        diagnostics = violations(self.graph) if self.changed else []
+        for diagnostic in diagnostics:
             diagnostic.message = f"lower-tuples{{all}}: a tuple cannot be taken apart: {diagnostic.message}"
-        if found:
-            raise PassError(diagnostics=found[:1])
+        if diagnostics:
+            raise PassError(diagnostics=diagnostics[:1])
 
     def refuse(self, node: Node, message: str) -> None:
         where = Diagnostic("error", f"lower-tuples{{all}}: {message}", self.graph.source, node.line)

@@ -39,20 +39,20 @@ df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
           %2 : Tensor = aten::mul(%g, %y)
           return (%2)
     """
-    found = list(pairs(module))
-    if not found and not any(packed_nodes(graph) for graph in module.graphs):
+    present = list(pairs(module))
+    if not present and not any(packed_nodes(graph) for graph in module.graphs):
         raise PassError(f"pack-gradient: {module.filename} holds no gradient pair; differentiate makes one")
     seen: set[Graph] = set()
-    for pair in found:
+    for pair in present:
         pair.check()
         for graph in (pair.f, pair.df):
             if graph in seen:
                 raise PassError(f"pack-gradient: graph '{graph.name}' is in two pairs")
             seen.add(graph)
-    for pair in found:
+    for pair in present:
         module.items[next(i for i, item in enumerate(module.items) if item is pair.f)] = _packed(pair)
         del module.items[next(i for i, item in enumerate(module.items) if item is pair.df)]
-    return bool(found)
+    return bool(present)
 
 
 def _packed(pair: GradientPair) -> Graph:

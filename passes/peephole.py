@@ -77,17 +77,17 @@ class Simplifier:
             self._aliases = Aliases(self.graph)
         return self._aliases
 
-    def places_of_keys(self, made: Node) -> dict[int | float | str, int | None]:
+    def places_of_keys(self, construct: Node) -> dict[int | float | str, int | None]:
         """Key of a dict whose keys are all constant -> the operand that is its value; None where a key stands there twice."""
-        if made not in self._places:
+        if construct not in self._places:
             places: dict[int | float | str, int | None] = {}
-            for slot, value in enumerate(made.inputs[::2]):
+            for slot, value in enumerate(construct.inputs[::2]):
                 key = constant(value)
                 if not isinstance(key, (int, float, str)):
                     return {}
                 places[key] = None if key in places else 2 * slot + 1
-            self._places[made] = places
-        return self._places[made]
+            self._places[construct] = places
+        return self._places[construct]
 
     def run(self) -> bool:
         rules = self.rules.get
@@ -175,8 +175,8 @@ def _unwrap(at: Simplifier, node: Node) -> None:
 
 def _unchecked_cast(at: Simplifier, node: Node) -> None:
     """A cast to what the value is already."""
-    given, wanted = node.inputs[0].type, node.output.type
-    if same(given, wanted) or isinstance(given, TensorType) and isinstance(wanted, TensorType) or is_subtype(given, wanted):
+    actual, wanted = node.inputs[0].type, node.output.type
+    if same(actual, wanted) or isinstance(actual, TensorType) and isinstance(wanted, TensorType) or is_subtype(actual, wanted):
         at.replace(node.output, node.inputs[0])
 
 
@@ -402,10 +402,10 @@ def _dtype_class(test: Callable[[str], bool]) -> Rule:
 def _expand(at: Simplifier, node: Node) -> None:
     """Expanding to the shape it has."""
     type = _tensor(at, node)
-    given = node_argument(node, "size")
-    sizes = given.value if isinstance(given, Literal) else _known_list(given) if isinstance(given, Value) else None
+    argument = node_argument(node, "size")
+    sizes = argument.value if isinstance(argument, Literal) else _known_list(argument) if isinstance(argument, Value) else None
     if type is not None and type.shape is not None and isinstance(sizes, list) and sizes == list(type.shape) and not (
-            isinstance(given, Value) and at.aliases.is_written_itself(given)):
+            isinstance(argument, Value) and at.aliases.is_written_itself(argument)):
         at.replace(node.output, node.inputs[0])
 
 
@@ -432,10 +432,10 @@ def _neutral(*neutral: tuple[str, float]) -> Rule:
         if type is None or type.dtype is None:
             return
         for name, number in neutral:
-            found = _number(node, name)
-            if found is None or found != number or isinstance(found, bool):
+            operand = _number(node, name)
+            if operand is None or operand != number or isinstance(operand, bool):
                 return
-            if isinstance(found, float) and not (is_float_dtype(type.dtype) or is_complex_dtype(type.dtype)):
+            if isinstance(operand, float) and not (is_float_dtype(type.dtype) or is_complex_dtype(type.dtype)):
                 return
         if node.kind == "aten::div" and not (is_float_dtype(type.dtype) or is_complex_dtype(type.dtype)) or type.dtype == "bool":
             return
@@ -448,12 +448,12 @@ def _neutral(*neutral: tuple[str, float]) -> Rule:
 
 def _number(node: Node, name: str) -> int | float | None:
     """A number given for an argument, as a constant operand or as an attribute; tensors do not count."""
-    given = node_argument(node, name)
-    value = given.value if isinstance(given, Literal) else None
-    if isinstance(given, Value):
-        if isinstance(given.type, TensorType):
+    argument = node_argument(node, name)
+    value = argument.value if isinstance(argument, Literal) else None
+    if isinstance(argument, Value):
+        if isinstance(argument.type, TensorType):
             return None
-        value = constant(given)
+        value = constant(argument)
     if isinstance(value, TensorLiteral) and value.text.startswith("{"):
         value = value.item()
     return value if isinstance(value, (int, float)) else None

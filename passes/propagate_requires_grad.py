@@ -24,43 +24,43 @@ def propagate_requires_grad(graph: Graph) -> bool:
           %3 : Float(2, requires_grad=0, device=cpu) = aten::neg(%y)
           return (%2, %3)
     """
-    found = {value for value in graph.inputs if isinstance(value.type, TensorType) and value.type.requires_grad is True}
-    _sweep(graph.block, found)
+    reached = {value for value in graph.inputs if isinstance(value.type, TensorType) and value.type.requires_grad is True}
+    _sweep(graph.block, reached)
     changed = False
     for node in graph.walk():
         for value in node.outputs:
-            changed = _mark(value, value in found) or changed
+            changed = _mark(value, value in reached) or changed
     return changed
 
 
-def _sweep(block: Block, found: set[Value]) -> None:
+def _sweep(block: Block, reached: set[Value]) -> None:
     """Add what a gradient can reach in a block; loops go round until nothing is added."""
     for node in block:
         if node.kind in IF_KINDS:
             for inner in node.blocks:
-                _sweep(inner, found)
-                found.update(output for output, given in zip(node.outputs, inner.outputs, strict=False) if given in found)
+                _sweep(inner, reached)
+                reached.update(output for output, result in zip(node.outputs, inner.outputs, strict=False) if result in reached)
         elif node.kind in LOOP_KINDS and len(node.blocks) == 1:
-            _sweep_loop(node, found)
-        elif not found.isdisjoint(node.inputs) and _passes(node, found):
-            found.update(node.outputs)
+            _sweep_loop(node, reached)
+        elif not reached.isdisjoint(node.inputs) and _passes(node, reached):
+            reached.update(node.outputs)
 
 
-def _sweep_loop(node: Node, found: set[Value]) -> None:
+def _sweep_loop(node: Node, reached: set[Value]) -> None:
     body = node.blocks[0]
     carried = body.inputs[1:]
-    found.update(value for value, start in zip(carried, node.inputs[2:], strict=False) if start in found)
+    reached.update(value for value, start in zip(carried, node.inputs[2:], strict=False) if start in reached)
     before = -1
-    while len(found) != before:
-        before = len(found)
-        _sweep(body, found)
-        found.update(value for value, given in zip(carried, body.outputs[1:], strict=False) if given in found)
-    found.update(output for output, value in zip(node.outputs, carried, strict=False) if value in found)
+    while len(reached) != before:
+        before = len(reached)
+        _sweep(body, reached)
+        reached.update(value for value, result in zip(carried, body.outputs[1:], strict=False) if result in reached)
+    reached.update(output for output, value in zip(node.outputs, carried, strict=False) if value in reached)
 
 
-def _passes(node: Node, found: set[Value]) -> bool:
+def _passes(node: Node, reached: set[Value]) -> bool:
     if node.kind == "aten::type_as":
-        return node.inputs[0] in found
+        return node.inputs[0] in reached
     schema = schema_of(node)
     return node.kind != "aten::detach" and (schema is None or has_gradient(schema) is not False)
 

@@ -68,8 +68,8 @@ class Sweep:
         self.graph = graph
         self.plain = spell(types.TENSOR, graph.dialect)
         self.is_latest = graph.dialect is LATEST        # whose words are those in which types are made
-        self.told: dict[tuple[object, ...], list[TensorType] | None] = {}
-        """What rules that look at nothing but types have told."""
+        self.by_types: dict[tuple[object, ...], list[TensorType] | None] = {}
+        """What the rules that look at types alone answered: (schema, operand types, numbers) -> result types, None for no answer."""
         self.before = {value: value.type for value in graph.values()}
         self.is_expanded = False
         self.changes = Changes(graph)
@@ -137,27 +137,27 @@ class Sweep:
         facts = Facts(node, schema, operands, self.changes)
         if schema.name in BY_TYPES and not all(map(is_complete, operands)):
             key = (schema.name, *operands, *facts.numbers)
-            if key not in self.told:
-                self.told[key] = RULES[schema.name](facts)
-            found = self.told[key]
-            if found is not None:
-                self.take(node, found)
+            if key not in self.by_types:
+                self.by_types[key] = RULES[schema.name](facts)
+            result_types = self.by_types[key]
+            if result_types is not None:
+                self.take(node, result_types)
             return
         if all(map(is_complete, operands)):
             if may_expand and schema.name in EXPANDED:
                 facts = self.expanded(node, facts)
             rule = COMPLETE.get(schema.name)
             is_run = schema.name in RUN
-            found = rule(facts) if rule is not None and (not is_run or self.is_tried(node)) else None
-            if found is not None:
-                self.take(node, found)
+            result_types = rule(facts) if rule is not None and (not is_run or self.is_tried(node)) else None
+            if result_types is not None:
+                self.take(node, result_types)
                 return
             if not is_run:
                 self.unshape(node)
         rule = RULES.get(schema.name)
-        found = rule(facts) if rule is not None else None
-        if found is not None:
-            self.take(node, found)
+        result_types = rule(facts) if rule is not None else None
+        if result_types is not None:
+            self.take(node, result_types)
 
     def is_tried(self, node: Node) -> bool:
         """Does torch run the node to see what it gives? Not where whole numbers come in (zeros would be divided by), nor late ones."""
@@ -168,9 +168,9 @@ class Sweep:
                 return False
         return not self.changes.is_late(node)
 
-    def take(self, node: Node, found: list[TensorType]) -> None:
-        """A rule has told the types of the tensors among the results."""
-        for value, type in zip([each for each in node.outputs if isinstance(each.type, TensorType)], found, strict=False):
+    def take(self, node: Node, result_types: list[TensorType]) -> None:
+        """Set the types of the tensors among the results, which a rule computed."""
+        for value, type in zip([each for each in node.outputs if isinstance(each.type, TensorType)], result_types, strict=False):
             self.set(value, type)
 
     def expanded(self, node: Node, facts: Facts) -> Facts:
@@ -183,9 +183,9 @@ class Sweep:
         for slot, type in enumerate(facts.types[:2]):
             if type.shape == sizes:
                 continue
-            made = build.call("aten::expand", node.inputs[slot], list(sizes), implicit=False)
-            node.replace_input(slot, made)
-            self.operator(made.node, False)
+            expanded = build.call("aten::expand", node.inputs[slot], list(sizes), implicit=False)
+            node.replace_input(slot, expanded)
+            self.operator(expanded.node, False)
             self.is_expanded = True
         return Facts(node, facts.schema, [value.type for value in node.inputs[:2] if isinstance(value.type, TensorType)], self.changes)
 
@@ -221,13 +221,13 @@ class Sweep:
         """Round after round, until nothing changes."""
         body = node.blocks[0]
         carried = body.inputs[1:]
-        for value, given in zip(carried, node.inputs[2:], strict=False):
-            self.set(value, given.type)
+        for value, source in zip(carried, node.inputs[2:], strict=False):
+            self.set(value, source.type)
         for _ in range(2 + 4 * len(carried)):       # each round forgets something or is the last
             self.block(body, False)
             before = [value.type for value in carried]
-            for value, given in zip(carried, body.outputs[1:], strict=False):
-                self.set(value, join(value.type, given.type) or value.type)
+            for value, source in zip(carried, body.outputs[1:], strict=False):
+                self.set(value, join(value.type, source.type) or value.type)
             if all(value.type is old for value, old in zip(carried, before, strict=True)):
                 break
         self.block(body, True)
@@ -260,33 +260,34 @@ class Sweep:
 
     def unpack(self, node: Node) -> None:
         """What was put into a tuple."""
-        given = node.inputs[0].type
-        if isinstance(given, types.TupleType) and len(given.elements) == len(node.outputs):
-            for value, type in zip(node.outputs, given.elements, strict=True):
+        whole = node.inputs[0].type
+        if isinstance(whole, types.TupleType) and len(whole.elements) == len(node.outputs):
+            for value, type in zip(node.outputs, whole.elements, strict=True):
                 self.set(value, type)
 
     def unwrap(self, node: Node) -> None:
         """An optional that is known to be there."""
-        given = node.inputs[0].type
-        if not isinstance(given, OptionalType) and types.is_subtype(given, node.output.type):
-            self.set(node.output, given)
+        inner = node.inputs[0].type
+        if not isinstance(inner, OptionalType) and types.is_subtype(inner, node.output.type):
+            self.set(node.output, inner)
 
     def chunk(self, node: Node) -> None:
         """Pieces have as many dimensions."""
-        given = node.inputs[0].type
-        if isinstance(given, TensorType):
+        whole = node.inputs[0].type
+        if isinstance(whole, TensorType):
             for value in node.outputs:
-                self.set(value, dimensioned(given))
+                self.set(value, dimensioned(whole))
         else:
             self.unshape(node)
 
     def cat(self, node: Node) -> None:
         """Tensors of one list joined."""
-        made = node.inputs[0].node if node.kind == "aten::cat" else node
-        is_known = made.kind == "prim::FusedConcat" or made.kind == "prim::ListConstruct" and self.changes.is_fixed(node.inputs[0])
-        given = [value.type for value in made.inputs] if is_known else []
-        operands = [type for type in given if isinstance(type, TensorType)]
-        if not operands or len(operands) != len(given):
+        construct = node.inputs[0].node if node.kind == "aten::cat" else node
+        is_list = construct.kind == "prim::ListConstruct"
+        is_known = construct.kind == "prim::FusedConcat" or is_list and self.changes.is_fixed(node.inputs[0])
+        element_types = [value.type for value in construct.inputs] if is_known else []
+        operands = [type for type in element_types if isinstance(type, TensorType)]
+        if not operands or len(operands) != len(element_types):
             self.unshape(node)
             return
         dtypes = {type.dtype for type in operands}
@@ -304,15 +305,15 @@ class Sweep:
 
     def literal(self, node: Node) -> None:
         """`aten::tensor` of numbers, or of lists of them."""
-        given: Type = node.inputs[0].type
+        element: Type = node.inputs[0].type
         rank = 0
-        while isinstance(given, ListType):
-            given, rank = given.element, rank + 1
-        if isinstance(given, TensorType):
+        while isinstance(element, ListType):
+            element, rank = element.element, rank + 1
+        if isinstance(element, TensorType):
             if node.kind == "aten::as_tensor":
                 self.operator(node, False)
             return
-        dtype: str | None = {"int": "int64", "float": "float32", "bool": "bool", "complex": "complex64"}.get(str(given.key))
+        dtype: str | None = {"int": "int64", "float": "float32", "bool": "bool", "complex": "complex64"}.get(str(element.key))
         asked = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         if asked is not None:
             dtype = NAMES.get(asked) if isinstance(asked, int) else None

@@ -60,7 +60,7 @@ def specialize_undef(module: Module, defined: tuple[bool, ...] = ()) -> bool:
     return changed
 
 
-def assumptions(graph: Graph, name: str, pair: GradientPair | None, given: tuple[bool, ...]) -> list[bool] | None:
+def assumptions(graph: Graph, name: str, pair: GradientPair | None, defined: tuple[bool, ...]) -> list[bool] | None:
     """One flag per input; None for a graph in which nothing depends on them. Raises PassError for a wrong count, or a contradiction."""
     if pair is None and DEFINED not in graph.metadata and not any(node.kind in GRADIENT_KINDS for node in graph.walk()):
         return None
@@ -69,12 +69,12 @@ def assumptions(graph: Graph, name: str, pair: GradientPair | None, given: tuple
         flags = recorded if recorded is not None else pair.assumed if pair is not None else [not is_undefined(v.type) for v in graph.inputs]
     except Error as error:
         raise PassError(error.message) from None
-    if given:
-        if len(given) != len(graph.inputs):
-            raise PassError(f"specialize-undef: defined has {len(given)} flags, graph '{name}' takes {len(graph.inputs)} inputs")
-        if recorded is not None and recorded != list(given):
+    if defined:
+        if len(defined) != len(graph.inputs):
+            raise PassError(f"specialize-undef: defined has {len(defined)} flags, graph '{name}' takes {len(graph.inputs)} inputs")
+        if recorded is not None and recorded != list(defined):
             raise PassError(f"specialize-undef: graph '{name}' was already specialised, for defined={graph.metadata[DEFINED]}")
-        flags = list(given)
+        flags = list(defined)
     if len(flags) != len(graph.inputs):
         raise PassError(f"specialize-undef: defined={graph.metadata[DEFINED]}, graph '{name}' takes {len(graph.inputs)} inputs")
     return flags
@@ -164,18 +164,19 @@ class Specializer(Definedness):
 
     def replace_by_undefined(self, node: Node) -> None:
         """One undefined gradient in the place of all results."""
-        made = self.build.after(node).node(self.graph.dialect.undefined_kind, output_types=(self.undefined_type,))
-        self.state[made.output] = UNDEFINED_STATE
-        replace_node(node, [made.output if isinstance(value.type, TensorType) else self.undefined(value.type) for value in node.outputs])
+        undefined = self.build.after(node).node(self.graph.dialect.undefined_kind, output_types=(self.undefined_type,))
+        self.state[undefined.output] = UNDEFINED_STATE
+        replace_node(node, [undefined.output if isinstance(value.type, TensorType) else self.undefined(value.type)
+                            for value in node.outputs])
         self.changed = True
 
     def undefined(self, type: Type) -> Value:
         """What stands for a result that is no tensor."""
         if not holds_tensor(type):
             return self.build.nothing(type)
-        made = self.build.node(self.graph.dialect.undefined_kind, output_types=(type,)).output
-        self.state[made] = UNDEFINED_STATE
-        return made
+        undefined = self.build.node(self.graph.dialect.undefined_kind, output_types=(type,)).output
+        self.state[undefined] = UNDEFINED_STATE
+        return undefined
 
     def decide_sum(self, node: Node) -> None:
         """An `AutogradAdd`: one of its operands, a sum, or left."""
@@ -201,6 +202,6 @@ class Specializer(Definedness):
         if is_there is not None:
             return self.open_block(node, node.blocks[0 if is_there else 1])
         self.enter(node)
-        for value, *given in zip(node.outputs, *[block.outputs for block in node.blocks], strict=True):
-            self.state[value] = self.join(given)
+        for value, *alternatives in zip(node.outputs, *[block.outputs for block in node.blocks], strict=True):
+            self.state[value] = self.join(alternatives)
         return after

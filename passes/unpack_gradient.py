@@ -39,18 +39,18 @@ df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
           return (%2)
     """
     named = zip(module.graphs, module.names(), strict=True)
-    found = [(graph, name, node) for graph, name in named for node in packed_nodes(graph)]
-    if not found and not any(True for _ in pairs(module)):
+    packed = [(graph, name, node) for graph, name in named for node in packed_nodes(graph)]
+    if not packed and not any(True for _ in pairs(module)):
         raise PassError(f"unpack-gradient: {module.filename} holds no packed gradient; pack-gradient makes one of a pair")
     taken = {graph.name for graph in module.graphs if graph.name}
-    for outer, name, node in found:
+    for outer, name, node in packed:
         pair = _unpacked(outer, name, node)
         if pair.df.name in taken:
             raise _problem(node, f"the gradient of '{name}' would be called '{pair.df.name}', and there is a graph of that name")
         taken.add(pair.df.name)
         place = next(i for i, item in enumerate(module.items) if item is outer)
         module.items[place: place + 1] = [pair.f, pair.df]
-    return bool(found)
+    return bool(packed)
 
 
 def _unpacked(outer: Graph, name: str, node: Node) -> GradientPair:

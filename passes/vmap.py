@@ -30,19 +30,19 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
 
     dims = in_dims_of(",".join(in_dims), graph)
     try:
-        made = batched(graph, dims, length, randomness)
+        batched_graph = batched(graph, dims, length, randomness)
     except MemoryError as error:
         raise PassError(f"vmap: tensors of the sizes that types say do not fit into memory: {error}") from error
     graph.block.set_outputs(())
     for node in reversed(list(graph.block)):
         node.destroy()
     mapping = {}
-    for old, new in zip(graph.inputs, made.inputs, strict=True):
+    for old, new in zip(graph.inputs, batched_graph.inputs, strict=True):
         old.type = new.type
         mapping[new] = old
-    for node in made.block:
+    for node in batched_graph.block:
         clone_node(node, mapping, graph.block, graph)
-    graph.block.set_outputs([mapping[value] for value in made.outputs])
+    graph.block.set_outputs([mapping[value] for value in batched_graph.outputs])
     return True
 
 
@@ -54,10 +54,10 @@ def batched(graph: Graph, dims: list[int | None], length: int, randomness: str) 
         check_size(value, length)
     has_numbers = any(not isinstance(value.type, TensorType) for value in graph.inputs)
     if has_numbers or any(node.kind in LOOP_KINDS or node.kind in IF_KINDS for node in graph.block):
-        made = clone_graph(graph)
+        copy = clone_graph(graph)
         try:
-            Blocks(made, length, randomness).run(dims)
-            return made
+            Blocks(copy, length, randomness).run(dims)
+            return copy
         except PassError:
             if has_numbers:
                 raise

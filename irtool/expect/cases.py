@@ -138,12 +138,12 @@ def _read_case(lines: list[str], start: int, problems: list[str]) -> Case | None
         head.pop()
     expectations, wrong = expected.directives(SourceFile("", "\n".join(head), start))
     problems += [f"{each.line}: {each.message}" for each in wrong]
-    given = [*head]
+    stripped = [*head]
     for expectation in expectations:
-        line = given[expectation.at - start]
-        given[expectation.at - start] = line[: line.rfind("#", 0, expectation.column)].rstrip()
+        line = stripped[expectation.at - start]
+        stripped[expectation.at - start] = line[: line.rfind("#", 0, expectation.column)].rstrip()
     sections = {name: exit_code if name == "exit" else without_blank_end("\n".join(body)) for name, body in bodies.items()}
-    return Case(title, start, command, without_blank_end("\n".join(given[at + 1:])), start + at + 1, head, sections, expectations)
+    return Case(title, start, command, without_blank_end("\n".join(stripped[at + 1:])), start + at + 1, head, sections, expectations)
 
 
 def without_blank_end(text: str) -> str:
@@ -205,5 +205,5 @@ def _is_near(word: str, target: str, most: int = 2) -> bool:
 
 def nearest(word: str, targets: Iterable[str]) -> str:
     """The first of `targets` within two edits of `word`, or nothing."""
-    found = sorted((edit_distance(word.lower(), target.lower()), target) for target in targets)
-    return found[0][1] if found and found[0][0] <= 2 else ""
+    ranked = sorted((edit_distance(word.lower(), target.lower()), target) for target in targets)
+    return ranked[0][1] if ranked and ranked[0][0] <= 2 else ""

@@ -53,14 +53,14 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect, in the process that writes (see Note [one writer])."""
-        found = getattr(report, "irtool", None)
-        if found is not None:
-            for path in found["claims"]:
+        notes = getattr(report, "irtool", None)
+        if notes is not None:
+            for path in notes["claims"]:
                 if path.endswith(".expect") and self.claims.get(path, report.nodeid) != report.nodeid:
                     self.doubles.append(f"{path}: compared by {self.claims[path]} and by {report.nodeid}")
                 self.claims[path] = report.nodeid
             if report.passed:
-                self.accepted += [(path, index, text) for path, index, text in found["accepted"]]
+                self.accepted += [(path, index, text) for path, index, text in notes["accepted"]]
         if hasattr(report, "irtool_unproved"):
             self.unproved.add(report.irtool_unproved)
 
@@ -152,14 +152,14 @@ class CaseFile(pytest.File):
         """One test per case. Raises CollectError for a file that does not follow the format."""
         try:
             text = self.path.read_text(encoding="utf-8")
-            found = case_files.read_cases(text, _shown(self.path, self.config))
+            cases = case_files.read_cases(text, _shown(self.path, self.config))
         except UnicodeDecodeError as error:
             raise self.CollectError(f"{_shown(self.path, self.config)}: not UTF-8: {error}") from None
         except case_files.CaseError as error:
             raise self.CollectError(str(error)) from None
-        if not found:
+        if not cases:
             raise self.CollectError(f"{_shown(self.path, self.config)}: no case in this file")
-        for index, case in enumerate(found):
+        for index, case in enumerate(cases):
             yield CaseItem.from_parent(self, name=case.title, case=case, index=index)
 
 
@@ -239,14 +239,14 @@ def messages(err: str, source: SourceFile) -> list[Diagnostic]:
     return [Diagnostic(kind, text, source, int(line or 0), int(column or 0)) for line, column, kind, text in pattern.findall(err)]
 
 
-def unmet(case: case_files.Case, source: SourceFile, found: list[Diagnostic]) -> list[Diagnostic]:
+def unmet(case: case_files.Case, source: SourceFile, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     """What was expected and did not come, and what came and nobody expected."""
     if case.expectations:
-        return check(source, found)
+        return check(source, diagnostics)
     if case.sections.keys() & {"err", "exit"}:
         return []
     return [Diagnostic("error", f"unexpected error: {each.message}", each.source, each.line, each.col)
-            for each in found if each.severity == "error"]
+            for each in diagnostics if each.severity == "error"]
 
 
 def actual_sections(case: case_files.Case, code: int, out: str, err: str) -> dict[str, str]:
@@ -332,8 +332,8 @@ def write_accepted(path: Path, changes: list[tuple[int, str]]) -> None:
     if changes[0][0] < 0:
         text = changes[-1][1]
     else:
-        found = case_files.read_cases(path.read_text(encoding="utf-8"), str(path))
-        texts = [case.text() for case in found]
+        cases = case_files.read_cases(path.read_text(encoding="utf-8"), str(path))
+        texts = [case.text() for case in cases]
         for index, new in changes:
             texts[index] = new
         text = f"{case_files.SEPARATOR}\n".join(texts)

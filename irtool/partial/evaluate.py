@@ -79,11 +79,11 @@ class Inliner:
                 return
             self.settle((node.inputs[0],), env)
         if is_constant(node.outputs[0]) if node.outputs else False:
-            found = item_of(node.outputs[0])
-            env[node.outputs[0]] = found if not isinstance(found, Value) else self.copy(node, [], env)[0]
+            constant_item = item_of(node.outputs[0])
+            env[node.outputs[0]] = constant_item if not isinstance(constant_item, Value) else self.copy(node, [], env)[0]
             return
         operands = [env[value] for value in node.inputs]
-        results = self.told(node, operands)
+        results = self.known_results(node, operands)
         if results is None:
             results = self.copy(node, operands, env)
         if node.kind == "aten::size" and may_change(node.output) and isinstance(results[0], Value):     # others read the sizes, too
@@ -100,22 +100,22 @@ class Inliner:
         assert isinstance(condition, Value)
         self.settle(_mutated(node), env)
         build, outer = self.build, self.constants
-        made = build.node("prim::If", (self.value(condition, types.BOOL),))
-        after, branches = made.next, []
+        branch_node = build.node("prim::If", (self.value(condition, types.BOOL),))
+        after, branches = branch_node.next, []
         for block in node.blocks:
             self.constants = dict(outer)
-            inner = made.add_block()
+            inner = branch_node.add_block()
             build.at_end(inner)
             branches.append((inner, self.run(block, env)))
         for place, output in enumerate(node.outputs):
-            given = [results[place] for _, results in branches]
-            if not isinstance(given[0], Value) and given[0] == given[1]:
-                env[output] = given[0]
+            items = [results[place] for _, results in branches]
+            if not isinstance(items[0], Value) and items[0] == items[1]:
+                env[output] = items[0]
                 continue
             for inner, results in branches:
                 self.constants = {}
                 inner.add_output(self.value(results[place], output.type, build.at_end(inner)))
-            env[output] = made.add_output(self.graph.fresh_id(), self.spelled(output.type))
+            env[output] = branch_node.add_output(self.graph.fresh_id(), self.spelled(output.type))
         build.before(after)
         self.constants = outer
 
@@ -146,18 +146,18 @@ class Inliner:
     def mutate(self, node: Node, env: dict[Value, Item]) -> bool:
         """Change a list that is known element by element; says whether the change was one that can be made."""
         target = env[node.inputs[0]]
-        given = [env[value] for value in node.inputs[1:]]
+        arguments = [env[value] for value in node.inputs[1:]]
         if not isinstance(target, Items):
             return False
         if node.kind == "aten::append":
-            target.items.append(given[0])
+            target.items.append(arguments[0])
         elif node.kind == "aten::_set_item":
-            place = place_of(given[0], len(target.items))
+            place = place_of(arguments[0], len(target.items))
             if place is None:
                 return False
-            target.items[place] = given[1]
+            target.items[place] = arguments[1]
         elif node.kind in ("aten::extend", "aten::add_"):
-            more = elements(given[0])
+            more = elements(arguments[0])
             if more is None:
                 return False
             target.items.extend(more)
@@ -173,22 +173,22 @@ class Inliner:
             self.open_list(value, env)
             item = env.get(value)
             if isinstance(item, Items):
-                made = self.value(item, value.type, is_changed=True)
+                settled = self.value(item, value.type, is_changed=True)
                 for key, other in env.items():
                     if other is item:
-                        env[key] = made
+                        env[key] = settled
 
     def copy_loop(self, node: Node, env: dict[Value, Item]) -> None:
-        """A loop (or another node with blocks) is copied; nothing is told from one round to the next."""
+        """A loop (or another node with blocks) is copied; nothing known of one iteration is used in the next."""
         if node.kind not in LOOP_KINDS:
             raise UnsupportedError(f"{node.kind} in a gradient formula is not supported")
         self.settle(_mutated(node), env)
         build, outer = self.build, self.constants
-        made = build.node(node.kind, [self.value(env[value], value.type) for value in node.inputs])
+        loop = build.node(node.kind, [self.value(env[value], value.type) for value in node.inputs])
         for output in node.outputs:
-            env[output] = made.add_output(self.graph.fresh_id(), self.spelled(output.type))
-        after = made.next
-        inner = made.add_block()
+            env[output] = loop.add_output(self.graph.fresh_id(), self.spelled(output.type))
+        after = loop.next
+        inner = loop.add_block()
         for value in node.blocks[0].inputs:
             env[value] = inner.add_input(self.graph.fresh_id(), self.spelled(value.type))
         self.constants = {}
@@ -208,8 +208,8 @@ class Inliner:
         """`aten::size(value)`, made once."""
         assert self.sizes is not None
         guard = guard_around(self.build.block, value)
-        found = self.sizes.get((value, guard))
-        if found is None:
+        sizes = self.sizes.get((value, guard))
+        if sizes is None:
             build = Builder(self.graph)
             if guard is not None:
                 build.at_start(guard)
@@ -217,16 +217,16 @@ class Inliner:
                 build.at_start(value.node.owner_block)
             else:
                 build.after(value.node)
-            found = self.sizes[value, guard] = build.node("aten::size", (value,), output_types=(types.list_of(types.INT),)).output
-        return found
+            sizes = self.sizes[value, guard] = build.node("aten::size", (value,), output_types=(types.list_of(types.INT),)).output
+        return sizes
 
-    def told(self, node: Node, operands: list[Item]) -> list[Item] | None:
-        """The results as far as they can be told without a node; None when they cannot."""
+    def known_results(self, node: Node, operands: list[Item]) -> list[Item] | None:
+        """What the node computes, where that is known without adding a node; None where it is not."""
         rule = RULES.get(node.kind)
         if rule is not None:
-            found = rule(self, node, operands)
-            if found is not None:
-                return found
+            results = rule(self, node, operands)
+            if results is not None:
+                return results
         known = [whole(operand) for operand in operands]
         if node.inputs and all(isinstance(each, Known) for each in known) and not any(holds_tensor(v.type) for v in node.outputs):
             from irtool.ops.folding import evaluate, is_foldable
@@ -241,17 +241,17 @@ class Inliner:
     def copy(self, node: Node, operands: list[Item], env: dict[Value, Item]) -> list[Item]:
         """A node of the target that does what `node` does."""
         if self.graph.dialect.attribute_arguments and schema_of(node) is not None:
-            made = self.build.call_node(node.kind, *[self.argument(item) for item in operands],
+            copy = self.build.call_node(node.kind, *[self.argument(item) for item in operands],
                                         types=[self.result_type(node, v, operands) for v in node.outputs])
         else:
             reads = node.kind.startswith("aten::") and node.kind not in MUTATORS
             inputs = [self.value(item, value.type, is_only_read=reads) for item, value in zip(operands, node.inputs, strict=True)]
-            made = self.build.node(node.kind, inputs, node.attributes, [self.result_type(node, v, operands) for v in node.outputs])
-        for old, new in zip(node.outputs, made.outputs, strict=True):
+            copy = self.build.node(node.kind, inputs, node.attributes, [self.result_type(node, v, operands) for v in node.outputs])
+        for old, new in zip(node.outputs, copy.outputs, strict=True):
             fact = self.fact(node, old, operands)
             if fact is not None:
                 self.facts[new] = fact
-        return list(made.outputs)
+        return list(copy.outputs)
 
     def argument(self, item: Item) -> object:
         """An item as the builder takes it: values, and Python values for what is known."""
@@ -362,15 +362,15 @@ def _keeps_dtype(result: str, first: TensorType, others: Sequence[TensorType]) -
 
 def guard_around(block: Block, value: Value) -> Block | None:
     """The outermost block around `block`, inside the value's, that runs only when gradients are there: outside, the value may not be."""
-    found = None
+    outermost = None
     while block is not value.node.owner:
         owner = block.owning_node
         if owner is None:
             break
         if owner.kind == "prim::GradOf" or owner.kind in IF_KINDS and owner.inputs[0].node.kind in ASKING_DEFINED:
-            found = block
+            outermost = block
         block = owner.owner_block
-    return found
+    return outermost
 
 
 def may_change(value: Value) -> bool:

@@ -23,22 +23,22 @@ def _construct(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item]
 
 
 def _unpack(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    found = elements(operands[0])
-    return found if found is not None and len(found) == len(node.outputs) else None
+    items = elements(operands[0])
+    return items if items is not None and len(items) == len(node.outputs) else None
 
 
 def _pick(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    found = elements(operands[0])
-    place = None if found is None or len(operands) < 2 else place_of(operands[1], len(found))
-    return None if found is None or place is None else [found[place]]
+    items = elements(operands[0])
+    place = None if items is None or len(operands) < 2 else place_of(operands[1], len(items))
+    return None if items is None or place is None else [items[place]]
 
 
 def _length(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
     if isinstance(operands[0], Value):
         shape = shape_of(inliner.type_of(operands[0]))
         return [Known(shape[0])] if shape else None
-    found = elements(operands[0])
-    return None if found is None else [Known(len(found))]
+    items = elements(operands[0])
+    return None if items is None else [Known(len(items))]
 
 
 def _size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
@@ -75,7 +75,7 @@ def _reshape(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] |
     sizes = int_list(operands[1])
     if shape is None or sizes is None or len(sizes) != len(shape):
         return None
-    fits = all(size in (-1, own) for size, own in zip(sizes, shape, strict=True)) and sizes.count(-1) <= (0 if 0 in shape else 1)
+    fits = all(size in (-1, extent) for size, extent in zip(sizes, shape, strict=True)) and sizes.count(-1) <= (0 if 0 in shape else 1)
     return [operands[0]] if fits else None
 
 
@@ -144,12 +144,12 @@ def _real_already(inliner: Inliner, node: Node, operands: list[Item]) -> list[It
 
 def _cast_unless_known(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
     """A cast of what is known, or of a tensor that is there, is no more than another name."""
-    given = operands[0]
-    if isinstance(given, Value):
-        fits = isinstance(node.output.type, TensorType) if isinstance(given.type, TensorType) else same(given.type, node.output.type)
-        if not fits or not _is_certain(given, inliner.certain):
+    operand = operands[0]
+    if isinstance(operand, Value):
+        fits = isinstance(node.output.type, TensorType) if isinstance(operand.type, TensorType) else same(operand.type, node.output.type)
+        if not fits or not _is_certain(operand, inliner.certain):
             return None
-    return [given]
+    return [operand]
 
 
 def _numel(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:

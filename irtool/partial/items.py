@@ -57,8 +57,8 @@ NONE = Known(None)
 def item_of(value: Value) -> Item:
     """What is known of a value of a graph: constants, and lists and tuples put together from values (and never changed)."""
     if is_constant(value):
-        found = constant(value)
-        return value if found is NOT_CONSTANT or isinstance(found, TensorLiteral) else Known(found)
+        number = constant(value)
+        return value if number is NOT_CONSTANT or isinstance(number, TensorLiteral) else Known(number)
     node = value.node
     if node.kind in ("prim::ListConstruct", "prim::TupleConstruct") and not any(user.kind in MUTATORS for user, _ in value.uses):
         return Items([item_of(each) for each in node.inputs], node.kind == "prim::TupleConstruct", value.type)

@@ -121,15 +121,16 @@ def compare_members(actual: Mapping[str, Array], expected: Mapping[str, Array], 
                     actual_none: Set[str] = frozenset(), expected_none: Set[str] = frozenset(),
                     bfloat16: Set[str] = frozenset()) -> dict[str, Comparison]:
     """Compare arrays by key; a key that is missing or too many, or None on one side only, differs."""
-    found: dict[str, Comparison] = {}
+    comparisons: dict[str, Comparison] = {}
     for key in [*expected, *(key for key in actual if key not in expected)]:
         if key not in actual:
-            found[key] = Comparison(False, "missing")
+            comparisons[key] = Comparison(False, "missing")
         elif key not in expected:
-            found[key] = Comparison(False, "not expected")
+            comparisons[key] = Comparison(False, "not expected")
         elif key in actual_none or key in expected_none:
             both = key in actual_none and key in expected_none
-            found[key] = Comparison(both, "" if both else "None, expected a value" if key in actual_none else "a value, expected None")
+            difference = "" if both else "None, expected a value" if key in actual_none else "a value, expected None"
+            comparisons[key] = Comparison(both, difference)
         else:
-            found[key] = compare(actual[key], expected[key], rtol, atol, "bfloat16" if key in bfloat16 else None)
-    return found
+            comparisons[key] = compare(actual[key], expected[key], rtol, atol, "bfloat16" if key in bfloat16 else None)
+    return comparisons

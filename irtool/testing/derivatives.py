@@ -46,15 +46,15 @@ def widen_dtypes(node: Node, build: Builder) -> None:
     schema = schema_of(node)
     if schema is None or not any(argument.type_text.startswith("ScalarType") for argument in schema.arguments):
         return
-    for argument, given in zip(schema.arguments, node_arguments(node, schema), strict=False):
-        if not argument.type_text.startswith("ScalarType") or not isinstance(given, Value) or not is_constant(given):
+    for argument, operand in zip(schema.arguments, node_arguments(node, schema), strict=False):
+        if not argument.type_text.startswith("ScalarType") or not isinstance(operand, Value) or not is_constant(operand):
             continue
-        code = constant(given)
+        code = constant(operand)
         if isinstance(code, int) and code in WIDE_CODES:
-            made = build.before(node).constant(WIDE_CODES[code])
+            wide = build.before(node).constant(WIDE_CODES[code])
             for slot, value in enumerate(node.inputs):
-                if value is given:
-                    node.replace_input(slot, made)
+                if value is operand:
+                    node.replace_input(slot, wide)
 
 
 def derivative(graph: Graph, wrt: Sequence[int], without: Collection[int] = ()) -> tuple[Graph, list[int]]:
@@ -79,8 +79,8 @@ def derivative(graph: Graph, wrt: Sequence[int], without: Collection[int] = ()) 
         seeds.append(whole.block.add_input(whole.fresh_id(), type) if index in taken else None)
     outputs = inline_graph(pair.f, whole.block.return_node, inputs)
     tensor = spell(types.TENSOR, graph.dialect)
-    given = [seed or build.at_end(whole.block).node(graph.dialect.undefined_kind, output_types=(tensor,)).output for seed in seeds]
-    values = [*given, *[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
+    cotangents = [seed or build.at_end(whole.block).node(graph.dialect.undefined_kind, output_types=(tensor,)).output for seed in seeds]
+    values = [*cotangents, *[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
     whole.block.set_outputs(inline_graph(pair.df, whole.block.return_node, values))
     remove_dead_nodes(whole)
     return whole, taken

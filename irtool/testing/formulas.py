@@ -73,7 +73,7 @@ class Trial:
 
     def __init__(self, name: str, sample: Call, seed: int = 0) -> None:
         op = OPS[name]
-        text = next(text for text, own in zip(op.schemas, op.names, strict=True) if own == name)
+        text = next(text for text, candidate in zip(op.schemas, op.names, strict=True) if candidate == name)
         self.name = name
         self.sample = sample
         self.schema = parse_schema(text)
@@ -96,7 +96,7 @@ class Trial:
         leaves = [drawn(leaf, self.random) if sample.results is None or place in sample.results else None
                   for place, output in enumerate(self.outputs[:self.taken]) for leaf in flattened(output)]
         self.cotangents = leaves + [None] * (sum(len(flattened(output)) for output in self.outputs) - len(leaves))
-        self.found: list[str] = []
+        self.failures: list[str] = []
 
     def problems(self, order: int) -> list[str]:
         """Try everything."""
@@ -105,18 +105,18 @@ class Trial:
             return [f"a node with these operands is {chosen.name}"]
         self.attempt("compiled and eager", self.same_bits)
         if self.sample.why_rough:
-            return self.found
+            return self.failures
         self.attempt("order 1", self.first)
-        if order > 1 and not self.found:
+        if order > 1 and not self.failures:
             self.attempt("order 2", self.second)
-        return self.found
+        return self.failures
 
     def attempt(self, what: str, check: Any) -> None:
         """Run a check; what it raises is a problem too."""
         try:
-            self.found += [f"{what}: {problem}" for problem in check()]
+            self.failures += [f"{what}: {problem}" for problem in check()]
         except Error as error:
-            self.found.append(f"{what}: {error.message}")
+            self.failures.append(f"{what}: {error.message}")
 
     # -- order 1
     def first(self) -> Iterator[str]:
@@ -132,19 +132,19 @@ class Trial:
         computed = Differentiated(behind_others(self.graph, self.wrt), self.wrt)
         yield from unequal("behind other operators", computed.gradients(self.inputs, self.cotangents, self.seed), gradients)
         places = [i for i, each in enumerate(self.cotangents) if each is not None]
-        for given in subsets(places):
+        for present in subsets(places):
             for form in (whole, typed):
-                yield from self.undefined(form, [each if i in given else None for i, each in enumerate(self.cotangents)], list(given))
+                yield from self.undefined(form, [each if i in present else None for i, each in enumerate(self.cotangents)], list(present))
 
-    def undefined(self, whole: Differentiated, cotangents: list[Any], given: list[int]) -> Iterator[str]:
+    def undefined(self, whole: Differentiated, cotangents: list[Any], present: list[int]) -> Iterator[str]:
         """Some gradients are missing: found out at run time, known beforehand, zeros."""
         late = whole.gradients(self.inputs, cotangents, self.seed)
         zeros = [np.zeros_like(full) if each is None and full is not None else each
                  for each, full in zip(cotangents, self.cotangents, strict=True)]
-        yield from unequal(f"gradients of results {given} alone, and zeros for the others",
+        yield from unequal(f"gradients of results {present} alone, and zeros for the others",
                            late, whole.gradients(self.inputs, zeros, self.seed))
         known = specialized(whole, self.inputs, cotangents, self.seed)
-        yield from unequal(f"gradients of results {given} alone, specialised and not", known, late, exact=True)
+        yield from unequal(f"gradients of results {present} alone, specialised and not", known, late, exact=True)
 
     # -- order 2
     def second(self) -> Iterator[str]:
@@ -152,30 +152,31 @@ class Trial:
         leaves = [drawn(output, self.random) if self.sample.results is None or i in self.sample.results else None
                   for i, output in enumerate(self.outputs)]
         without = [i for i, each in enumerate(leaves) if each is None]
-        made, results = derivative(self.graph, self.wrt, without)
+        gradient_graph, results = derivative(self.graph, self.wrt, without)
         values = [*self.inputs, *[leaves[i] for i in results]]
         wrt = [*self.wrt, *range(len(self.inputs), len(values))]
-        outputs = run(made, values, seed=self.seed)
+        outputs = run(gradient_graph, values, seed=self.seed)
         shapes = [self.inputs[i] for i in self.wrt] if len(outputs) == len(self.wrt) else outputs     # what is real has a real gradient
         cotangents = [drawn(each, self.random) if output is not None else None for each, output in zip(shapes, outputs, strict=True)]
-        whole = Differentiated(made, wrt)
+        whole = Differentiated(gradient_graph, wrt)
         gradients = whole.gradients(values, cotangents, self.seed)
-        yield from self.against_slope(made, values, wrt, cotangents, gradients)
+        yield from self.against_slope(gradient_graph, values, wrt, cotangents, gradients)
         typed, _ = derivative(with_types(self.graph, self.inputs, self.outputs), self.wrt, without)
         yield from unequal("with complete types", Differentiated(typed, wrt).gradients(values, cotangents, self.seed), gradients)
         for some in subsets(results):
             part, _ = derivative(self.graph, self.wrt, [i for i in range(len(leaves)) if i not in some])
-            kept = [i for i in range(len(values)) if i < len(self.inputs) or results[i - len(self.inputs)] in some]
-            zeroed = [value if i in kept else shifted(value, value, -1.0) for i, value in enumerate(values)]
-            if len(part.outputs) == len(made.outputs):
+            remaining = [i for i in range(len(values)) if i < len(self.inputs) or results[i - len(self.inputs)] in some]
+            zeroed = [value if i in remaining else shifted(value, value, -1.0) for i, value in enumerate(values)]
+            if len(part.outputs) == len(gradient_graph.outputs):
                 want = whole.gradients(zeroed, cotangents, self.seed)
-                got = Differentiated(part, [i for i in range(len(kept)) if kept[i] in wrt]).gradients([values[i] for i in kept], cotangents)
-                yield from unequal(f"gradients of results {list(some)} alone", got, [want[wrt.index(i)] for i in kept if i in wrt])
+                differentiated = Differentiated(part, [i for i in range(len(remaining)) if remaining[i] in wrt])
+                got = differentiated.gradients([values[i] for i in remaining], cotangents)
+                yield from unequal(f"gradients of results {list(some)} alone", got, [want[wrt.index(i)] for i in remaining if i in wrt])
         for some in self.parts if len(outputs) == len(self.wrt) else ():
             part, _ = derivative(self.graph, some, without)
             some_wrt = [*some, *wrt[len(self.wrt):]]
-            given = [each for i, each in zip(self.wrt, cotangents, strict=True) if i in some]
-            got = Differentiated(part, some_wrt).gradients(values, given, self.seed)
+            some_cotangents = [each for i, each in zip(self.wrt, cotangents, strict=True) if i in some]
+            got = Differentiated(part, some_wrt).gradients(values, some_cotangents, self.seed)
             zeroed = [each if i in some else None for i, each in zip(self.wrt, cotangents, strict=True)]
             want = whole.gradients(values, zeroed, self.seed)
             yield from unequal(f"for inputs {list(some)} alone", got, [want[wrt.index(i)] for i in some_wrt])
@@ -195,8 +196,8 @@ class Trial:
 
     def direction(self, i: int, value: Any) -> Any:
         """Where to move an input."""
-        found = drawn(value, self.random)
-        return self.draws[i].direction(value, found) if i in self.draws else found
+        random_direction = drawn(value, self.random)
+        return self.draws[i].direction(value, random_direction) if i in self.draws else random_direction
 
     def off(self, graph: Graph, inputs: list[Any], directions: dict[int, Any], cotangents: list[Any],
             gradients: dict[int, Any]) -> str | None:
@@ -231,15 +232,15 @@ class Trial:
             yield "the results differ"
         seeds = [drawn(output, self.random) for output in outputs[:self.taken]]
         places = [i for i, each in enumerate(seeds) if each is not None]
-        for given in (*subsets(places), tuple(places)) if places else ():
-            some = [each if i in given else None for i, each in enumerate(seeds)]
+        for present in (*subsets(places), tuple(places)) if places else ():
+            some = [each if i in present else None for i, each in enumerate(seeds)]
             got = run(backward, [context, *map(self.turned, some)], seed=self.seed)
             got = got[0] if len(self.args) > 1 else got
             with seeded(self.seed):
                 want = eager(*some)
             for i, (one, other) in enumerate(zip(got, want, strict=True)):
                 if not bits_equal(self.fitted(one, self.args[i]), other):
-                    yield f"the gradients of argument {i} differ when those of results {list(given)} are given"
+                    yield f"the gradients of argument {i} differ when those of results {list(present)} are given"
 
     def turned(self, gradient: Any) -> Any:
         """Formulas that multiply by the plain derivative take and give conjugates."""
@@ -322,9 +323,9 @@ def operand(build: Builder, value: Any, type: Type) -> Value:
 def with_types(graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]) -> Graph:
     """A copy whose tensors have the dtype and sizes that were seen."""
     copy = clone_graph(graph)
-    for value, given in zip([*copy.inputs, *copy.outputs], [*inputs, *outputs], strict=True):
-        if isinstance(given, np.ndarray):
-            value.type = spell(tensor_type(given.dtype.name, given.shape, None, None, "cpu"), copy.dialect)
+    for value, array in zip([*copy.inputs, *copy.outputs], [*inputs, *outputs], strict=True):
+        if isinstance(array, np.ndarray):
+            value.type = spell(tensor_type(array.dtype.name, array.shape, None, None, "cpu"), copy.dialect)
     return copy
 
 
@@ -336,16 +337,16 @@ def specialized(whole: Differentiated, inputs: Sequence[Any], cotangents: Sequen
     seeds: list[Any] = []
     leaves = iter(cotangents)
     for index, output in enumerate(outputs[:pair.real_outputs]):
-        given = [next(leaves) for _ in flattened(output)]
+        parts = [next(leaves) for _ in flattened(output)]
         if index in pair.input_vjps:
-            seeds.append(as_seed(given if isinstance(output, list | tuple) else given[0], output))
+            seeds.append(as_seed(parts if isinstance(output, list | tuple) else parts[0], output))
     seeds += [None] * (len(pair.input_vjps) - len(seeds))
     captured = [*[inputs[i] for i in pair.captured_inputs], *[outputs[i] for i in pair.captured_outputs]]
     df = clone_graph(pair.df)
     Specializer(df, [each is not None for each in seeds] + [True] * len(captured)).run()
     BY_NAME["lower-grad-of"](df)
-    found = dict(zip(pair.output_vjps, run(df, [*seeds, *captured], seed=seed), strict=True))
-    return [fitted(found[index], inputs[index]) if index in found else None for index in whole.wrt]
+    gradients = dict(zip(pair.output_vjps, run(df, [*seeds, *captured], seed=seed), strict=True))
+    return [fitted(gradients[index], inputs[index]) if index in gradients else None for index in whole.wrt]
 
 
 # -- comparisons

@@ -149,7 +149,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
             except UnsupportedError:
                 pass        # tapes go through fewer operators: what is compared is in the report
             if n == 1:
-                report.eager = compare_eager(graph, values, dict(zip(chosen, check.found[0], strict=True)), check.cotangents[0], seed)
+                report.eager = compare_eager(graph, values, dict(zip(chosen, check.gradients[0], strict=True)), check.cotangents[0], seed)
             if n < order:
                 outputs = run(prepared(graph), values, seed=seed)
                 graph, taken = derivative(graph, chosen)
@@ -186,13 +186,13 @@ class Check:
         self.cotangents: list[list[Any]] = []
         """Gradients of the leaves of the outputs: of all that can have one, then, where they are few, of each alone."""
         self.labels: list[str] = []
-        self.found: list[list[Any]] = []
-        """The gradients for each of the lists above."""
+        self.gradients: list[list[Any]] = []
+        """The gradients of the inputs for each of these lists of cotangents."""
 
     def rows(self, random: np.random.Generator, directions: int) -> list[Row]:
         """Compare along `directions` directions of each input."""
         self.seed_outputs(random)
-        self.found = [self.differentiated.gradients(self.inputs, each, self.seed) for each in self.cotangents]
+        self.gradients = [self.differentiated.gradients(self.inputs, each, self.seed) for each in self.cotangents]
         out: list[Row] = []
         for at, index in enumerate(self.wrt):
             for _ in range(directions):
@@ -218,12 +218,12 @@ class Check:
     def compare_tape(self) -> str:
         """The first input for which a tape gives another gradient, as text; "" where all agree. Raises UnsupportedError."""
         try:
-            found = tape_gradients(self.graph, self.inputs, self.wrt, self.cotangents[0], self.seed)
+            of_tape = tape_gradients(self.graph, self.inputs, self.wrt, self.cotangents[0], self.seed)
         except UnsupportedError:
             raise
         except Error as error:
             return f"fails: {error.message}"
-        for mine, its, index in zip(self.found[0], found, self.wrt, strict=True):
+        for mine, its, index in zip(self.gradients[0], of_tape, self.wrt, strict=True):
             for one, other in zip(flattened(mine), flattened(its), strict=True):
                 a, b = (np.zeros(()) if each is None else each for each in (one, other))
                 size = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
@@ -239,7 +239,7 @@ class Check:
         here = self.losses(index, direction, 0.0)
         out = []
         for n, label in enumerate(self.labels):
-            gradient = inner(self.found[n][at], direction)
+            gradient = inner(self.gradients[n][at], direction)
             values = {t: moved[t][n][0] for t in moved}
             coarse, fine = (values[1.0] - values[-1.0]) / (2 * step), (values[0.5] - values[-0.5]) / step
             rounding = 32 * np.finfo(np.float64).eps * max(here[n][1], abs(here[n][0])) / step
@@ -293,12 +293,12 @@ def floating(value: Any) -> Iterator[Array]:
 def drawn(value: Any, random: np.random.Generator) -> Any:
     """Random numbers of the structure, shapes and dtypes of a value; None for what is no floating-point tensor."""
     if isinstance(value, list | tuple):
-        found = [drawn(each, random) for each in value]
-        return found if any(each is not None for each in found) else None
+        parts = [drawn(each, random) for each in value]
+        return parts if any(each is not None for each in parts) else None
     if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
         return None
-    made = np.asarray(random.standard_normal(value.shape))
-    return np.asarray(made + 1j * random.standard_normal(value.shape)) if value.dtype.kind == "c" else made.astype(value.dtype)
+    real = np.asarray(random.standard_normal(value.shape))
+    return np.asarray(real + 1j * random.standard_normal(value.shape)) if value.dtype.kind == "c" else real.astype(value.dtype)
 
 
 def shifted(value: Any, direction: Any, step: float) -> Any:
@@ -335,7 +335,7 @@ class Operands(Observer):
             self.values = dict(zip(node.inputs, operands, strict=True))
 
 
-def compare_eager(graph: Graph, inputs: list[Any], found: dict[int, Any], cotangents: list[Any], seed: int = 0) -> dict[str, str]:
+def compare_eager(graph: Graph, inputs: list[Any], compiled: dict[int, Any], cotangents: list[Any], seed: int = 0) -> dict[str, str]:
     """Of a graph that is a single operator on its inputs: by operator, how its formula as Python differs. Empty for other graphs."""
     nodes = [node for node in graph.walk() if not is_constant_node(node) and node.kind != "prim::ListConstruct"]
     schema = schema_of(nodes[0]) if len(nodes) == 1 else None
@@ -355,7 +355,7 @@ def compare_eager(graph: Graph, inputs: list[Any], found: dict[int, Any], cotang
         return {}
     except Error as error:
         return {schema.name: f"fails: {error.message}"}
-    return {schema.name: difference_of(graph, schema, arguments, expected, found)}
+    return {schema.name: difference_of(graph, schema, arguments, expected, compiled)}
 
 
 def is_constant_node(node: Node) -> bool:
@@ -371,7 +371,7 @@ def argument_value(argument: Value | Literal | list[Value], values: dict[Value, 
 
 
 def difference_of(graph: Graph, schema: Schema, arguments: Sequence[Value | Literal | list[Value]], expected: list[Any],
-                  found: dict[int, Any]) -> str:
+                  compiled: dict[int, Any]) -> str:
     """The first argument whose two gradients are not equal, as text; "" when all are."""
     by_value: dict[Value, Any] = {}
     for argument, gradient in zip(arguments, expected, strict=True):
@@ -382,7 +382,7 @@ def difference_of(graph: Graph, schema: Schema, arguments: Sequence[Value | Lite
                 by_value[element] = None if element in by_value else piece
         else:
             by_value[argument] = None if argument in by_value else gradient
-    for index, gradient in found.items():
+    for index, gradient in compiled.items():
         value = graph.inputs[index]
         eager = by_value.get(value)
         if eager is not None and isinstance(gradient, np.ndarray) and not np.array_equal(eager, gradient, equal_nan=True):
