@@ -6,6 +6,7 @@ from irtool.cli.constants_file import keep, take
 from irtool.cli.converters import at_least
 from irtool.cli.exit_errors import InternalError, UsageError
 from irtool.cli.interrupt import raise_interrupt
+from irtool.cli.opt import HEADER
 from irtool.cli.options import output_option, syntax_option, text_argument
 from irtool.cli.show.progress import Progress
 from irtool.ir.errors import Error, VerifyError
@@ -233,7 +234,6 @@ class Job:
 COMPUTING = ("constant-propagation", "vmap")
 """Passes that compute with constants."""
 
-HEADER = "# irtool: "
 RECORDED = ("syntax", "graph", "split_input_file", "opt_bisect_limit", "verify_roundtrip")
 """Flags that decide what happens, so that a reproducer has them."""
 

@@ -39,6 +39,7 @@ Inputs of equal dtypes and ranks share a plan: sizes and values are not in the s
 @option("--backward-plan", is_flag=True, group=PRINTING, help="the graph of gradients, and its plan")
 @option("--defined", metavar="0,2", type=Converted(positions), group=PRINTING,
         help="which of the gradients it takes are there (default: those of real outputs)")
+@option("--print-after-all", is_flag=True, group=PRINTING, help="the program of the plan after each of its passes")
 @option("--source", is_flag=True, group=PRINTING, help="the compiled function")
 @option("--memory", is_flag=True, group=PRINTING, help="what it needs: peak, reuse")
 @option("--state", is_flag=True, group=PRINTING, help="all plans, recursively, as JSON")
@@ -67,12 +68,13 @@ def plan(arguments: Arguments, console: Console) -> int:
         console.out(f"# after {name}\n{text}", "ir")
     if arguments.backward_plan:
         show_backward(executor, plan, values, wrt, arguments, console)
-    elif not (arguments.source or arguments.memory or arguments.state):
+    elif not (arguments.source or arguments.memory or arguments.state or arguments.print_after_all):
         console.out(f"# spec: {plan.spec or 'any'}\n# key: {plan.spec.key if plan.spec is not None else '-'}\n{plan.shown}", "ir")
     is_compiled = not arguments.no_optimize and arguments.backend == "numpy"
     if is_compiled and not arguments.backward_plan:
         show_reasons(plan, values, console)
-    if arguments.source or arguments.memory or arguments.threads > 1 and is_compiled and not arguments.backward_plan:
+    shows_code = arguments.source or arguments.memory or arguments.print_after_all
+    if shows_code or arguments.threads > 1 and is_compiled and not arguments.backward_plan:
         show_code(plan, values, arguments, console)
     if arguments.state:
         import json
@@ -203,6 +205,8 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
             raise UsageError("--no-optimize compiles nothing, so there is neither source nor memory to show")
         if not label or len(codes) == 1 and len(code.graph.inputs) == len(values):
             compiled.compile(values)
+        if arguments.print_after_all:
+            show_programs(label, compiled, values, console)
         if arguments.source:
             console.out(f"# {label}source\n{compiled.source or '# not compiled: the interpreter runs it' + chr(10)}", "python")
             for _, group in compiled.groups:
@@ -213,6 +217,23 @@ def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, cons
             console.out(f"# {label}memory\n{compiled.memory}\n")
         if arguments.threads > 1:
             show_threads(label, compiled, console)
+
+
+def show_programs(label: str, compiled: Plan, values: list[Any], console: Console) -> None:
+    """The program after each of PLAN_PASSES. A piece of a graph with gradients takes other inputs, which only a run knows."""
+    from irtool.execute.fallbacks import NotLowered
+
+    if len(compiled.graph.inputs) != len(values):
+        console.err(f"note: {label}takes values that the rest of the graph computes: its programs are not shown")
+        return
+    try:
+        programs = compiled.programs(values)
+    except NotLowered:
+        return          # `show_reasons` says why
+    before = ""
+    for name, text in programs:
+        console.out(f"# {label}after {name}: unchanged\n" if text == before else f"# {label}after {name}\n{text}")
+        before = text
 
 
 def show_reasons(plan: ExecutionPlan, values: list[Any], console: Console) -> None:
