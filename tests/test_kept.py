@@ -1,6 +1,7 @@
 """Plans kept on disk: found again by another executor, made anew when damaged or when anything is different."""
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,14 @@ def test_what_else_a_plan_depends_on(folder: Path, monkeypatch: pytest.MonkeyPat
     run = irtool.compile(irtool.parse(text_of()))
     run(*values)
     assert not shelved(run)
+
+
+def test_every_module_of_irtool_is_among_the_versions() -> None:
+    versions = plan_cache.versions()
+    modules = [each for name, each in list(sys.modules.items()) if name.partition(".")[0] == "irtool"]
+    assert len(modules) > 100
+    for each in modules:
+        assert each.__file__ is not None and f"'{Path(each.__file__).name}'" in versions, each.__name__
 
 
 @pytest.mark.parametrize("extra", ["  %z : Tensor = aten::relu_(%v3)", "  %z : Tensor = aten::dropout(%v3, %p, %t)", "  = ^Unknown()(%v3)"])

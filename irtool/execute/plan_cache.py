@@ -167,16 +167,15 @@ def key_of(graph: Graph, facts: tuple[Any, ...], options: Sequence[Any]) -> str:
 
 @cache
 def versions() -> str:
-    """Of all that a plan depends on. irtool's own files by size and time, so that a changed one counts."""
-    root = Path(__file__).resolve().parent.parent
+    """The versions of all that a plan depends on. All files of irtool count, by size and time, so that a changed one counts."""
     files = []
-    folders = [str(root / name) for name in ("execute", "ir", "ops", "passes", "text", "script")]
-    for folder in folders:      # which grows
+    folders = [str(Path(__file__).resolve().parent.parent)]
+    for folder in folders:      # grows by the folders in it
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.endswith(".py"):
-                    found = entry.stat()
-                    files.append((entry.name, found.st_size, found.st_mtime_ns))
+                    status = entry.stat()
+                    files.append((entry.name, status.st_size, status.st_mtime_ns))
                 elif entry.is_dir() and entry.name != "__pycache__":
                     folders.append(entry.path)
     return f"{sorted(files)} {np.__version__} {importlib.util.MAGIC_NUMBER.hex()}"
