@@ -27,9 +27,9 @@ def scaled_dot_product_attention_gradient(query: Tensor, key: Tensor, value: Ten
             scores = scores + attn_mask
     weights = torch._safe_softmax(scores, -1)
     thinned = weights
-    kept: Tensor | None = None
+    dropout_mask: Tensor | None = None
     if dropout_p > 0.0:
-        thinned, kept = torch.native_dropout(weights, dropout_p, True)
+        thinned, dropout_mask = torch.native_dropout(weights, dropout_p, True)
     room = 1.0
     if dropout_p > 0.0 and dropout_p < 1.0:
         room = 1.0 / (1.0 - dropout_p)
@@ -37,8 +37,8 @@ def scaled_dot_product_attention_gradient(query: Tensor, key: Tensor, value: Ten
     def backward(grad: Tensor):
         value_grad = torch.matmul(thinned.transpose(-2, -1), grad)
         weights_grad = torch.matmul(grad, wide_value.transpose(-2, -1))
-        if kept is not None:
-            weights_grad = torch.native_dropout_backward(weights_grad, kept, room)
+        if dropout_mask is not None:
+            weights_grad = torch.native_dropout_backward(weights_grad, dropout_mask, room)
         scores_grad = torch._softmax_backward_data(weights_grad, weights, -1, weights_grad.dtype)
         query_grad = torch.matmul(scores_grad, wide_key) * factor
         key_grad = torch.matmul(scores_grad.transpose(-2, -1), query) * factor

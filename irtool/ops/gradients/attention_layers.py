@@ -29,19 +29,19 @@ def scores_back(weights_grad: Tensor, weights: Tensor) -> Tensor:
 
 def mask_back(for_scores: Tensor, mask: Tensor | None) -> Tensor | None:
     """Gradient of a mask that was added."""
-    found: Tensor | None = None
+    for_mask: Tensor | None = None
     if mask is not None:
         if mask.dtype != torch.bool:
-            found = for_scores.sum_to_size(mask.size())
-    return found
+            for_mask = for_scores.sum_to_size(mask.size())
+    return for_mask
 
 
 def factor_of(query: Tensor, scale: float | None) -> float:
     """What scores are scaled by."""
-    found = float(query.size(-1)) ** -0.5
+    factor = float(query.size(-1)) ** -0.5
     if scale is not None:
-        found = scale
-    return found
+        factor = scale
+    return factor
 
 
 @table.gradient("_scaled_dot_product_flash_attention_for_cpu")
@@ -87,10 +87,10 @@ def attention_math_gradient(query: Tensor, key: Tensor, value: Tensor, attn_mask
     if dropout_p > 0.0 and dropout_p < 1.0:
         room = 1.0 / (1.0 - dropout_p)
     if dropout_mask is not None:
-        kept = dropout_mask.to(torch.bool)
-        thinned = torch.where(kept, weights, 0.0) * room
+        mask = dropout_mask.to(torch.bool)
+        thinned = torch.where(mask, weights, 0.0) * room
     else:
-        thinned, kept = torch.native_dropout(weights, dropout_p, dropout_p > 0.0)
+        thinned, mask = torch.native_dropout(weights, dropout_p, dropout_p > 0.0)
     result = torch.matmul(thinned, wide_value)
 
     def backward(grad: Tensor | None, grad_weights: Tensor | None):
@@ -99,7 +99,7 @@ def attention_math_gradient(query: Tensor, key: Tensor, value: Tensor, attn_mask
         if grad is not None:
             for_value = torch.matmul(thinned.transpose(-2, -1), grad)
             for_thinned = for_thinned + torch.matmul(grad, wide_value.transpose(-2, -1))
-        for_scores = scores_back(torch.native_dropout_backward(for_thinned, kept, room), weights)
+        for_scores = scores_back(torch.native_dropout_backward(for_thinned, mask, room), weights)
         for_query = torch.matmul(for_scores, wide_key) * factor
         for_key = torch.matmul(for_scores.transpose(-2, -1), query) * factor
         if enable_gqa:
@@ -185,7 +185,7 @@ def multi_head_attention_gradient(query: Tensor, key: Tensor, value: Tensor, emb
                                                          proj_bias, mask, need_weights, average_attn_weights, mask_type)
 
     def backward(grad: Tensor | None, grad_weights: Tensor | None):
-        given = torch.zeros_like(query) if grad is None else grad
+        result_grad = torch.zeros_like(query) if grad is None else grad
         per_head: Tensor | None = None
         if need_weights:
             if grad_weights is not None:
@@ -193,7 +193,7 @@ def multi_head_attention_gradient(query: Tensor, key: Tensor, value: Tensor, emb
                 if average_attn_weights:
                     per_head = grad_weights.unsqueeze(1) / num_head
         for_query, for_key, for_value, for_weight, for_bias, for_proj_weight, for_proj_bias, _ = attend_back(
-            given, per_head, query, key, value, num_head, qkv_weight, qkv_bias, proj_weight, mask, mask_type)
+            result_grad, per_head, query, key, value, num_head, qkv_weight, qkv_bias, proj_weight, mask, mask_type)
         return (for_query, for_key, for_value, None, None, for_weight, for_bias, for_proj_weight, for_proj_bias, None, None, None, None)
 
     return result, weights, backward

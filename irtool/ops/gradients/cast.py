@@ -7,20 +7,20 @@ from irtool.ops.tensor import Device, Tensor, number, torch
 
 @table.gradient("to.dtype")
 def to_dtype_gradient(self: Tensor, dtype: int, non_blocking: bool, copy: bool, memory_format: int | None):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None, None, None
+        return grad.to(self_dtype), None, None, None, None
 
     return self.to(dtype, non_blocking, copy, memory_format), backward
 
 
 @table.gradient("to.prim_dtype")
 def to_optional_dtype_gradient(self: Tensor, dtype: int | None, non_blocking: bool, copy: bool):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None, None
+        return grad.to(self_dtype), None, None, None
 
     return self.to(dtype, non_blocking, copy), backward
 
@@ -35,30 +35,30 @@ def to_same_gradient(self: Tensor, non_blocking: bool, copy: bool):
 
 @table.gradient("to.other")
 def to_other_gradient(self: Tensor, other: Tensor, non_blocking: bool, copy: bool, memory_format: int | None):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None, None, None
+        return grad.to(self_dtype), None, None, None, None
 
     return self.to(other, non_blocking, copy, memory_format), backward
 
 
 @table.gradient("to.device")
 def to_device_gradient(self: Tensor, device: Device, dtype: int, non_blocking: bool, copy: bool, memory_format: int | None):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None, None, None, None
+        return grad.to(self_dtype), None, None, None, None, None
 
     return self.to(device, dtype, non_blocking, copy, memory_format), backward
 
 
 @table.gradient("to.prim_Device")
 def to_prim_device_gradient(self: Tensor, device: Device | None, dtype: int | None, non_blocking: bool, copy: bool):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None, None, None
+        return grad.to(self_dtype), None, None, None, None
 
     return self.to(device, dtype, non_blocking, copy), backward
 
@@ -66,10 +66,10 @@ def to_prim_device_gradient(self: Tensor, device: Device | None, dtype: int | No
 @table.gradient("to.dtype_layout")
 def to_layout_gradient(self: Tensor, dtype: int | None, layout: int | None, device: Device | None, pin_memory: bool | None,
                        non_blocking: bool, copy: bool, memory_format: int | None):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None, None, None, None, None, None
+        return grad.to(self_dtype), None, None, None, None, None, None, None
 
     result = self.to(dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, non_blocking=non_blocking, copy=copy,
                      memory_format=memory_format)
@@ -79,10 +79,10 @@ def to_layout_gradient(self: Tensor, dtype: int | None, layout: int | None, devi
 @table.gradient("_to_copy")
 def to_copy_gradient(self: Tensor, dtype: int | None, layout: int | None, device: Device | None, pin_memory: bool | None,
                      non_blocking: bool, memory_format: int | None):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None, None, None, None, None
+        return grad.to(self_dtype), None, None, None, None, None, None
 
     result = torch._to_copy(self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, non_blocking=non_blocking,
                             memory_format=memory_format)
@@ -91,40 +91,40 @@ def to_copy_gradient(self: Tensor, dtype: int | None, layout: int | None, device
 
 @table.gradient("type_as")
 def type_as_gradient(self: Tensor, other: Tensor):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None
+        return grad.to(self_dtype), None
 
     return self.type_as(other), backward
 
 
 @table.gradient("_cast_Half")
 def cast_half_gradient(self: Tensor, non_blocking: bool):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None
+        return grad.to(self_dtype), None
 
     return self.to(5), backward
 
 
 @table.gradient("_cast_Float")
 def cast_float_gradient(self: Tensor, non_blocking: bool):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None
+        return grad.to(self_dtype), None
 
     return self.to(6), backward
 
 
 @table.gradient("_cast_Double")
 def cast_double_gradient(self: Tensor, non_blocking: bool):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None
+        return grad.to(self_dtype), None
 
     return self.to(7), backward
 
@@ -147,10 +147,10 @@ def alias_gradient(self: Tensor):
 
 @table.gradient("copy copy_")
 def copy_gradient(self: Tensor, src: Tensor, non_blocking: bool):
-    src_size, own = src.size(), src.dtype
+    src_size, src_dtype = src.size(), src.dtype
 
     def backward(grad: Tensor):
-        return torch.zeros_like(grad), grad.sum_to_size(src_size).to(own), None
+        return torch.zeros_like(grad), grad.sum_to_size(src_size).to(src_dtype), None
 
     return torch.copy(self, src, non_blocking), backward
 
@@ -165,10 +165,10 @@ def fill_gradient(self: Tensor, value: number):
 
 @table.gradient("fill.Tensor fill_.Tensor")
 def fill_tensor_gradient(self: Tensor, value: Tensor):
-    own = value.dtype
+    value_dtype = value.dtype
 
     def backward(grad: Tensor):
-        return torch.zeros_like(grad), grad.sum().to(own)
+        return torch.zeros_like(grad), grad.sum().to(value_dtype)
 
     return torch.fill(self, value), backward
 
@@ -191,20 +191,20 @@ def to_dense_gradient(self: Tensor, dtype: int | None, masked_grad: bool | None)
 
 @table.gradient("_autocast_to_full_precision")
 def full_precision_gradient(self: Tensor, cuda_enabled: bool, cpu_enabled: bool):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None
+        return grad.to(self_dtype), None, None
 
     return torch._autocast_to_full_precision(self, cuda_enabled, cpu_enabled), backward
 
 
 @table.gradient("_autocast_to_reduced_precision")
 def reduced_precision_gradient(self: Tensor, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: int, cpu_dtype: int):
-    own = self.dtype
+    self_dtype = self.dtype
 
     def backward(grad: Tensor):
-        return grad.to(own), None, None, None, None
+        return grad.to(self_dtype), None, None, None, None
 
     return torch._autocast_to_reduced_precision(self, cuda_enabled, cpu_enabled, cuda_dtype, cpu_dtype), backward
 
@@ -220,9 +220,9 @@ table.no_gradient("a number has no gradient", "copy_.int copy_.float")
 
 @table.gradient("copy_.Tensor")
 def copy_tensor_gradient(self: Tensor, other: Tensor):
-    other_size, own = other.size(), other.dtype
+    other_size, other_dtype = other.size(), other.dtype
 
     def backward(grad: Tensor):
-        return torch.zeros_like(grad), grad.sum_to_size(other_size).to(own)
+        return torch.zeros_like(grad), grad.sum_to_size(other_size).to(other_dtype)
 
     return torch.copy(self, other), backward

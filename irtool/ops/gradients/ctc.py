@@ -35,8 +35,8 @@ def ctc_loss_gradient(log_probs: Tensor, targets: Tensor, input_lengths: list[in
     def backward(grad: Tensor):
         lengths = torch.tensor(target_lengths, device=log_probs.device)
         share = per_sample(grad, losses, lengths, reduction, zero_infinity)
-        found = torch._ctc_loss_backward(share, logs, labels, input_lengths, target_lengths, losses, alpha, blank, zero_infinity)
-        return found.reshape(size), None, None, None, None, None, None
+        for_logs = torch._ctc_loss_backward(share, logs, labels, input_lengths, target_lengths, losses, alpha, blank, zero_infinity)
+        return for_logs.reshape(size), None, None, None, None, None, None
 
     return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity), backward
 
@@ -51,8 +51,8 @@ def ctc_loss_by_tensors_gradient(log_probs: Tensor, targets: Tensor, input_lengt
 
     def backward(grad: Tensor):
         share = per_sample(grad, losses, target_lengths, reduction, zero_infinity)
-        found = torch._ctc_loss_backward(share, logs, labels, input_lengths, target_lengths, losses, alpha, blank, zero_infinity)
-        return found.reshape(size), None, None, None, None, None, None
+        for_logs = torch._ctc_loss_backward(share, logs, labels, input_lengths, target_lengths, losses, alpha, blank, zero_infinity)
+        return for_logs.reshape(size), None, None, None, None, None, None
 
     return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity), backward
 
@@ -157,11 +157,11 @@ def second(along: Tensor, grad: Tensor, log_probs: Tensor, targets: Tensor, inpu
     states = label_states(targets, lengths, blank)
     index = states.unsqueeze(0).expand([steps, states.size(0), states.size(1)])
     logs = log_probs.gather(2, index).clamp_min(-1e30)
-    given = along.masked_fill(is_running.logical_not(), 0)
-    likely, expected = expectations(logs, given.gather(2, index), states, blank, inputs, lengths)
+    running = along.masked_fill(is_running.logical_not(), 0)
+    likely, expected = expectations(logs, running.gather(2, index), states, blank, inputs, lengths)
     mean = (likely * expected).sum([-1], True)
     together = (likely * (expected - mean)).masked_fill(is_running.logical_not(), 0)
-    slope = given * log_probs.exp() - torch.zeros_like(log_probs).scatter_add(2, index, together)
+    slope = running * log_probs.exp() - torch.zeros_like(log_probs).scatter_add(2, index, together)
     if zero_infinity:
         slope = slope.masked_fill((losses == float("inf")).reshape([1, -1, 1]), 0)
     return slope * grad.reshape([1, -1, 1])

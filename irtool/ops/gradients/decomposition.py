@@ -371,9 +371,9 @@ def reflect_back(grad: Tensor, reflectors: Tensor, tau: Tensor, x: Tensor, rever
             factor = factor.conj()
         along = vector.mH @ slope
         across = vector.mH @ states[step]
-        own = -(along @ across.mH).squeeze(-1)
+        for_factor = -(along @ across.mH).squeeze(-1)
         column = -(factor.conj() * (slope @ across.mH)) - factor * (states[step] @ along.mH)
-        for_tau = for_tau + torch.constant_pad_nd(own.conj() if reverse else own, [place, count - 1 - place], 0)
+        for_tau = for_tau + torch.constant_pad_nd(for_factor.conj() if reverse else for_factor, [place, count - 1 - place], 0)
         for_reflectors = for_reflectors + torch.constant_pad_nd(column, [place, reflectors.size(-1) - 1 - place], 0)
         slope = slope - factor.conj() * (vector @ along)
     return for_reflectors.tril(-1), for_tau, slope

@@ -35,10 +35,10 @@ def diag_gradient(self: Tensor, diagonal: int):
 
     def backward(grad: Tensor):
         if len(size) == 1:
-            found = grad.diagonal(diagonal)
+            for_self = grad.diagonal(diagonal)
         else:
-            found = torch.diagonal_backward(grad, size, diagonal, 0, 1)
-        return found, None
+            for_self = torch.diagonal_backward(grad, size, diagonal, 0, 1)
+        return for_self, None
 
     return torch.diag(self, diagonal), backward
 

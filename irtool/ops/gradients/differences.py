@@ -71,28 +71,28 @@ def chosen(dim: list[int] | None, rank: int) -> list[int]:
 
 def one(dim: int | None) -> list[int] | None:
     """A dimension as a list."""
-    found: list[int] | None = None
+    dims: list[int] | None = None
     if dim is not None:
-        found = [dim]
-    return found
+        dims = [dim]
+    return dims
 
 
 def equal_steps(self: Tensor, grads: list[Tensor], spacing: list[float], dims: list[int], edge_order: int) -> Tensor:
     """Gradient for samples at equal distances, one for all dimensions or one each."""
-    found = torch.zeros_like(self)
+    for_self = torch.zeros_like(self)
     for place in range(len(dims)):
         shape = [1 for size in self.size()]
         shape[dims[place]] = self.size(dims[place]) - 1
         step = spacing[0] if len(spacing) == 1 else spacing[place]
         steps = torch.full(shape, step, dtype=self.dtype, device=self.device)
-        found = found + along(self, grads[place], steps, dims[place], edge_order)[0]
-    return found
+        for_self = for_self + along(self, grads[place], steps, dims[place], edge_order)[0]
+    return for_self
 
 
 def coordinates_back(self: Tensor, grads: list[Tensor], spacing: list[Tensor], dims: list[int], edge_order: int) -> tuple[
         Tensor, list[Tensor]]:
     """Gradients for samples at coordinates, and for these; a coordinate tensor without dimensions is a distance."""
-    found = torch.zeros_like(self)
+    total = torch.zeros_like(self)
     for_spacing: list[Tensor] = []
     for place in range(len(dims)):
         at = spacing[0] if len(spacing) == 1 else spacing[place]
@@ -105,14 +105,14 @@ def coordinates_back(self: Tensor, grads: list[Tensor], spacing: list[Tensor], d
             begin, end = ends(at, 0)
             steps = (end - begin).reshape(shape)
         for_self, for_steps = along(self, grads[place], steps, dims[place], edge_order)
-        found = found + for_self
+        total = total + for_self
         flat = for_steps.reshape([-1])
-        own = flat.sum() if at.dim() == 0 else step_back(flat, 0)
+        for_at = flat.sum() if at.dim() == 0 else step_back(flat, 0)
         if len(spacing) == 1 and place > 0:
-            for_spacing = [for_spacing[0] + own]
+            for_spacing = [for_spacing[0] + for_at]
         else:
-            for_spacing = for_spacing + [own]
-    return found, for_spacing
+            for_spacing = for_spacing + [for_at]
+    return total, for_spacing
 
 
 @table.gradient("gradient.scalarint")

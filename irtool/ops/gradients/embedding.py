@@ -17,12 +17,12 @@ def embedding_gradient(weight: Tensor, indices: Tensor, padding_idx: int, scale_
 
 def rows_back(grad: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
     """Gradient of embedding_backward: the rows, none for padding, divided by how often an index occurs."""
-    found = grad.index_select(0, indices.reshape([-1]))
+    for_rows = grad.index_select(0, indices.reshape([-1]))
     if scale_grad_by_freq:
         counts = indices.reshape([-1]).bincount(None, rows)
-        found = found / counts.index_select(0, indices.reshape([-1])).unsqueeze(1)
-    found = found.masked_fill((indices.reshape([-1]) == padding_idx).unsqueeze(1), 0)
-    return found.reshape(indices.size() + [grad.size(1)])
+        for_rows = for_rows / counts.index_select(0, indices.reshape([-1])).unsqueeze(1)
+    for_rows = for_rows.masked_fill((indices.reshape([-1]) == padding_idx).unsqueeze(1), 0)
+    return for_rows.reshape(indices.size() + [grad.size(1)])
 
 
 @table.gradient("embedding_dense_backward")
@@ -49,11 +49,11 @@ def bag_backward(grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor,
     if mode == 2:
         return empty.scatter_add(0, largest, grad.masked_fill((sizes == 0).unsqueeze(1), 0)), for_samples
     bags = torch.searchsorted(offsets, torch.arange(indices.size(0), dtype=offsets.dtype), right=True) - 1
-    kept = (indices != padding_idx).to(grad.dtype)
+    counted = (indices != padding_idx).to(grad.dtype)
     if mode == 1:
-        counts = torch.zeros([grad.size(0)], dtype=grad.dtype).index_add(0, bags, kept)
+        counts = torch.zeros([grad.size(0)], dtype=grad.dtype).index_add(0, bags, counted)
         grad = grad / counts.clamp_min(1).unsqueeze(1)
-    each = grad.index_select(0, bags) * kept.unsqueeze(1)
+    each = grad.index_select(0, bags) * counted.unsqueeze(1)
     if per_sample_weights is not None:
         for_samples = (each * weight.index_select(0, indices)).sum([1])
         each = each * per_sample_weights.unsqueeze(1)

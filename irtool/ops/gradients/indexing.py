@@ -133,8 +133,8 @@ def index_fill_gradient(self: Tensor, dim: int, index: Tensor, value: number):
 @table.gradient("index_fill.int_Tensor")
 def index_fill_tensor_gradient(self: Tensor, dim: int, index: Tensor, value: Tensor):
     def backward(grad: Tensor):
-        kept = torch.index_fill(grad, dim, index, 0)
-        return kept, None, None, (grad - kept).sum()
+        for_self = torch.index_fill(grad, dim, index, 0)
+        return for_self, None, None, (grad - for_self).sum()
 
     return torch.index_fill(self, dim, index, value), backward
 
@@ -163,15 +163,15 @@ def take_along_dim_gradient(self: Tensor, indices: Tensor, dim: int | None):
 
     def backward(grad: Tensor):
         if dim is None:
-            found = grad.new_zeros([self.numel()]).scatter_add(0, indices.reshape([-1]) % self.numel(), grad.reshape([-1])).reshape(size)
+            for_self = grad.new_zeros([self.numel()]).scatter_add(0, indices.reshape([-1]) % self.numel(), grad.reshape([-1])).reshape(size)
         else:
             at = dim if dim >= 0 else dim + len(size)
             wide = [length for length in grad.size()]
             wide[at] = size[at]
             narrow = [length for length in grad.size()]
             places = indices.expand(narrow) % size[at]
-            found = grad.new_zeros(wide).scatter_add(at, places, grad).sum_to_size(size)
-        return found, None, None
+            for_self = grad.new_zeros(wide).scatter_add(at, places, grad).sum_to_size(size)
+        return for_self, None, None
 
     return torch.take_along_dim(self, indices, dim), backward
 

@@ -221,10 +221,10 @@ def unbind_gradient(self: Tensor, dim: int):
 
     def backward(grad: list[Tensor]):
         if len(grad) == 0:
-            found = torch.zeros(size)
+            for_self = torch.zeros(size)
         else:
-            found = torch.stack(grad, dim)
-        return found, None
+            for_self = torch.stack(grad, dim)
+        return for_self, None
 
     return torch.unbind(self, dim), backward
 
@@ -318,10 +318,10 @@ def repeat_gradient(self: Tensor, repeats: list[int]):
             dims.append(len(shape))
             shape.append(repeats[place])
             shape.append(size[place - lead] if place >= lead else 1)
-        found = grad
+        for_self = grad
         if len(dims) > 0:
-            found = grad.reshape(shape).sum(dims)
-        return found.reshape(size), None
+            for_self = grad.reshape(shape).sum(dims)
+        return for_self.reshape(size), None
 
     return self.repeat(repeats), backward
 
@@ -344,10 +344,10 @@ def tile_gradient(self: Tensor, dims: list[int]):
                 times = dims[place - (rank - len(dims))]
             shape.append(times)
             shape.append(length)
-        found = grad
+        for_self = grad
         if len(places) > 0:
-            found = grad.reshape(shape).sum(places)
-        return found.reshape(size), None
+            for_self = grad.reshape(shape).sum(places)
+        return for_self.reshape(size), None
 
     return torch.tile(self, dims), backward
 
@@ -432,14 +432,14 @@ def meshgrid_gradient(tensors: list[Tensor]):
     count = len(tensors)
 
     def backward(grad: list[Tensor]):
-        found: list[Tensor] = []
+        for_tensors: list[Tensor] = []
         for place in range(count):
             kept_only = [1 for other in shapes]
             kept_only[place] = -1
             sizes = grad[place].size()
             kept_only[place] = sizes[place]
-            found.append(grad[place].sum_to_size(kept_only).reshape(shapes[place]))
-        return found
+            for_tensors.append(grad[place].sum_to_size(kept_only).reshape(shapes[place]))
+        return for_tensors
 
     return torch.meshgrid(tensors), backward
 
@@ -450,15 +450,15 @@ def meshgrid_indexing_gradient(tensors: list[Tensor], indexing: str):
     count = len(tensors)
 
     def backward(grad: list[Tensor]):
-        found: list[Tensor] = []
+        for_tensors: list[Tensor] = []
         for place in range(count):
             at = place
             if indexing == "xy" and count > 1 and place < 2:
                 at = 1 - place
             kept_only = [1 for other in shapes]
             kept_only[at] = grad[place].size(at)
-            found.append(grad[place].sum_to_size(kept_only).reshape(shapes[place]))
-        return found, None
+            for_tensors.append(grad[place].sum_to_size(kept_only).reshape(shapes[place]))
+        return for_tensors, None
 
     return torch.meshgrid(tensors, indexing=indexing), backward
 
@@ -468,13 +468,13 @@ def cartesian_prod_gradient(tensors: list[Tensor]):
     lengths = [tensor.size(0) for tensor in tensors]
 
     def backward(grad: Tensor):
-        found: list[Tensor] = []
+        for_tensors: list[Tensor] = []
         for place in range(len(lengths)):
             kept_only = [1 for length in lengths]
             kept_only[place] = lengths[place]
             column = grad if len(lengths) == 1 else grad.select(1, place)
-            found.append(column.reshape(lengths).sum_to_size(kept_only).reshape([lengths[place]]))
-        return found
+            for_tensors.append(column.reshape(lengths).sum_to_size(kept_only).reshape([lengths[place]]))
+        return for_tensors
 
     return torch.cartesian_prod(tensors), backward
 
@@ -506,7 +506,7 @@ def tensor_split_at_gradient(self: Tensor, indices: list[int], dim: int):
 
     def backward(grad: list[Tensor]):
         whole = size[dim]
-        found = grad[0].new_zeros(size)
+        for_self = grad[0].new_zeros(size)
         for place in range(len(grad)):      # parts may overlap, when the indices go down
             begin = 0
             if place > 0:
@@ -515,7 +515,7 @@ def tensor_split_at_gradient(self: Tensor, indices: list[int], dim: int):
                 begin = max(begin + whole, 0)
             length = grad[place].size(dim)
             if length > 0:
-                found = found + torch.slice_backward(grad[place], size, dim, begin, begin + length, 1)
-        return found, None, None
+                for_self = for_self + torch.slice_backward(grad[place], size, dim, begin, begin + length, 1)
+        return for_self, None, None
 
     return torch.tensor_split(self, indices, dim), backward

@@ -492,9 +492,9 @@ def lstsq_gradient(self: Tensor, b: Tensor, rcond: float | None, driver: str | N
             for_a = pinv_back(slope @ right.mH, inverse, self)
             for_b = inverse.mH @ slope
         if grad_residuals is not None and residuals.numel() > 0:
-            found = solution.unsqueeze(-1) if vector else solution
-            slope = 2 * grad_residuals.reshape(right.size()[:-2] + [1, right.size(-1)]) * (self @ found - right)
-            for_a = for_a + slope @ found.mH
+            columns = solution.unsqueeze(-1) if vector else solution
+            slope = 2 * grad_residuals.reshape(right.size()[:-2] + [1, right.size(-1)]) * (self @ columns - right)
+            for_a = for_a + slope @ columns.mH
             for_b = for_b - slope
         if vector:
             for_b = for_b.squeeze(-1)

@@ -45,24 +45,24 @@ def add_gradient(first: list[Tensor], second: list[Tensor]):
 def slice_gradient(tensors: list[Tensor], start: int | None, end: int | None, step: int):
     def backward(grad: list[Tensor]):
         places = list(range(len(tensors)))[start:end:step]
-        found = [torch.zeros_like(tensor) for tensor in tensors]
+        for_tensors = [torch.zeros_like(tensor) for tensor in tensors]
         if step == 1 and len(places) > 0:
-            found = put(grad, tensors, places[0])
+            for_tensors = put(grad, tensors, places[0])
         elif len(places) > 0:
             for at in range(len(places)):
-                found = found[:places[at]] + [grad[at]] + found[places[at] + 1:]
-        return found, None, None, None
+                for_tensors = for_tensors[:places[at]] + [grad[at]] + for_tensors[places[at] + 1:]
+        return for_tensors, None, None, None
 
     return tensors[start:end:step], backward
 
 
 def summed(grad: list[Tensor], count: int) -> list[Tensor]:
     """The gradient of a list that was repeated: `count` elements, each the sum of its copies' gradients."""
-    found = grad[:count]
+    sums = grad[:count]
     for at in range(len(grad)):
         if at >= count:
-            found = found[:at % count] + [found[at % count] + grad[at]] + found[at % count + 1:]
-    return found
+            sums = sums[:at % count] + [sums[at % count] + grad[at]] + sums[at % count + 1:]
+    return sums
 
 
 @table.gradient("mul.left_t")

@@ -195,18 +195,18 @@ def tensordot_gradient(self: Tensor, other: Tensor, dims_self: list[int], dims_o
                     other_summed = other_summed.sum([theirs[place]], True)
                 else:
                     summed = summed.sum([mine[place]], True)
-        own: list[int] = []
+        others: list[int] = []
         rest: list[int] = []
         for dim in range(len(self_size)):
             if dim not in mine:
-                own.append(dim)
+                others.append(dim)
         for dim in range(len(other_size)):
             if dim not in theirs:
                 rest.append(dim)
-        left = summed.permute(own + mine)
+        left = summed.permute(others + mine)
         right = other_summed.permute(theirs + rest)
         rows, inner = 1, 1
-        for dim in own:
+        for dim in others:
             rows = rows * self_size[dim]
         for dim in mine:
             inner = inner * summed.size(dim)
@@ -214,7 +214,7 @@ def tensordot_gradient(self: Tensor, other: Tensor, dims_self: list[int], dims_o
         matrix, other_matrix = left.reshape([rows, inner]), right.reshape([inner, flat.size(1)])
         self_grad, other_grad = flat.mm(other_matrix.t()).reshape(left.size()), matrix.t().mm(flat).reshape(right.size())
         back = [0 for dim in self_size]
-        for place, dim in enumerate(own + mine):
+        for place, dim in enumerate(others + mine):
             back[dim] = place
         other_back = [0 for dim in other_size]
         for place, dim in enumerate(theirs + rest):
@@ -228,13 +228,13 @@ def result_term(plain: str) -> str:
     """What an einsum equation without spaces gives; without an arrow, the letters that come up once, in order."""
     if plain.find("->") >= 0:
         return plain.split("->")[1]
-    found = ""
+    term = ""
     if plain.find("...") >= 0:
-        found = "..."
+        term = "..."
     for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
         if plain.count(letter) == 1:
-            found = found + letter
-    return found
+            term = term + letter
+    return term
 
 
 def widened(part: Tensor, target: list[int], size: list[int], front: int) -> Tensor:
@@ -251,31 +251,31 @@ def widened(part: Tensor, target: list[int], size: list[int], front: int) -> Ten
 def einsum_gradient(equation: str, tensors: list[Tensor], path: list[int] | None):
     def backward(grad: Tensor):
         plain = equation.replace(" ", "")
-        given = result_term(plain)
+        result = result_term(plain)
         terms = plain.split("->")[0].split(",")
-        found: list[Tensor] = []
+        for_tensors: list[Tensor] = []
         for place in range(len(terms)):
-            own = terms[place]
-            names = given
+            term = terms[place]
+            names = result
             operands = [grad]
             for other in range(len(terms)):
                 if other != place:
                     names = names + "," + terms[other]
                     operands.append(tensors[other])
-            kept = ""
-            for letter in own:
-                if names.find(letter) >= 0 and (letter == "." or kept.find(letter) < 0):
-                    kept = kept + letter
-            part = torch.einsum(names + "->" + kept, operands)
+            letters = ""
+            for letter in term:
+                if names.find(letter) >= 0 and (letter == "." or letters.find(letter) < 0):
+                    letters = letters + letter
+            part = torch.einsum(names + "->" + letters, operands)
             size = tensors[place].size()
-            inner = len(size) - len(own.replace(".", ""))       # dimensions behind the dots
+            inner = len(size) - len(term.replace(".", ""))       # dimensions behind the dots
             target = tensors[place].size()
             at = 0
             dots = 0
             front = 0
             seen = ""
             mask: Tensor | None = None
-            for letter in own:
+            for letter in term:
                 if letter == ".":
                     dots = dots + 1
                     if dots == 3:
@@ -283,7 +283,7 @@ def einsum_gradient(equation: str, tensors: list[Tensor], path: list[int] | None
                         at = at + inner
                 else:
                     first = seen.find(letter)
-                    if kept.find(letter) < 0 or first >= 0:
+                    if letters.find(letter) < 0 or first >= 0:
                         target[at] = 1
                         part = part.unsqueeze(at if dots == 0 else at - len(size))
                     if first >= 0:      # a diagonal: zeros beside it
@@ -300,8 +300,8 @@ def einsum_gradient(equation: str, tensors: list[Tensor], path: list[int] | None
             whole = widened(part, target, size, front)
             if mask is not None:
                 whole = whole * mask
-            found.append(whole)
-        return None, found, None
+            for_tensors.append(whole)
+        return None, for_tensors, None
 
     return torch.einsum(equation, tensors, path=path), backward
 

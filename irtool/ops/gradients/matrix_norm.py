@@ -11,8 +11,8 @@ CONJUGATED = True      # mH and conj() are spelt out, as in torch
 def extreme_shares(values: Tensor, dim: int, largest: bool) -> Tensor:
     """One over the number of extreme values at their places, 0 elsewhere."""
     extreme = values.amax([dim], True) if largest else values.amin([dim], True)
-    found = (values == extreme).to(values.dtype)
-    return found / found.sum([dim], True)
+    mask = (values == extreme).to(values.dtype)
+    return mask / mask.sum([dim], True)
 
 
 def frobenius_slope(x: Tensor) -> Tensor:
@@ -80,8 +80,8 @@ def vector_slope(self: Tensor, order: float, dim: list[int] | None) -> Tensor:
     if order == 2:
         return (self / norm).masked_fill(norm == 0, 0)
     if abs(order) == float("inf"):
-        found = (self.abs() == norm).to(norm.dtype)
-        return self.sgn() * found / found.sum(chosen, True)
+        mask = (self.abs() == norm).to(norm.dtype)
+        return self.sgn() * mask / mask.sum(chosen, True)
     if order < 2:
         return (self.sgn() * self.abs().pow(order - 1) / norm.pow(order - 1)).masked_fill(self == 0, 0)
     return (self * self.abs().pow(order - 2) / norm.pow(order - 1)).masked_fill(norm == 0, 0)

@@ -18,8 +18,8 @@ def standardized(rows: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
     centred = rows - rows.mean([1], True)
     variance = (centred * centred).mean([1], True)
     extra = (1 / (inverse * inverse) - variance).detach()
-    own = (variance + extra).rsqrt()
-    return centred * own, own
+    scale = (variance + extra).rsqrt()
+    return centred * scale, scale
 
 
 def second_order(along: Tensor, scaled: Tensor, extra: Tensor, normalized: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
@@ -355,8 +355,9 @@ def native_group_norm_gradient(input: Tensor, weight: Tensor | None, bias: Tenso
     mask = [True, weight is not None, bias is not None]
 
     def backward(grad: Tensor | None, grad_mean: Tensor | None, grad_inverse: Tensor | None):
-        given = torch.zeros_like(result) if grad is None else grad
-        for_input, for_weight, for_bias = torch.native_group_norm_backward(given, input, mean, inverse, weight, N, C, HxW, group, mask)
+        result_grad = torch.zeros_like(result) if grad is None else grad
+        for_input, for_weight, for_bias = torch.native_group_norm_backward(
+            result_grad, input, mean, inverse, weight, N, C, HxW, group, mask)
         count = max(C * HxW // group, 1)
         if grad_mean is not None:
             for_input = for_input + (grad_mean / count).reshape([N, group, 1]).expand([N, group, count]).reshape(input.size())

@@ -4,7 +4,7 @@ from __future__ import annotations
 from irtool.ops.tensor import Tensor
 
 
-def kept(reduced: Tensor, dims: list[int] | None, keepdim: bool, sizes: list[int]) -> Tensor:
+def with_ones(reduced: Tensor, dims: list[int] | None, keepdim: bool, sizes: list[int]) -> Tensor:
     """A reduction's result with the reduced dimensions put back as 1. No dimensions: all of them."""
     if keepdim or len(sizes) == 0:
         return reduced

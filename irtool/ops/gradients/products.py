@@ -12,12 +12,12 @@ def factors_back(grad: Tensor, factors: list[Tensor]) -> list[Tensor]:
     behind = [factors[count - 1]]       # products from the last factor back
     for back in range(count - 2):
         behind = behind + [factors[count - 2 - back] @ behind[back]]
-    found: list[Tensor] = []
+    for_factors: list[Tensor] = []
     left = grad
     for place in range(count - 1):
-        found = found + [left @ behind[count - 2 - place].t()]
+        for_factors = for_factors + [left @ behind[count - 2 - place].t()]
         left = factors[place].t() @ left
-    return found + [left]
+    return for_factors + [left]
 
 
 @table.gradient("chain_matmul")
@@ -38,8 +38,8 @@ def multi_dot_gradient(tensors: list[Tensor]):
         if last.dim() == 1:
             last = last.unsqueeze(1)
         factors = [first] + tensors[1:count - 1] + [last]
-        found = factors_back(grad.reshape([first.size(0), last.size(1)]), factors)
-        return [found[place].reshape(tensors[place].size()) for place in range(count)]
+        for_factors = factors_back(grad.reshape([first.size(0), last.size(1)]), factors)
+        return [for_factors[place].reshape(tensors[place].size()) for place in range(count)]
 
     return torch.linalg_multi_dot(tensors), backward
 
@@ -80,8 +80,8 @@ def trilinear_gradient(i1: Tensor, i2: Tensor, i3: Tensor, expand1: list[int], e
 @table.gradient("mm.dtype")
 def wide_mm_gradient(self: Tensor, mat2: Tensor, out_dtype: int):
     def backward(grad: Tensor):
-        given = grad.to(self.dtype)
-        return given.mm(mat2.t()), self.t().mm(given), None
+        wide = grad.to(self.dtype)
+        return wide.mm(mat2.t()), self.t().mm(wide), None
 
     return torch.mm(self, mat2, out_dtype), backward
 
@@ -89,31 +89,31 @@ def wide_mm_gradient(self: Tensor, mat2: Tensor, out_dtype: int):
 @table.gradient("bmm.dtype")
 def wide_bmm_gradient(self: Tensor, mat2: Tensor, out_dtype: int):
     def backward(grad: Tensor):
-        given = grad.to(self.dtype)
-        return given.bmm(mat2.transpose(1, 2)), self.transpose(1, 2).bmm(given), None
+        wide = grad.to(self.dtype)
+        return wide.bmm(mat2.transpose(1, 2)), self.transpose(1, 2).bmm(wide), None
 
     return torch.bmm(self, mat2, out_dtype), backward
 
 
 @table.gradient("addmm.dtype")
 def wide_addmm_gradient(self: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: int, beta: number, alpha: number):
-    size, own = self.size(), self.dtype
+    size, self_dtype = self.size(), self.dtype
 
     def backward(grad: Tensor):
-        given = grad.to(mat1.dtype) * alpha
-        return (grad * beta).sum_to_size(size).to(own), given.mm(mat2.t()), mat1.t().mm(given), None, None, None
+        wide = grad.to(mat1.dtype) * alpha
+        return (grad * beta).sum_to_size(size).to(self_dtype), wide.mm(mat2.t()), mat1.t().mm(wide), None, None, None
 
     return torch.addmm(self, mat1, mat2, out_dtype, beta=beta, alpha=alpha), backward
 
 
 @table.gradient("baddbmm.dtype")
 def wide_baddbmm_gradient(self: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: int, beta: number, alpha: number):
-    size, own = self.size(), self.dtype
+    size, self_dtype = self.size(), self.dtype
 
     def backward(grad: Tensor):
-        given = grad.to(batch1.dtype) * alpha
-        return ((grad * beta).sum_to_size(size).to(own), given.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(given), None, None,
-                None)
+        wide = grad.to(batch1.dtype) * alpha
+        return ((grad * beta).sum_to_size(size).to(self_dtype), wide.bmm(batch2.transpose(1, 2)), batch1.transpose(1, 2).bmm(wide), None,
+                None, None)
 
     return torch.baddbmm(self, batch1, batch2, out_dtype, beta=beta, alpha=alpha), backward
 

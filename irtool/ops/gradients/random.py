@@ -10,16 +10,16 @@ def dropout_gradient(input: Tensor, p: float, train: bool):
     scale = 1.0
     if train and p < 1.0:
         scale = 1.0 / (1.0 - p)
-    kept: Tensor | None = None
+    mask: Tensor | None = None
     if train:
-        result, kept = torch.native_dropout(input, p, True)
+        result, mask = torch.native_dropout(input, p, True)
     else:
         result = torch.dropout(input, p, False)
 
     def backward(grad: Tensor):
         for_input = grad
-        if kept is not None:
-            for_input = torch.native_dropout_backward(grad, kept, scale)
+        if mask is not None:
+            for_input = torch.native_dropout_backward(grad, mask, scale)
         return for_input, None, None
 
     return result, backward
@@ -27,7 +27,7 @@ def dropout_gradient(input: Tensor, p: float, train: bool):
 
 @table.gradient("native_dropout")
 def native_dropout_gradient(input: Tensor, p: float, train: bool | None):
-    result, kept = torch.native_dropout(input, p, train)
+    result, mask = torch.native_dropout(input, p, train)
     scale = 1.0
     if p < 1.0:
         if train is None:
@@ -36,9 +36,9 @@ def native_dropout_gradient(input: Tensor, p: float, train: bool | None):
             scale = 1.0 / (1.0 - p)
 
     def backward(grad: Tensor):
-        return torch.native_dropout_backward(grad, kept, scale), None, None
+        return torch.native_dropout_backward(grad, mask, scale), None, None
 
-    return result, kept, backward
+    return result, mask, backward
 
 
 @table.gradient("native_dropout_backward")
@@ -63,12 +63,12 @@ def masked_scale_gradient(self: Tensor, mask: Tensor, scale: float):
 
 @table.gradient("feature_dropout")
 def feature_dropout_gradient(input: Tensor, p: float, train: bool):
-    kept = torch.feature_dropout(torch.ones_like(input), p, train)
+    mask = torch.feature_dropout(torch.ones_like(input), p, train)
 
     def backward(grad: Tensor):
-        return grad * kept, None, None
+        return grad * mask, None, None
 
-    return input * kept, backward
+    return input * mask, backward
 
 
 @table.gradient("alpha_dropout")
@@ -76,15 +76,15 @@ def alpha_dropout_gradient(input: Tensor, p: float, train: bool):
     result = torch.alpha_dropout(input, p, train)
 
     def backward(grad: Tensor):
-        found = grad
+        for_input = grad
         if train and p > 0.0:
             saturation = 1.7580993408473766
             scale = 0.0
             if p < 1.0:
                 scale = 1.0 / ((saturation * saturation * p + 1.0) * (1.0 - p)) ** 0.5
             dropped = result - (saturation * scale * p - saturation * scale)
-            found = torch.where(dropped.abs() <= 1e-6, torch.zeros_like(grad), grad * scale)
-        return found, None, None
+            for_input = torch.where(dropped.abs() <= 1e-6, torch.zeros_like(grad), grad * scale)
+        return for_input, None, None
 
     return result, backward
 

@@ -32,16 +32,16 @@ def totals(for_out: Tensor, for_last: Tensor, slopes: Tensor, weight: Tensor, st
     """
     gates = weight.size(0) // weight.size(1)
     state = for_last
-    found: list[Tensor] = []
+    sums: list[Tensor] = []
     for back in range(for_out.size(0)):
         time = for_out.size(0) - 1 - back
         state = state + for_out.select(0, time)
-        found.append(state)
+        sums.append(state)
         step = (state.repeat([1, gates]) * slopes.select(0, time)) @ weight
         if stays is not None:
             step = step + state * stays.select(0, time)
         state = step
-    return torch.stack(found).flip([0]), state
+    return torch.stack(sums).flip([0]), state
 
 
 def gates_of(x: Tensor, before: Tensor, params: list[Tensor], has_biases: bool) -> tuple[Tensor, Tensor]:
@@ -57,10 +57,10 @@ def params_back(for_input: Tensor, for_state: Tensor, x: Tensor, before: Tensor,
     """Gradients of the input and the parameters from those of the gates."""
     for_x, for_w_ih, for_b_ih = product_back(for_input, x, params[0])
     _, for_w_hh, for_b_hh = product_back(for_state, before, params[1])
-    found = [for_w_ih, for_w_hh]
+    for_params = [for_w_ih, for_w_hh]
     if has_biases:
-        found = found + [for_b_ih, for_b_hh]
-    return for_x, found
+        for_params = for_params + [for_b_ih, for_b_hh]
+    return for_x, for_params
 
 
 def plain_back(kind: str, for_out: Tensor, for_last: Tensor, x: Tensor, out: Tensor, first: Tensor, params: list[Tensor],
@@ -102,14 +102,14 @@ def gru_back(for_out: Tensor, for_last: Tensor, x: Tensor, out: Tensor, first: T
     return for_x, [for_first], for_params
 
 
-def cells_after(first: Tensor, forget: Tensor, given: Tensor) -> Tensor:
-    """The cell after each time: what it does not forget, and what it is given."""
+def cells_after(first: Tensor, forget: Tensor, added: Tensor) -> Tensor:
+    """The cell after each time: `forget` times the cell before, plus `added`."""
     cell = first
-    found: list[Tensor] = []
+    cells: list[Tensor] = []
     for time in range(forget.size(0)):
-        cell = forget.select(0, time) * cell + given.select(0, time)
-        found.append(cell)
-    return torch.stack(found)
+        cell = forget.select(0, time) * cell + added.select(0, time)
+        cells.append(cell)
+    return torch.stack(cells)
 
 
 def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
@@ -119,12 +119,12 @@ def lstm_back(for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, f
     from_input, from_state = gates_of(x, before, params, has_biases)
     parts = (from_input + from_state).chunk(4, -1)
     i, f, g, o = parts[0].sigmoid(), parts[1].sigmoid(), parts[2].tanh(), parts[3].sigmoid()
-    forget, given = f, i * g
+    forget, added = f, i * g
     is_there = torch.ones_like(o)
     if active is not None:
         is_there = active.to(o.dtype).expand(o.size())
-        forget, given = torch.where(active, f, torch.ones_like(f)), given * active
-    cells = cells_after(first[1], forget, given)
+        forget, added = torch.where(active, f, torch.ones_like(f)), added * active
+    cells = cells_after(first[1], forget, added)
     cells_before = torch.cat([first[1].unsqueeze(0), cells.narrow(0, 0, cells.size(0) - 1)])
     squashed = cells.tanh()
     into_cell = o * (1 - squashed * squashed) * is_there
@@ -202,35 +202,36 @@ def layer_again(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor],
     return [out, last]
 
 
-def thinned(x: Tensor, kept: list[Tensor], layer: int, dropout: float) -> Tensor:
+def thinned(x: Tensor, masks: list[Tensor], layer: int, dropout: float) -> Tensor:
     """What dropout left of a layer's outputs, or of their gradient."""
-    if layer < len(kept):
-        return torch.native_dropout_backward(x, kept[layer], 1 / (1 - dropout) if dropout < 1 else 0.0)
+    if layer < len(masks):
+        return torch.native_dropout_backward(x, masks[layer], 1 / (1 - dropout) if dropout < 1 else 0.0)
     return x
 
 
 def with_dropout(kind: str, x: Tensor, first: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float,
                  bidirectional: bool, batch_sizes: Tensor | None) -> tuple[list[Tensor], list[Tensor]]:
-    """The net with dropout between layers: outputs and last states, and what was kept."""
+    """The net with dropout between layers: outputs and last states, and the mask of each dropout."""
     directions = 2 if bidirectional else 1
     each = len(params) // num_layers
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     last: list[Tensor] = []
     cells: list[Tensor] = []
     for layer in range(num_layers):
-        own = [state.narrow(0, layer * directions, directions) for state in first]
-        found = layer_again(kind, x, own, params[layer * each:layer * each + each], has_biases, bidirectional, batch_sizes)
-        x = found[0]
-        last = last + [found[1]]
+        begins = [state.narrow(0, layer * directions, directions) for state in first]
+        layer_results = layer_again(kind, x, begins, params[layer * each:layer * each + each], has_biases, bidirectional,
+                                    batch_sizes)
+        x = layer_results[0]
+        last = last + [layer_results[1]]
         if kind == "lstm":
-            cells = cells + [found[2]]
+            cells = cells + [layer_results[2]]
         if layer < num_layers - 1:
             x, mask = torch.native_dropout(x, dropout, True)
-            kept = kept + [mask]
+            masks = masks + [mask]
     results = [x, torch.cat(last)]
     if kind == "lstm":
         results = results + [torch.cat(cells)]
-    return results, kept
+    return results, masks
 
 
 def padded(x: Tensor, batch_sizes: Tensor | None) -> Tensor:
@@ -241,7 +242,7 @@ def padded(x: Tensor, batch_sizes: Tensor | None) -> Tensor:
 
 
 def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out: Tensor, first: list[Tensor], params: list[Tensor],
-             has_biases: bool, num_layers: int, bidirectional: bool, batch_sizes: Tensor | None, kept: list[Tensor],
+             has_biases: bool, num_layers: int, bidirectional: bool, batch_sizes: Tensor | None, masks: list[Tensor],
              dropout: float) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """Gradients of all layers, from the last one back; `out` is what the last one gave."""
     directions = 2 if bidirectional else 1
@@ -253,11 +254,12 @@ def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out:
     inputs = [x]
     outputs: list[Tensor] = []
     for layer in range(num_layers - 1):
-        own = [state.narrow(0, layer * directions, directions) for state in first]
+        begins = [state.narrow(0, layer * directions, directions) for state in first]
         place = layer * directions * each
-        found = layer_again(kind, inputs[layer], own, params[place:place + directions * each], has_biases, bidirectional, batch_sizes)
-        outputs = outputs + [found[0]]
-        inputs = inputs + [thinned(found[0], kept, layer, dropout)]
+        layer_results = layer_again(kind, inputs[layer], begins, params[place:place + directions * each], has_biases, bidirectional,
+                                    batch_sizes)
+        outputs = outputs + [layer_results[0]]
+        inputs = inputs + [thinned(layer_results[0], masks, layer, dropout)]
     outputs = outputs + [out]
     for_first: list[Tensor] = []
     for_cell: list[Tensor] = []
@@ -285,7 +287,7 @@ def net_back(kind: str, for_out: Tensor, for_last: list[Tensor], x: Tensor, out:
         if active is not None:
             for_out = for_x.flatten(0, 1).index_select(0, torch.nonzero(active.reshape([-1])).reshape([-1]))
         if layer > 0:
-            for_out = thinned(for_out, kept, layer - 1, dropout)
+            for_out = thinned(for_out, masks, layer - 1, dropout)
     found_first = [torch.stack(for_first)]
     if kind == "lstm":
         found_first = found_first + [torch.stack(for_cell)]
@@ -307,9 +309,9 @@ def turned(x: Tensor, batch_first: bool) -> Tensor:
 @table.gradient("lstm.input")
 def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
                   bidirectional: bool, batch_first: bool):
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, kept = with_dropout("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, dropout, bidirectional, None)
+        results, masks = with_dropout("lstm", turned(input, batch_first), hx, params, has_biases, num_layers, dropout, bidirectional, None)
         out, last, cell = turned(results[0], batch_first), results[1], results[2]
     else:
         out, last, cell = torch.lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
@@ -317,7 +319,7 @@ def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_bia
     def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "lstm", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)],
-            turned(input, batch_first), turned(out, batch_first), hx, params, has_biases, num_layers, bidirectional, None, kept, dropout)
+            turned(input, batch_first), turned(out, batch_first), hx, params, has_biases, num_layers, bidirectional, None, masks, dropout)
         return turned(for_x, batch_first), for_hx, for_params, None, None, None, None, None, None
 
     return out, last, cell, backward
@@ -326,9 +328,9 @@ def lstm_gradient(input: Tensor, hx: list[Tensor], params: list[Tensor], has_bia
 @table.gradient("lstm.data")
 def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], params: list[Tensor], has_biases: bool, num_layers: int,
                          dropout: float, train: bool, bidirectional: bool):
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, kept = with_dropout("lstm", data, hx, params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+        results, masks = with_dropout("lstm", data, hx, params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
         out, last, cell = results[0], results[1], results[2]
     else:
         out, last, cell = torch.lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
@@ -336,7 +338,7 @@ def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], pa
     def backward(grad: Tensor | None, grad_last: Tensor | None, grad_cell: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "lstm", or_zeros(grad, out), [or_zeros(grad_last, last), or_zeros(grad_cell, cell)], data, out, hx, params, has_biases,
-            num_layers, bidirectional, batch_sizes, kept, dropout)
+            num_layers, bidirectional, batch_sizes, masks, dropout)
         return for_x, None, for_hx, for_params, None, None, None, None, None
 
     return out, last, cell, backward
@@ -345,9 +347,9 @@ def packed_lstm_gradient(data: Tensor, batch_sizes: Tensor, hx: list[Tensor], pa
 @table.gradient("gru.input")
 def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
                  bidirectional: bool, batch_first: bool):
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, kept = with_dropout("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
+        results, masks = with_dropout("gru", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
                                      None)
         out, last = turned(results[0], batch_first), results[1]
     else:
@@ -356,7 +358,7 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "gru", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
-            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, kept, dropout)
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, masks, dropout)
         return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
 
     return out, last, backward
@@ -365,16 +367,16 @@ def gru_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bo
 @table.gradient("gru.data")
 def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
                         dropout: float, train: bool, bidirectional: bool):
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, kept = with_dropout("gru", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+        results, masks = with_dropout("gru", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
         out, last = results[0], results[1]
     else:
         out, last = torch.gru(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back("gru", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
-                                             has_biases, num_layers, bidirectional, batch_sizes, kept, dropout)
+                                             has_biases, num_layers, bidirectional, batch_sizes, masks, dropout)
         return for_x, None, for_hx[0], for_params, None, None, None, None, None
 
     return out, last, backward
@@ -383,9 +385,9 @@ def packed_gru_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: l
 @table.gradient("rnn_tanh.input")
 def rnn_tanh_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
                       bidirectional: bool, batch_first: bool):
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, kept = with_dropout("rnn_tanh", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
+        results, masks = with_dropout("rnn_tanh", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
                                      None)
         out, last = turned(results[0], batch_first), results[1]
     else:
@@ -394,7 +396,7 @@ def rnn_tanh_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biase
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "rnn_tanh", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
-            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, kept, dropout)
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, masks, dropout)
         return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
 
     return out, last, backward
@@ -403,16 +405,16 @@ def rnn_tanh_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biase
 @table.gradient("rnn_tanh.data")
 def packed_rnn_tanh_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
                              dropout: float, train: bool, bidirectional: bool):
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, kept = with_dropout("rnn_tanh", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+        results, masks = with_dropout("rnn_tanh", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
         out, last = results[0], results[1]
     else:
         out, last = torch.rnn_tanh(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back("rnn_tanh", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
-                                             has_biases, num_layers, bidirectional, batch_sizes, kept, dropout)
+                                             has_biases, num_layers, bidirectional, batch_sizes, masks, dropout)
         return for_x, None, for_hx[0], for_params, None, None, None, None, None
 
     return out, last, backward
@@ -421,9 +423,9 @@ def packed_rnn_tanh_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, para
 @table.gradient("rnn_relu.input")
 def rnn_relu_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
                       bidirectional: bool, batch_first: bool):
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, kept = with_dropout("rnn_relu", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
+        results, masks = with_dropout("rnn_relu", turned(input, batch_first), [hx], params, has_biases, num_layers, dropout, bidirectional,
                                      None)
         out, last = turned(results[0], batch_first), results[1]
     else:
@@ -432,7 +434,7 @@ def rnn_relu_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biase
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back(
             "rnn_relu", turned(or_zeros(grad, out), batch_first), [or_zeros(grad_last, last)], turned(input, batch_first),
-            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, kept, dropout)
+            turned(out, batch_first), [hx], params, has_biases, num_layers, bidirectional, None, masks, dropout)
         return turned(for_x, batch_first), for_hx[0], for_params, None, None, None, None, None, None
 
     return out, last, backward
@@ -441,16 +443,16 @@ def rnn_relu_gradient(input: Tensor, hx: Tensor, params: list[Tensor], has_biase
 @table.gradient("rnn_relu.data")
 def packed_rnn_relu_gradient(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: list[Tensor], has_biases: bool, num_layers: int,
                              dropout: float, train: bool, bidirectional: bool):
-    kept: list[Tensor] = []
+    masks: list[Tensor] = []
     if train and dropout > 0 and num_layers > 1:
-        results, kept = with_dropout("rnn_relu", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
+        results, masks = with_dropout("rnn_relu", data, [hx], params, has_biases, num_layers, dropout, bidirectional, batch_sizes)
         out, last = results[0], results[1]
     else:
         out, last = torch.rnn_relu(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 
     def backward(grad: Tensor | None, grad_last: Tensor | None):
         for_x, for_hx, for_params = net_back("rnn_relu", or_zeros(grad, out), [or_zeros(grad_last, last)], data, out, [hx], params,
-                                             has_biases, num_layers, bidirectional, batch_sizes, kept, dropout)
+                                             has_biases, num_layers, bidirectional, batch_sizes, masks, dropout)
         return for_x, None, for_hx[0], for_params, None, None, None, None, None
 
     return out, last, backward

@@ -1,7 +1,7 @@
 """Gradients of reductions. Equal extremes share a gradient equally; an extreme along one dimension gives all to the first."""
 from __future__ import annotations
 
-from irtool.ops.gradients.parts import along, kept, shares
+from irtool.ops.gradients.parts import along, shares, with_ones
 from irtool.ops.kernels.reduction import table
 from irtool.ops.tensor import Tensor, torch
 
@@ -21,7 +21,7 @@ def sum_dims_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype:
     size = self.size()
 
     def backward(grad: Tensor):
-        return kept(grad, dim, keepdim, size).expand(size), None, None, None
+        return with_ones(grad, dim, keepdim, size).expand(size), None, None, None
 
     return torch.sum(self, dim, keepdim, dtype=dtype), backward
 
@@ -42,7 +42,7 @@ def mean_dims_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype
     count = self.numel() // max(result.numel(), 1)
 
     def backward(grad: Tensor):
-        return kept(grad, dim, keepdim, size).expand(size) / count, None, None, None
+        return with_ones(grad, dim, keepdim, size).expand(size) / count, None, None, None
 
     return result, backward
 
@@ -52,7 +52,7 @@ def nansum_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype: i
     size, counted = self.size(), ~self.isnan()
 
     def backward(grad: Tensor):
-        return kept(grad, dim, keepdim, size).expand(size) * counted, None, None, None
+        return with_ones(grad, dim, keepdim, size).expand(size) * counted, None, None, None
 
     return torch.nansum(self, dim, keepdim, dtype=dtype), backward
 
@@ -63,7 +63,7 @@ def nanmean_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype: 
 
     def backward(grad: Tensor):
         count = torch.sum(counted, dim, keepdim)
-        return kept(grad / count, dim, keepdim, size).expand(size) * counted, None, None, None
+        return with_ones(grad / count, dim, keepdim, size).expand(size) * counted, None, None, None
 
     return torch.nanmean(self, dim, keepdim, dtype=dtype), backward
 
@@ -85,10 +85,10 @@ def prod_gradient(self: Tensor, dtype: int | None):
     def backward(grad: Tensor):
         flat = self.reshape([-1])
         if flat.numel() == 0:
-            found = torch.zeros_like(self)
+            for_self = torch.zeros_like(self)
         else:
-            found = (product_of_others(flat, 0) * grad).reshape(size)
-        return found, None
+            for_self = (product_of_others(flat, 0) * grad).reshape(size)
+        return for_self, None
 
     return torch.prod(self, dtype=dtype), backward
 
@@ -99,12 +99,12 @@ def prod_dim_gradient(self: Tensor, dim: int, keepdim: bool, dtype: int | None):
 
     def backward(grad: Tensor):
         if len(size) == 0:
-            found = grad
+            for_self = grad
         elif self.numel() == 0:
-            found = torch.zeros_like(self)
+            for_self = torch.zeros_like(self)
         else:
-            found = product_of_others(self, dim) * along(grad, dim, keepdim, size)
-        return found, None, None, None
+            for_self = product_of_others(self, dim) * along(grad, dim, keepdim, size)
+        return for_self, None, None, None
 
     return torch.prod(self, dim, keepdim, dtype=dtype), backward
 
@@ -114,8 +114,8 @@ def amax_gradient(self: Tensor, dim: list[int], keepdim: bool):
     size, result = self.size(), torch.amax(self, dim, keepdim)
 
     def backward(grad: Tensor):
-        mask = self == kept(result, dim, keepdim, size)
-        return shares(mask, dim, kept(grad, dim, keepdim, size)), None, None
+        mask = self == with_ones(result, dim, keepdim, size)
+        return shares(mask, dim, with_ones(grad, dim, keepdim, size)), None, None
 
     return result, backward
 
@@ -125,8 +125,8 @@ def amin_gradient(self: Tensor, dim: list[int], keepdim: bool):
     size, result = self.size(), torch.amin(self, dim, keepdim)
 
     def backward(grad: Tensor):
-        mask = self == kept(result, dim, keepdim, size)
-        return shares(mask, dim, kept(grad, dim, keepdim, size)), None, None
+        mask = self == with_ones(result, dim, keepdim, size)
+        return shares(mask, dim, with_ones(grad, dim, keepdim, size)), None, None
 
     return result, backward
 
@@ -181,14 +181,14 @@ def extremes_back(self: Tensor, low: Tensor, high: Tensor, low_grad: Tensor | No
                   keepdim: bool) -> Tensor:
     """Gradient of the smallest and the largest element; where several are equal they share."""
     size = self.size()
-    found = torch.zeros_like(self)
+    for_self = torch.zeros_like(self)
     if low_grad is not None:
-        mask = self == kept(low, dims, keepdim, size)
-        found = found + shares(mask, dims, kept(low_grad, dims, keepdim, size))
+        mask = self == with_ones(low, dims, keepdim, size)
+        for_self = for_self + shares(mask, dims, with_ones(low_grad, dims, keepdim, size))
     if high_grad is not None:
-        mask = self == kept(high, dims, keepdim, size)
-        found = found + shares(mask, dims, kept(high_grad, dims, keepdim, size))
-    return found
+        mask = self == with_ones(high, dims, keepdim, size)
+        for_self = for_self + shares(mask, dims, with_ones(high_grad, dims, keepdim, size))
+    return for_self
 
 
 @table.gradient("aminmax")
@@ -230,8 +230,8 @@ def logsumexp_gradient(self: Tensor, dim: list[int], keepdim: bool):
     size, result = self.size(), torch.logsumexp(self, dim, keepdim)
 
     def backward(grad: Tensor):
-        weight = (self - kept(result, dim, keepdim, size)).exp()
-        return kept(grad, dim, keepdim, size) * weight, None, None
+        weight = (self - with_ones(result, dim, keepdim, size)).exp()
+        return with_ones(grad, dim, keepdim, size) * weight, None, None
 
     return result, backward
 

@@ -68,9 +68,9 @@ def segment_reduce_gradient(data: Tensor, reduce: str, lengths: Tensor | None, i
             return torch.zeros_like(data), None, None, None, None, None, None, None
         run, is_inside = runs_of(data, lengths, offsets, dim)
         ones = is_inside.to(data.dtype)
-        given = grad.gather(dim, run) * ones
+        for_data = grad.gather(dim, run) * ones
         if reduce == "mean":
-            given = given / torch.zeros_like(grad).scatter_add(dim, run, ones).clamp_min(1).gather(dim, run)
+            for_data = for_data / torch.zeros_like(grad).scatter_add(dim, run, ones).clamp_min(1).gather(dim, run)
         elif reduce == "prod":
             is_zero = data == 0
             zeros = torch.zeros_like(grad).scatter_add(dim, run, is_zero.to(data.dtype) * ones).gather(dim, run)
@@ -80,10 +80,10 @@ def segment_reduce_gradient(data: Tensor, reduce: str, lengths: Tensor | None, i
                 start = torch.full_like(grad, float(initial))
             factor = torch.where(is_inside, others, torch.ones_like(others))
             without = torch.scatter_reduce(start, dim, run, factor, "prod").gather(dim, run)
-            given = given * torch.where(is_zero, without * (zeros == 1), result.gather(dim, run) / others)
+            for_data = for_data * torch.where(is_zero, without * (zeros == 1), result.gather(dim, run) / others)
         elif reduce == "max" or reduce == "min":
             extreme = (data == result.gather(dim, run)).to(data.dtype) * ones
-            given = given * extreme / torch.zeros_like(grad).scatter_add(dim, run, extreme).clamp_min(1).gather(dim, run)
-        return given, None, None, None, None, None, None, None
+            for_data = for_data * extreme / torch.zeros_like(grad).scatter_add(dim, run, extreme).clamp_min(1).gather(dim, run)
+        return for_data, None, None, None, None, None, None, None
 
     return result, backward

@@ -14,10 +14,10 @@ def pad_sequence_gradient(sequences: list[Tensor], batch_first: bool, padding_va
     def backward(grad: Tensor):
         rows = grad if batch_first else grad.transpose(0, 1)
         longest = rows.size(1)
-        found: list[Tensor] = []
+        for_sequences: list[Tensor] = []
         for place in range(len(lengths)):
-            found.append(rows.select(0, place).narrow(0, longest - lengths[place] if padding_side == "left" else 0, lengths[place]))
-        return found, None, None, None
+            for_sequences.append(rows.select(0, place).narrow(0, longest - lengths[place] if padding_side == "left" else 0, lengths[place]))
+        return for_sequences, None, None, None
 
     return torch.pad_sequence(sequences, batch_first, padding_value, padding_side), backward
 
@@ -52,7 +52,7 @@ def chunk_cat_gradient(tensors: list[Tensor], dim: int, num_chunks: int):
 
     def backward(grad: Tensor):
         at = dim if dim >= 0 else dim + len(shapes[0])
-        found: list[Tensor] = []
+        for_tensors: list[Tensor] = []
         start = 0
         for shape in shapes:
             padded = [size for size in shape]
@@ -60,9 +60,9 @@ def chunk_cat_gradient(tensors: list[Tensor], dim: int, num_chunks: int):
             width = padded[at] // num_chunks
             for size in shape[at + 1:]:
                 width = width * size
-            found.append(grad.narrow(at + 1, start, width).reshape(padded).narrow(at, 0, shape[at]))
+            for_tensors.append(grad.narrow(at + 1, start, width).reshape(padded).narrow(at, 0, shape[at]))
             start = start + width
-        return found, None, None
+        return for_tensors, None, None
 
     return result, backward
 

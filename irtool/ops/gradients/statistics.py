@@ -1,7 +1,7 @@
 """Gradients of variances and norms. Where a standard deviation or a norm is 0, its gradient is 0."""
 from __future__ import annotations
 
-from irtool.ops.gradients.parts import kept
+from irtool.ops.gradients.parts import with_ones
 from irtool.ops.kernels.statistics import table
 from irtool.ops.tensor import Tensor, number, torch
 
@@ -9,7 +9,7 @@ from irtool.ops.tensor import Tensor, number, torch
 def var_slope(self: Tensor, grad: Tensor, dim: list[int] | None, correction: number, keepdim: bool) -> Tensor:
     """The gradient of a variance."""
     size = self.size()
-    spread = torch.real(kept(grad, dim, keepdim, size))
+    spread = torch.real(with_ones(grad, dim, keepdim, size))
     count = self.numel() // max(grad.numel(), 1)
     return spread * (self - self.mean(dim, True)).conj() * 2 / torch.scalar_tensor(count - correction, dtype=self.dtype)
 
@@ -84,7 +84,7 @@ def std_correction_gradient(self: Tensor, dim: list[int] | None, correction: num
 def mean_slope(self: Tensor, grad: Tensor, dim: list[int] | None, keepdim: bool) -> Tensor:
     """The gradient of a mean."""
     size = self.size()
-    return kept(grad, dim, keepdim, size).expand(size) / (self.numel() // max(grad.numel(), 1))
+    return with_ones(grad, dim, keepdim, size).expand(size) / (self.numel() // max(grad.numel(), 1))
 
 
 @table.gradient("var_mean")
@@ -92,12 +92,12 @@ def var_mean_gradient(self: Tensor, unbiased: bool):
     var, mean = torch.var_mean(self, unbiased)
 
     def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
-        found = torch.zeros_like(self)
+        for_self = torch.zeros_like(self)
         if var_grad is not None:
-            found = found + var_slope(self, var_grad, None, int(unbiased), False)
+            for_self = for_self + var_slope(self, var_grad, None, int(unbiased), False)
         if mean_grad is not None:
-            found = found + mean_slope(self, mean_grad, None, False)
-        return found, None
+            for_self = for_self + mean_slope(self, mean_grad, None, False)
+        return for_self, None
 
     return var, mean, backward
 
@@ -107,12 +107,12 @@ def var_mean_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, k
     var, mean = torch.var_mean(self, dim, unbiased, keepdim)
 
     def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
-        found = torch.zeros_like(self)
+        for_self = torch.zeros_like(self)
         if var_grad is not None:
-            found = found + var_slope(self, var_grad, dim, int(unbiased), keepdim)
+            for_self = for_self + var_slope(self, var_grad, dim, int(unbiased), keepdim)
         if mean_grad is not None:
-            found = found + mean_slope(self, mean_grad, dim, keepdim)
-        return found, None, None, None
+            for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
+        return for_self, None, None, None
 
     return var, mean, backward
 
@@ -122,12 +122,12 @@ def var_mean_correction_gradient(self: Tensor, dim: list[int] | None, correction
     var, mean = torch.var_mean(self, dim, correction=correction, keepdim=keepdim)
 
     def backward(var_grad: Tensor | None, mean_grad: Tensor | None):
-        found = torch.zeros_like(self)
+        for_self = torch.zeros_like(self)
         if var_grad is not None:
-            found = found + var_slope(self, var_grad, dim, known(correction), keepdim)
+            for_self = for_self + var_slope(self, var_grad, dim, known(correction), keepdim)
         if mean_grad is not None:
-            found = found + mean_slope(self, mean_grad, dim, keepdim)
-        return found, None, None, None
+            for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
+        return for_self, None, None, None
 
     return var, mean, backward
 
@@ -137,12 +137,12 @@ def std_mean_gradient(self: Tensor, unbiased: bool):
     std, mean = torch.std_mean(self, unbiased)
 
     def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
-        found = torch.zeros_like(self)
+        for_self = torch.zeros_like(self)
         if std_grad is not None:
-            found = found + std_slope(self, std_grad, std, None, int(unbiased), False)
+            for_self = for_self + std_slope(self, std_grad, std, None, int(unbiased), False)
         if mean_grad is not None:
-            found = found + mean_slope(self, mean_grad, None, False)
-        return found, None
+            for_self = for_self + mean_slope(self, mean_grad, None, False)
+        return for_self, None
 
     return std, mean, backward
 
@@ -152,12 +152,12 @@ def std_mean_dim_gradient(self: Tensor, dim: list[int] | None, unbiased: bool, k
     std, mean = torch.std_mean(self, dim, unbiased, keepdim)
 
     def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
-        found = torch.zeros_like(self)
+        for_self = torch.zeros_like(self)
         if std_grad is not None:
-            found = found + std_slope(self, std_grad, std, dim, int(unbiased), keepdim)
+            for_self = for_self + std_slope(self, std_grad, std, dim, int(unbiased), keepdim)
         if mean_grad is not None:
-            found = found + mean_slope(self, mean_grad, dim, keepdim)
-        return found, None, None, None
+            for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
+        return for_self, None, None, None
 
     return std, mean, backward
 
@@ -167,12 +167,12 @@ def std_mean_correction_gradient(self: Tensor, dim: list[int] | None, correction
     std, mean = torch.std_mean(self, dim, correction=correction, keepdim=keepdim)
 
     def backward(std_grad: Tensor | None, mean_grad: Tensor | None):
-        found = torch.zeros_like(self)
+        for_self = torch.zeros_like(self)
         if std_grad is not None:
-            found = found + std_slope(self, std_grad, std, dim, known(correction), keepdim)
+            for_self = for_self + std_slope(self, std_grad, std, dim, known(correction), keepdim)
         if mean_grad is not None:
-            found = found + mean_slope(self, mean_grad, dim, keepdim)
-        return found, None, None, None
+            for_self = for_self + mean_slope(self, mean_grad, dim, keepdim)
+        return for_self, None, None, None
 
     return std, mean, backward
 
@@ -247,27 +247,27 @@ def corrcoef_gradient(self: Tensor):
 def norm_slope(self: Tensor, grad: Tensor, norm: Tensor, p: float, dim: list[int] | None, keepdim: bool) -> Tensor:
     """The gradient of the p-norm along dimensions."""
     size = self.size()
-    spread, length = torch.real(kept(grad, dim, keepdim, size)), kept(norm, dim, keepdim, size)
+    spread, length = torch.real(with_ones(grad, dim, keepdim, size)), with_ones(norm, dim, keepdim, size)
     self = self.conj()
     nothing = torch.zeros_like(self)
     if p == 0.0:
-        found = nothing
+        slope = nothing
     elif p == 1.0:
-        found = self.sgn() * spread
+        slope = self.sgn() * spread
     elif p == 2.0:
-        found = torch.where(length == 0, nothing, self / length) * spread
+        slope = torch.where(length == 0, nothing, self / length) * spread
     elif p == float("inf") or p == float("-inf"):
         mask = self.abs() == length
-        found = self.sgn() * (mask * (spread / mask.sum(dim, True)))
+        slope = self.sgn() * (mask * (spread / mask.sum(dim, True)))
     elif p < 1.0:
-        found = torch.where(self == 0, nothing, self.sgn() * self.abs().pow(p - 1.0)) * spread * length.pow(1.0 - p)
+        slope = torch.where(self == 0, nothing, self.sgn() * self.abs().pow(p - 1.0)) * spread * length.pow(1.0 - p)
     elif p < 2.0:
         scaled = torch.where(length == 0, torch.zeros_like(length), spread / length.pow(p - 1.0))
-        found = self.sgn() * self.abs().pow(p - 1.0) * scaled
+        slope = self.sgn() * self.abs().pow(p - 1.0) * scaled
     else:
         scaled = torch.where(length == 0, torch.zeros_like(length), spread / length.pow(p - 1.0))
-        found = self * self.abs().pow(p - 2.0) * scaled
-    return found
+        slope = self * self.abs().pow(p - 2.0) * scaled
+    return slope
 
 
 @table.gradient("linalg_vector_norm")

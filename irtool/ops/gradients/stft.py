@@ -15,10 +15,10 @@ def wide_window(window: Tensor | None, n_fft: int, win_length: int | None, like:
     if win_length is not None:
         length = win_length
     left = (n_fft - length) // 2
-    own = torch.ones([length], dtype=torch.real(like).dtype)
+    values = torch.ones([length], dtype=torch.real(like).dtype)
     if window is not None:
-        own = window
-    return torch.constant_pad_nd(own, [left, n_fft - length - left], 0)
+        values = window
+    return torch.constant_pad_nd(values, [left, n_fft - length - left], 0)
 
 
 def window_part(grad: Tensor, window: Tensor | None, n_fft: int, win_length: int | None) -> Tensor | None:
