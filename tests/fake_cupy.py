@@ -514,7 +514,7 @@ def compiled(source: str) -> Any:
     with tempfile.TemporaryDirectory() as base:
         place = Path(base) / "kernel.cpp"
         place.write_text(source, encoding="utf-8")
-        command = [str(compiler()), "-O2", "-ffp-contract=off", "-shared", "-fPIC", str(place), "-o",
+        command = [str(compiler()), "-O0", "-ffp-contract=off", "-shared", "-fPIC", str(place), "-o",
                    str(place.with_suffix(".so"))]
         done = subprocess.run(command, capture_output=True, check=False, text=True)
         assert not done.returncode, done.stderr + source

@@ -64,6 +64,16 @@ def overload_samples(name: str) -> list[Any]:
     return [pytest.param(name, sample, id=f"{name.removeprefix('aten::')}-{place}") for place, sample in enumerate(samples)]
 
 
+def seeds(count: int) -> list[Any]:
+    """Seeds of random graphs and texts as cases."""
+    return [pytest.param(seed, id=str(seed)) for seed in range(count)]
+
+
+def ten(seed: int) -> str:
+    """Group seeds by tens."""
+    return f"{seed - seed % 10} to {seed - seed % 10 + 9}"
+
+
 def kind(name: str, *_: Any) -> str:
     """Group by operator: all samples of all its overloads."""
     return name.partition(".")[0]

@@ -14,8 +14,6 @@ from irtool.interpret import run
 from irtool.ir.effects import LOOP_KINDS
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 
-CORPUS = sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt"))
-"""Texts of every year."""
 MAX_ELEMENTS = 20_000
 
 

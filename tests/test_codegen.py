@@ -17,7 +17,9 @@ import irtool
 from irtool.execute.plan.compiled import Plan, compile_plan
 from irtool.execute.plan.memory import every
 from irtool.execute.plan.program import Visit
-from tests.plan_samples import CORPUS, array, chain, check, difference, graph_of, runnable
+from tests.corpus import TEXTS, origin
+from tests.laws import over, seeds, ten
+from tests.plan_samples import array, chain, check, difference, graph_of, runnable
 from tests.random_graphs import Writer
 from tests.script_programs import CASES, inputs_of
 from tests.script_programs import graph_of as program_graph
@@ -31,7 +33,7 @@ def test_programs(program: str, name: str, lines: list[str]) -> None:
         check(graph, lambda line=line: inputs_of(line))
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=[path.stem for path in CORPUS])
+@over("path", TEXTS, origin)
 def test_texts_of_every_year(path: Path) -> None:
     for graph, inputs in runnable(path):
         check(graph, lambda inputs=inputs: [each.copy() if isinstance(each, np.ndarray) else each for each in inputs])
@@ -81,7 +83,7 @@ def test_straight_graphs(sample: tuple[str, list[tuple[str, tuple[int, ...], boo
     check(graph_of(text), inputs)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@over("seed", seeds(120), ten)
 def test_graphs_with_views_writes_lists_and_control_flow(seed: int) -> None:
     graph = graph_of(Writer(seed).graph())
     for condition, rounds in ((True, 2), (False, 0)):

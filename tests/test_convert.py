@@ -13,9 +13,10 @@ from irtool.ir.module import Module
 from irtool.ir.types import spell
 from irtool.text.convert import convert, qualified, renumber, tidy
 from irtool.text.parser import parse
+from tests.corpus import CORPUS, TEXTS, origin
+from tests.laws import over
 
 TARGETS = ("C1", "C2", "D", "F1", "G")
-CORPUS = sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt"))
 
 
 def converted(text: str, *names: str) -> str:
@@ -316,7 +317,7 @@ STRAY_BRACE = "2019-04_docs.README_bf5f30f39"
 """A snippet with one `}` too many behind the graph."""
 
 
-@pytest.mark.parametrize("path", [path for path in CORPUS if path.stem != STRAY_BRACE], ids=lambda path: path.stem)
+@over("path", [text for text in TEXTS if text.id != STRAY_BRACE], origin)
 def test_every_dialect_can_be_written_and_read(path: Path) -> None:
     text = read(path)
     count = len(parse(text).graphs)

@@ -11,7 +11,7 @@ import fake_cupy
 import numpy as np
 import pytest
 from op_facts import FACTS
-from plan_samples import CORPUS, runnable
+from plan_samples import runnable
 from side_by_side import difference
 
 import irtool
@@ -26,6 +26,8 @@ from irtool.ops import OPS, device
 from irtool.ops.arrays import backend, code_of, seeded, using
 from irtool.ops.call import call_op, overload
 from irtool.ops.symbols.elementwise import NotPointwise, Symbol, flattened, program, symbolic
+from tests.corpus import TEXTS, origin
+from tests.laws import over
 
 
 @pytest.fixture(autouse=True)
@@ -395,7 +397,7 @@ def test_run_without_cupy_says_what_to_install(files: tuple[str, str], capsys: p
 
 
 # -- texts of every year, and what cannot be
-@pytest.mark.parametrize("path", CORPUS, ids=[path.stem for path in CORPUS])
+@over("path", TEXTS, origin)
 def test_texts_of_every_year(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the interpreter and through plans, in which groups run operator by operator: what kernels give is tested above."""
     monkeypatch.setattr(KernelGroup, "parts", refused)

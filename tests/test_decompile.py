@@ -18,9 +18,10 @@ from irtool.torchscript.printing.gradient_functions import FUNCTIONS, USES, func
 from irtool.torchscript.printing.legal_names import Names, identifier
 from irtool.torchscript.printing.literals import MAX_ELEMENTS, annotation, literal
 from irtool.torchscript.printing.to_python import MAX_BLOCKS
+from tests.corpus import TEXTS, origin
+from tests.laws import over
 
 DATA = Path(__file__).parent / "data"
-CORPUS = sorted((DATA / "corpus").glob("*.txt"))
 SOURCES = sorted((DATA / "script").glob("*.py"))
 A = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 B = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
@@ -192,7 +193,7 @@ def test_printing_what_was_compiled_is_a_fixed_point(path: Path) -> None:
             rounds.append(irtool.to_script(compile_source(rounds[-1], graph.name or "graph").graph(), graph.name or "graph"))
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+@over("path", TEXTS, origin)
 def test_texts_of_all_times_print_as_python_or_say_why_not(path: Path) -> None:
     for graph in irtool.parse(path.read_text(encoding="utf-8")).graphs:
         try:

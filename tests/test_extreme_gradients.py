@@ -1,6 +1,7 @@
 """Gradients at infinities and extremes are torch's: recorded, of every pointwise operator on a grid of numbers."""
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,16 @@ from extreme_gradients import RECORDED, function, inputs, sources
 
 import irtool
 from irtool.torchscript.front import compile_source
+from tests.laws import over
 
 SOURCES = sources()
 TOLERANCE = {"float32": 2e-3, "float64": 2e-6}
 """float32 as torch computes it: some formulas lose digits. What is recorded is float32."""
+
+
+@cache
+def compiled(expression: str, count: int) -> irtool.Graph:
+    return compile_source(function(expression, count)).graph()
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +28,12 @@ def recorded() -> dict[str, Any]:
         return dict(archive)
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("expression", SOURCES)
+@over("expression, dtype", [pytest.param(text, dtype, id=f"{text} in {dtype}") for text in SOURCES for dtype in TOLERANCE],
+      lambda expression, _: expression)
 def test_gradients_where_numbers_end(expression: str, dtype: str, recorded: dict[str, Any]) -> None:
     count = SOURCES[expression]
     values = inputs(count, dtype)
-    graph = compile_source(function(expression, count)).graph()
+    graph = compiled(expression, count)
     (result,) = irtool.run(graph, values)
     for place, gradient in enumerate(irtool.vjp(graph, values, [np.ones_like(result)], list(range(count)), interpret=True)):
         found = np.zeros_like(values[place]) if gradient is None else gradient

@@ -14,7 +14,9 @@ from irtool.ir.types import DictType, ListType
 from irtool.ops import OPS
 from irtool.ops.call import call_op
 from irtool.ops.facts import KEEPS, facts_of_overload
+from irtool.ops.samples.draw import Call
 from irtool.passmanager import PassManager
+from tests.laws import family, over, overload_samples
 
 ROOT = Path(__file__).parent.parent
 ATEN = sorted(name for name in OPS if name.startswith("aten::"))
@@ -45,19 +47,18 @@ def test_aliases_have_equal_facts() -> None:
     assert not unequal
 
 
-@pytest.mark.parametrize("name", [name for name in ATEN if OPS[name].samples.get(name)
-                                  and (facts_of_overload(name).is_pointwise or facts_of_overload(name).is_shape_like)])
-def test_samples_have_the_shape_and_dtype_that_facts_say(name: str) -> None:
+@over("name, call", [case for name in ATEN for case in overload_samples(name)
+                     if facts_of_overload(name).is_pointwise or facts_of_overload(name).is_shape_like], family)
+def test_samples_have_the_shape_and_dtype_that_facts_say(name: str, call: Call) -> None:
     known = facts_of_overload(name)
-    for call in OPS[name].samples[name]:
-        arguments = call.arguments(next(text for text in OPS[name].schemas if text.startswith(name + "(")))
-        result = call_op(name, list(arguments))
-        first = result[0] if isinstance(result, tuple) else result
-        arrays = [each for each in arguments if isinstance(each, np.ndarray)]
-        expected = np.broadcast_shapes(*[each.shape for each in arrays]) if known.is_pointwise else arguments[0].shape
-        assert np.shape(first) == expected
-        if known.result == KEEPS and arguments[0].dtype.kind in "fc" and all(each.dtype.kind != "c" for each in arrays[1:]):
-            assert first.dtype == arguments[0].dtype
+    arguments = call.arguments(next(text for text in OPS[name].schemas if text.startswith(name + "(")))
+    result = call_op(name, list(arguments))
+    first = result[0] if isinstance(result, tuple) else result
+    arrays = [each for each in arguments if isinstance(each, np.ndarray)]
+    expected = np.broadcast_shapes(*[each.shape for each in arrays]) if known.is_pointwise else arguments[0].shape
+    assert np.shape(first) == expected
+    if known.result == KEEPS and arguments[0].dtype.kind in "fc" and all(each.dtype.kind != "c" for each in arrays[1:]):
+        assert first.dtype == arguments[0].dtype
 
 
 def test_every_kind_that_changes_a_list_is_known() -> None:

@@ -14,7 +14,9 @@ from irtool.execute.graph_gradients import Differentiated
 from irtool.ir.schema import schema_of
 from irtool.ops import OPS
 from irtool.ops.formula import formula_of, why_no_gradient
+from irtool.ops.samples.draw import Call
 from irtool.testing.formulas import Trial, check_formula, subsets
+from tests.laws import family, kind, over, overload_samples
 
 FORMULAS = sorted(name for name, op in OPS.items() if name in op.formulas)
 ROUGH = {
@@ -30,25 +32,28 @@ ROUGH = {
 """What cannot be checked by differences, and why: on some of the samples of these, only the two forms of the formula are compared."""
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-def test_formula_is_right(name: str) -> None:
-    samples = OPS[name].samples.get(name)
-    assert samples, f"{name} has a gradient formula, and no sample in irtool/ops/samples/{OPS[name].family}.py"
-    problems = [f"sample {n}: {problem}" for n, sample in enumerate(samples) for problem in check_formula(name, sample)]
+@over("name, sample", [case for name in FORMULAS for case in overload_samples(name)], kind)
+def test_formula_is_right(name: str, sample: Call) -> None:
+    problems = check_formula(name, sample)
     assert not problems, "\n".join(problems)
+
+
+def test_every_formula_has_samples() -> None:
+    assert not [f"{name}: no sample in irtool/ops/samples/{OPS[name].family}.py" for name in FORMULAS if not OPS[name].samples.get(name)]
 
 
 BY_TORCH: dict[str, list[Any]] = json.loads(recorded.RECORDED.read_text(encoding="utf-8"))
 DIFFERENT = {f"aten::{name}" for names in recorded.DIFFERENT.values() for name in names.split()}
 
 
-@pytest.mark.parametrize("name", sorted(BY_TORCH.keys() - DIFFERENT))
+@over("name", [pytest.param(name, id=name) for name in sorted(BY_TORCH.keys() - DIFFERENT)], family)
 def test_torch_has_the_same_gradients(name: str) -> None:
-    for sample, numbers in zip(OPS[name].samples[name], BY_TORCH[name], strict=True):
+    for place, (sample, numbers) in enumerate(zip(OPS[name].samples[name], BY_TORCH[name], strict=True)):
         if numbers is not None:
             trial = Trial(name, sample)
             found = recorded.products(trial, Differentiated(trial.graph, trial.wrt).gradients(trial.inputs, trial.cotangents, trial.seed))
-            assert [each or 0.0 for each in found] == pytest.approx([each or 0.0 for each in numbers], rel=1e-7, abs=1e-8)
+            expected = [each or 0.0 for each in numbers]
+            assert [each or 0.0 for each in found] == pytest.approx(expected, rel=1e-7, abs=1e-8), f"sample {place}"
 
 
 def test_what_cannot_be_checked_is_known() -> None:

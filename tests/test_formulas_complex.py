@@ -12,6 +12,7 @@ import irtool
 from irtool.execute.pairs import Forward
 from irtool.ir.pair import pairs
 from irtool.torchscript import compile_source
+from tests.laws import over
 
 FUNCTIONS = {
     "abs": lambda t, z: t.abs(z), "sgn": lambda t, z: t.sgn(z), "angle": lambda t, z: t.angle(z),
@@ -37,9 +38,9 @@ TYPES = re.compile(r" : (?:ComplexDouble|Double)\([^)]*\)")
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("is_typed", [True, False], ids=["typed", "untyped"])
-@pytest.mark.parametrize("dtype", ["complex128", "float64"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@over("name, dtype, is_typed", [pytest.param(name, dtype, is_typed, id=f"{name} in {dtype}, {'with' if is_typed else 'without'} types")
+                                for name in FUNCTIONS for dtype in ("complex128", "float64") for is_typed in (True, False)],
+      lambda name, *_: name)
 def test_gradient_is_torchs(name: str, dtype: str, is_typed: bool) -> None:
     torch = pytest.importorskip("torch")
     function = FUNCTIONS[name]

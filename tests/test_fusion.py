@@ -16,6 +16,7 @@ from irtool.ops import OPS
 from irtool.ops.call import call_op, overload
 from irtool.ops.symbols.elementwise import NotPointwise, Symbol, program, symbolic
 from irtool.passes import BY_NAME
+from tests.laws import family, over
 
 HAS_COMPILER = building.compiler() is not None
 needs_compiler = pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler")
@@ -85,8 +86,17 @@ def test_a_native_loop_comes_close_and_threads_keep_its_bits(dtype, threads, mon
             np.testing.assert_allclose(x, y, rtol=3e-6 if dtype == np.float32 else 1e-13, atol=1e-6 if dtype == np.float32 else 1e-14)
 
 
-def pointwise_overloads():
-    """Each overload whose kernel on symbols is pointwise, with operands: float arrays, numbers for the rest."""
+def is_pointwise(name, operands):
+    """Is its kernel on symbols pointwise?"""
+    try:
+        symbolic(overload(name), [Symbol(np.dtype(np.float32), False) if each is None else each[0] for each in operands])
+    except NotPointwise:
+        return False
+    return True
+
+
+def overloads_of_tensors_and_numbers():
+    """Each overload that may be pointwise, with operands: float arrays, numbers for the rest."""
     for name in OPS:
         for own in OPS[name].names:
             try:
@@ -94,13 +104,8 @@ def pointwise_overloads():
             except irtool.Error:
                 continue
             operands = [operand_for(argument) for argument in found.schema.arguments]
-            if own != name or any(each is ... for each in operands) or "rrelu" in own or "dropout" in own:
-                continue
-            try:
-                symbolic(found, [Symbol(np.dtype(np.float32), False) if each is None else each[0] for each in operands])
-            except NotPointwise:
-                continue
-            yield own, operands
+            if own == name and not any(each is ... for each in operands) and "rrelu" not in own and "dropout" not in own:
+                yield pytest.param(own, operands, id=own.removeprefix("aten::"))
 
 
 def operand_for(argument):
@@ -114,8 +119,10 @@ def operand_for(argument):
     return (None,) if text.endswith("?") else values.get(text, ...)
 
 
-@pytest.mark.parametrize(("name", "operands"), list(pointwise_overloads()))
+@over("name, operands", overloads_of_tensors_and_numbers(), family)
 def test_each_pointwise_operator_in_blocks_and_natively(name, operands, monkeypatch):
+    if not is_pointwise(name, operands):
+        pytest.skip("its kernel on symbols is not pointwise")
     monkeypatch.setattr(fusion, "BLOCK", 7)
     rng = np.random.default_rng(1)
     tensors = [rng.uniform(-1.5, 1.5, (4, 9)).astype(np.float32) for each in operands if each is None]
@@ -155,7 +162,7 @@ def graph_of(name, operands, results):
 
 
 def test_it_is_known_which_operators_are_pointwise():
-    names = {name for name, _ in pointwise_overloads()}
+    names = {case.values[0] for case in overloads_of_tensors_and_numbers() if is_pointwise(*case.values)}
     assert {"aten::add.Tensor", "aten::tanh", "aten::gelu", "aten::threshold_backward", "aten::to.dtype"} <= names
     assert not {"aten::sum", "aten::mm", "aten::softmax.int", "aten::view", "aten::cumsum", "aten::bernoulli"} & names
     assert len(names) > 240

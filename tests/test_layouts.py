@@ -5,9 +5,9 @@ import math
 import random
 
 import numpy as np
-import pytest
 
 from irtool.ops.symbols.array_layout import Meta, meta_of, reshaped
+from tests.laws import over, seeds, ten
 
 
 def cut(count: int, choose: random.Random) -> tuple[int, ...]:
@@ -22,7 +22,7 @@ def cut(count: int, choose: random.Random) -> tuple[int, ...]:
     return tuple(found)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@over("seed", seeds(300), ten)
 def test_views_of_other_shapes_have_the_strides_of_numpy(seed: int) -> None:
     choose = random.Random(seed)
     shape = cut(choose.choice([1, 12, 24, 36]), choose)

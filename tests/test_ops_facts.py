@@ -13,6 +13,7 @@ from irtool import UnsupportedError
 from irtool.ir.schema import parse_schema, schemas
 from irtool.ops.arrays import seeded
 from irtool.ops.call import call_op
+from tests.laws import over
 
 FAMILIES = ("pointwise", "pointwise_binary", "bitwise", "comparison", "cast", "reduction", "statistics", "scan", "sort", "order",
             "histogram", "factory", "window", "random", "special", "polynomial", "fft", "stft")
@@ -37,7 +38,7 @@ def test_recorded_facts_are_what_torch_says():
         assert str(encode(theirs(name, args, named))) == str(encode(RECORDED[title])), title
 
 
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.names[0])
+@over("op", [pytest.param(op, id=op.names[0]) for op in OPS], lambda op: op.family)
 def test_every_operator_says_what_it_does_and_uses_torchs_schema(op):
     assert op.doc, f"{op.names} has no doc"
     for text, name in zip(op.schemas, op.names, strict=True):

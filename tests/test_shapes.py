@@ -13,6 +13,7 @@ from irtool.ir.types import TensorType, tensor_type
 from irtool.ops import OPS
 from irtool.passes.propagate_shapes import propagate_shapes
 from irtool.testing.formulas import call_graph
+from tests.laws import family, over, overload_samples
 
 
 def steps(array):
@@ -38,30 +39,20 @@ def untrue(type, result):
         said not in (None, size) for said, size in zip(sizes, result.shape, strict=True))
 
 
-def lies(name):
-    """What is said of the samples' results that is not so: (sample, what was known, type, what there is)."""
-    op = OPS[name]
-    text = op.schemas[op.names.index(name)]
-    schema = parse_schema(text)
-    for place, call in enumerate(op.samples.get(name, ())):
-        args = call.arguments(text)
-        results = None
-        for known, told in KNOWN.items():
-            graph, inputs, _ = call_graph(schema, args)
-            for value, given in zip(graph.inputs, inputs, strict=True):
-                value.type = told(given)
-            propagate_shapes(graph)
-            if propagate_shapes(graph):
-                yield place, known, "changes once more"
-            results = results or run(graph, [each.copy() for each in inputs], seed=3)
-            for value, result in zip(graph.outputs, results, strict=True):
-                if untrue(value.type, result):
-                    yield place, known, str(value.type), f"{result.dtype}{list(result.shape)}"
-
-
-@pytest.mark.parametrize("name", [name for name in OPS if OPS[name].samples.get(name)])
-def test_what_is_said_is_true(name):
-    assert not list(lies(name))
+@over("name, call", [case for name in OPS for case in overload_samples(name)], family)
+def test_what_is_said_is_true(name, call):
+    text = OPS[name].schemas[OPS[name].names.index(name)]
+    schema, args = parse_schema(text), call.arguments(text)
+    results = None
+    for known, type_of in KNOWN.items():
+        graph, inputs, _ = call_graph(schema, args)
+        for value, array in zip(graph.inputs, inputs, strict=True):
+            value.type = type_of(array)
+        propagate_shapes(graph)
+        assert not propagate_shapes(graph), f"{known} known: changes once more"
+        results = results or run(graph, [each.copy() for each in inputs], seed=3)
+        for value, result in zip(graph.outputs, results, strict=True):
+            assert not untrue(value.type, result), f"{known} known: {value.type}, and it is {result.dtype}{list(result.shape)}"
 
 
 def layout(draw):

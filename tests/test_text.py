@@ -15,8 +15,8 @@ from irtool.ir.graph import Graph, Node
 from irtool.ir.types import parse_type
 from irtool.text.parser import MAX_ERRORS, parse
 from irtool.text.printer import node_text
-
-CORPUS = sorted((Path(__file__).parent / "data" / "corpus").glob("*.txt"))
+from tests.corpus import CORPUS, TEXTS, origin
+from tests.laws import over
 
 
 def read(path: Path) -> str:
@@ -38,7 +38,7 @@ def body(*lines: str) -> str:
 
 
 # -- round trips
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+@over("path", TEXTS, origin)
 def test_corpus_round_trips(path: Path) -> None:
     text = read(path)
     module = parse(text, path.name)
@@ -51,7 +51,7 @@ def test_corpus_shows_every_dialect() -> None:
     assert seen >= set(DIALECTS) - {"X2"}       # X2 differs from C2 in names only
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+@over("path", TEXTS, origin)
 def test_corpus_is_linked(path: Path) -> None:
     """Uses and definitions agree, and every node stands where its block says."""
     for top in parse(read(path)).graphs:
@@ -70,7 +70,7 @@ def test_corpus_is_linked(path: Path) -> None:
             graphs += [a.value for node in graph.walk() for a in node.attributes.values() if isinstance(a.value, Graph)]
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+@over("path", TEXTS, origin)
 def test_an_edit_leaves_the_other_lines_alone(path: Path) -> None:
     text = read(path)
     before = text.split("\n")
