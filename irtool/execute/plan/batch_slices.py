@@ -1,4 +1,4 @@
-"""The same steps on several slices of one small array, done once on all of it.
+"""The same elementwise calls on several slices of one small array are made once, on the whole array.
 
 The gates of a recurrent cell are slices of one product, and most go through the same sigmoid: where calls cost more than elements, one
 chain of calls on the whole array and slices of its result are cheaper. Every element goes through the same functions as before.
@@ -47,7 +47,7 @@ class Uses:
         self.walk(program.body)
 
     def other(self, items: Any) -> None:
-        """These are read by something else than a call."""
+        """Note items that a reader other than a call reads."""
         for item in items:
             if isinstance(item, Variable):
                 self.others.add(item)
@@ -88,18 +88,18 @@ def is_slice(call: Call) -> bool:
 
 
 def chain_of(part: Call, uses: Uses, members: set[int]) -> Chain:
-    """The calls through which a slice goes, each the sole reader of the one before, with nothing but constants beside."""
+    """The elementwise calls that follow a slice, each the sole reader of the result before, whose other operands are constants."""
     chain: Chain = []
     value = part.out
     while True:
         readers = uses.calls.get(value, [])
         if chain and (len(readers) != 1 or value in uses.others):
             return chain
-        found = next((call for call in readers if id(call) in members and is_step(call, value)), None)
-        if found is None:
+        following = next((call for call in readers if id(call) in members and is_step(call, value)), None)
+        if following is None:
             return chain
-        chain.append(found)
-        value = found.out
+        chain.append(following)
+        value = following.out
 
 
 def is_step(call: Call, value: Variable) -> bool:
@@ -109,14 +109,14 @@ def is_step(call: Call, value: Variable) -> bool:
 
 
 def signature(chain: Chain) -> tuple[Any, ...]:
-    """What is the same for chains that do the same."""
+    """A key that is equal for chains of equal calls."""
     return tuple([(call.function, call.out.meta.dtype if call.out.meta is not None else None,
                    tuple([None if isinstance(each, Variable) else (each.dtype, each.tobytes()) for each in call.args]))
                   for call in chain])
 
 
 def join(program: Program, lowered: Lowered, whole: Variable, parts: list[Call], uses: Uses) -> None:
-    """Join the chains on slices of `whole` that do the same, if those are most of it."""
+    """Join equal chains on slices of `whole`, if those slices are at least half of it."""
     members = {id(each) for each in lowered.instructions}
     groups: dict[tuple[Any, ...], list[tuple[Call, Chain]]] = {}
     for part in parts:
@@ -125,70 +125,70 @@ def join(program: Program, lowered: Lowered, whole: Variable, parts: list[Call],
             chain.pop()
         if chain:
             groups.setdefault(signature(chain), []).append((part, chain))
-    for found in groups.values():
-        size = sum(part.out.meta.nbytes for part, _ in found if part.out.meta is not None)
-        if len(found) < 2 or whole.meta is None or 2 * size < whole.meta.nbytes or not whole.roots.isdisjoint(uses.written):
+    for alike in groups.values():
+        size = sum(part.out.meta.nbytes for part, _ in alike if part.out.meta is not None)
+        if len(alike) < 2 or whole.meta is None or 2 * size < whole.meta.nbytes or not whole.roots.isdisjoint(uses.written):
             continue
-        replace(program, lowered, whole, found, uses)
+        replace(program, lowered, whole, alike, uses)
 
 
 def may_be_a_view(value: Variable, uses: Uses) -> bool:
-    """May the value as well lie inside a larger array? Not if it leaves, or is looked into."""
+    """May the value be a view of a larger array? Not if it leaves the plan, or if there are views of it."""
     return value not in uses.others and all(call.way in ("ufunc", "out", "fresh") for call in uses.calls.get(value, []))
 
 
 def dtype_of(call: Call) -> np.dtype[Any]:
-    """Of what a call gives."""
+    """The dtype of the result of a call."""
     assert call.out.meta is not None
     return call.out.meta.dtype
 
 
 def equal_pieces(whole: Variable, parts: list[Call]) -> int | None:
-    """The width, where all parts are pieces of one width that the last dimension is cut into; else None."""
+    """The width of the parts, if all are pieces of one width, into which the last dimension is cut; else None."""
     assert whole.meta is not None
     rank, width = len(whole.meta.shape), whole.meta.shape[-1]
-    found = set()
+    widths = set()
     for part in parts:
         index, meta = part.args[1], part.out.meta
         if type(index) is not tuple or len(index) != rank or meta is None or type(index[-1].start) is not int:
             return None
         if meta.shape[:-1] != whole.meta.shape[:-1] or not meta.shape[-1] or index[-1].start < 0 or index[-1].start % meta.shape[-1]:
             return None
-        found.add(meta.shape[-1])
-    pieces = found.pop()
-    return pieces if not found and rank > 1 and width % pieces == 0 else None
+        widths.add(meta.shape[-1])
+    pieces = widths.pop()
+    return pieces if not widths and rank > 1 and width % pieces == 0 else None
 
 
-def replace(program: Program, lowered: Lowered, whole: Variable, found: list[tuple[Call, Chain]], uses: Uses) -> None:
-    """One chain on `whole` where the first of the calls stood; what the others gave are slices of its result."""
-    gone = {id(call) for _, chain in found for call in chain}
+def replace(program: Program, lowered: Lowered, whole: Variable, alike: list[tuple[Call, Chain]], uses: Uses) -> None:
+    """Make the calls of one chain on `whole`, in the place of the first call; the results of all chains become slices of its result."""
+    gone = {id(call) for _, chain in alike for call in chain}
     place = next(at for at, each in enumerate(lowered.instructions) if id(each) in gone)
-    made: list[Call] = []
-    pieces = equal_pieces(whole, [part for part, _ in found])
+    calls: list[Call] = []
+    pieces = equal_pieces(whole, [part for part, _ in alike])
 
     def step(call: Call, value: Variable, meta: Meta) -> Variable:
         args = tuple([value if isinstance(each, Variable) else each for each in call.args])
         out = program.variable(meta)
-        made.append(Call(call.function, args, call.named, out, "ufunc", call.node))
+        calls.append(Call(call.function, args, call.named, out, "ufunc", call.node))
         return out
 
     def view(function: Any, value: Variable, argument: Any, out: Variable, node: Node) -> Variable:
         out.roots = value.roots
         assert value.meta is not None
         out.meta = meta_of(function(dummy(value.meta), argument))
-        made.append(Call(function, (value, argument), {}, out, "view", node))
+        calls.append(Call(function, (value, argument), {}, out, "view", node))
         return out
 
     assert whole.meta is not None
-    *first, last = found[0][1]
+    *first, last = alike[0][1]
     value = whole
     for call in first:
         value = step(call, value, fresh_meta(dtype_of(call), whole.meta.shape))
-    gone |= {id(part) for part, _ in found
+    gone |= {id(part) for part, _ in alike
              if part.out not in uses.others and all(id(each) in gone for each in uses.calls.get(part.out, []))}
     if pieces is None or last.function not in EXACT:
         value = step(last, value, fresh_meta(dtype_of(last), whole.meta.shape))
-        for part, chain in found:
+        for part, chain in alike:
             view(operator.getitem, value, part.args[1], chain[-1].out, chain[-1].node)
     else:       # the last step puts each piece into a place of its own, where it lies without gaps
         *lead, width = whole.meta.shape
@@ -196,9 +196,9 @@ def replace(program: Program, lowered: Lowered, whole: Variable, found: list[tup
         value = view(np.ndarray.reshape, value, (*lead, count, pieces), program.variable(whole.meta), last.node)
         apart = fresh_meta(dtype_of(last), (count, *lead, pieces))
         value = step(last, value, Meta(apart.dtype, (*lead, count, pieces), (*apart.strides[1:-1], apart.strides[0], apart.strides[-1])))
-        for part, chain in found:
+        for part, chain in alike:
             number = part.args[1][-1].start // pieces
             view(operator.getitem, value, (*[slice(None)] * len(lead), number), chain[-1].out, chain[-1].node)
     before = [each for each in lowered.instructions[:place] if id(each) not in gone]
     after = [each for each in lowered.instructions[place:] if id(each) not in gone]
-    lowered.instructions = [*before, *made, *after]
+    lowered.instructions = [*before, *calls, *after]

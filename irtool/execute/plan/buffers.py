@@ -1,7 +1,7 @@
-"""The memory of plans: arenas, and results that leave, made again of the same memory once nobody holds them.
+"""The memory of plans: arenas, and memory of results that leave the plan, which is used again once nobody holds the result.
 
-Memory that was just given back by the system costs more to touch than most operators cost to run, so it is kept between runs; and what
-is kept is no more than the largest number of runs and results at one time asks for.
+The first write to memory that is new from the system takes longer than most operators, so memory is kept between runs; no more of it
+than the runs at one time, and the results held at one time, have needed.
 """
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from irtool.ops.symbols.array_layout import Meta, allocated
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
 RECYCLED = 1 << 12
-"""Bytes from which a result is worth looking for memory to make it of."""
+"""Bytes from which the memory of a result is used again."""
 MOST = 3
-"""Arrays that a recycler keeps for one result. Who holds more gets memory that is its own."""
+"""Arrays that a recycler keeps for one result. Beyond that, results get new memory."""
 
 
 class Placed(Protocol):
-    """What has a place in a piece of memory."""
+    """A buffer or view with an offset in a piece of memory."""
 
     meta: Meta
     offset: int
 
 
 class Arena(Protocol):
-    """Where the results that do not leave a plan lie."""
+    """The size of an arena, and the buffers in it: results that do not leave the plan."""
 
     arena: int
     inside: list[Any]
 
 
 def room_of(size: int) -> tuple[Any, int]:
-    """New memory, and where in it the first aligned byte is."""
+    """New memory, and the offset of the first aligned byte in it."""
     room = np.empty(size + ALIGNMENT, np.uint8)
     return room, -room.ctypes.data % ALIGNMENT
 
 
 def cut(size: int, placed: Sequence[Placed]) -> list[Any]:
-    """New memory of a size, as the arrays that lie in it."""
+    """New memory of a size, as arrays at their offsets in it."""
     room, shift = room_of(size)
     return [np.empty(each.meta.shape, each.meta.dtype) if 0 in each.meta.shape      # whose strides need not fit into the room
             else np.ndarray(each.meta.shape, each.meta.dtype, room, shift + each.offset, each.meta.strides) for each in placed]
@@ -72,9 +72,10 @@ class Workspace:
 class Recycler:
     """Memory for one result that leaves the plan: an array nobody holds any more is given out again.
 
-    An array is free when nothing but this list refers to it, and nothing but the array to the memory it lies in: views of an array refer
-    to it where the memory is its own, and past it to the memory where that is another's, as it is where elements do not lie in order.
-    Without a global interpreter lock the count says nothing, and nothing is used twice. most: how many arrays are kept between runs.
+    An array is free when nothing but this list refers to it, and nothing but the array refers to its `base`. Both counts are needed: a view
+    of an array that owns its memory refers to the array; a view of an array that has a base (one whose elements do not lie in order) refers
+    to that base. Without a global interpreter lock the counts say nothing, and no memory is used twice. most: how many arrays are kept
+    between runs.
     """
 
     __slots__ = ("meta", "most", "arrays")
@@ -96,10 +97,11 @@ class Recycler:
 
 
 class Shared:
-    """Memory of one result that leaves the plan, in which others lie that do not, before it is made or beside it.
+    """Memory of one result that leaves the plan, which buffers that do not leave it (guests) share: before the result is computed, or in
+    bytes that it does not need.
 
-    result, guests: what has a place in it. `take` gives an array for each, the result's first, in a tuple that the run holds to its end:
-    the memory is free when nobody else refers to the tuple, to the arrays or to the memory.
+    `take` returns an array for each, that of the result first, in a tuple that the run holds to its end: the memory is free when nobody
+    else refers to the tuple, to the arrays or to the memory.
     """
 
     __slots__ = ("size", "result", "guests", "entries")
@@ -111,7 +113,7 @@ class Shared:
         self.entries: list[tuple[Any, ...]] = []
 
     def take(self) -> tuple[Any, ...]:
-        """Arrays whose elements are anything. Where many results are held, a result has memory of its own, and no more than it needs."""
+        """Arrays whose elements are anything. If `MOST` results are held already, the result gets separate memory of just its size."""
         free = REFERENCES_OF_FREE + len(self.guests) * MORE_OF_FREE
         for arrays in self.entries:
             if references(arrays) <= free:

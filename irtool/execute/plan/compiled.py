@@ -4,8 +4,8 @@
     outputs = plan([x, y])      # first call of such inputs: the slot interpreter; from the second on: the function
     print(plan.source, plan.memory)
 
-Results and errors are those of `irtool.interpret.run`, bit for bit. What a plan cannot be made of (blocks nested deeper than Python
-allows, a graph that is none) is run by the interpreter.
+Results and errors are those of `irtool.interpret.run`, bit for bit. The interpreter runs graphs that no plan can be made of: blocks nested
+deeper than Python allows, or a graph that is not valid.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from irtool.execute.plan.buffers import Workspace
 from irtool.execute.plan.loop_numbers import ROOM
 from irtool.execute.plan.lower import Lowering, Observed
 from irtool.execute.plan.memory import MemoryPlan, MemoryReport, written_inputs
-from irtool.execute.plan.parallel import told
+from irtool.execute.plan.parallel import describe_tasks
 from irtool.execute.plan.plan_passes import Making, rewrite
 from irtool.execute.plan.program import Known, Program
 from irtool.execute.plan.program_listing import listing
@@ -42,25 +42,25 @@ from irtool.ops.arrays import seeded
 from irtool.ops.symbols.array_layout import Meta, fresh_meta, meta_of
 
 HARMLESS = frozenset(("prim::RaiseException",))
-"""Side effects that may be had twice."""
+"""Nodes whose side effect may happen twice."""
 MAX_VARIANTS = 64
 """Kinds of inputs for which one plan keeps functions."""
 PLAIN = ("", "int[]", "float[]", "bool[]", "str[]")
 """Kinds of outputs in which no number can stand for a tensor."""
 FEW = 4
-"""Different ints given for the inputs from which on they are taken for data, not for sizes or counts of rounds."""
+"""Different ints as inputs after which ints count as data, and not as sizes or counts of rounds for which functions are made."""
 TOO_MANY = 16
-"""Kinds of inputs from which on lists of numbers are taken for data, not for sizes."""
+"""Kinds of inputs after which lists of numbers count as data, and not as sizes."""
 _serial = itertools.count()
 
 
 def compile_plan(graph: Graph, *, spec: Sequence[Any] | None = None, native: bool | None = None,
                  threads: int = 1) -> Plan:
-    """A plan of a graph, which is copied by nobody and must not change.
+    """A plan of a graph. The graph is not copied, and must not change.
 
-    spec: one entry per input: an array, a Meta or a (dtype, shape) pair of those to come, None for what is no array; with it the
-    function for such inputs is made at once. native: may large groups of pointwise operators run as loops in C (None: where that
-    pays); threads: how many share such a group, and run heavy nodes beside each other.
+    spec: one entry per input: an array, a Meta or a (dtype, shape) pair for an array, None for any other input; with it the function
+    for such inputs is made at once. native: may large groups of pointwise operators run as loops in C (None: where that pays);
+    threads: how many share such a group, and run heavy nodes at the same time.
     """
     plan = Plan(graph, native=native, threads=threads)
     if spec is not None:
@@ -69,7 +69,7 @@ def compile_plan(graph: Graph, *, spec: Sequence[Any] | None = None, native: boo
 
 
 class Runner:
-    """What runs a variant: slots, or a function and the node of each of its lines; with memory made for it."""
+    """Runs a variant: by slots, or by a function, with the node of each of its lines; with memory for either."""
 
     __slots__ = ("workspace", "slots", "function", "nodes", "filename")
 
@@ -150,7 +150,7 @@ class Variant:
         return self.reason is not None
 
     def start(self, making: Making, without: Collection[tuple[Node, int]]) -> tuple[Program, Lowering]:
-        """The program as it is at first, and what was known when it was made. Raises NotLowered."""
+        """The program before any pass, and the state of its lowering. Raises NotLowered."""
         self.lowering = Lowering(making.graph, making.observed, self.fusion, without)
         return self.lowering.run(self.facts), self.lowering
 
@@ -167,7 +167,7 @@ class Variant:
         except RecursionError as error:
             raise NotLowered("it is nested deeper than Python goes", self.at) from error
         except Exception as error:
-            why = explanation(self.graph)       # nobody had verified it: the interpreter says where it is none
+            why = explanation(self.graph)       # the graph may be invalid, since nobody had verified it: the interpreter says where
             raise NotLowered(f"{type(error).__name__}: {error}" if why is None else "it is no graph", self.at, why is not None) from error
 
     @property
@@ -175,8 +175,8 @@ class Variant:
         """The node that was lowered last."""
         return self.lowering.at if self.lowering is not None else None
 
-    def made(self, thorough: bool) -> tuple[Program, MemoryPlan] | None:
-        """The program and its memory, which are those of the variant from now on; None: the interpreter runs it."""
+    def build(self, thorough: bool) -> tuple[Program, MemoryPlan] | None:
+        """Make the program and its memory, and note them as those of the variant; None: the interpreter runs it."""
         if self.is_interpreted:
             return None
         try:
@@ -192,18 +192,18 @@ class Variant:
     def prepare_slots(self, observe: bool) -> None:
         """Make the slot program. observe: it notes the facts of what visited nodes give."""
         with self.lock, Paused():
-            found = self.made(thorough=False) if self.runner is None else None
-            if found is not None and self.workspace is not None:
-                self.slots = SlotProgram(*found, observe)
+            planned = self.build(thorough=False) if self.runner is None else None
+            if planned is not None and self.workspace is not None:
+                self.slots = SlotProgram(*planned, observe)
                 self.runner = Runner(self.workspace, self.slots)
 
     def compile(self) -> None:
         """Make the function."""
         with self.lock, Paused():
-            found = self.made(thorough=True) if self.function is None else None
-            if found is None or self.workspace is None:
+            planned = self.build(thorough=True) if self.function is None else None
+            if planned is None or self.workspace is None:
                 return
-            source = Source(*found)
+            source = Source(*planned)
             filename = f"<irtool plan {next(_serial)}>"
             exec(compile(source.text, filename, "exec"), source.names)     # our own text: numbers and names from tables
             self.source, self.slots = source.text, None
@@ -220,14 +220,14 @@ class Plan:
         self.compile_after = compile_after      # runs by the slot interpreter before a function is made; negative: never
         self.variants: dict[Any, Variant] = {}
         self.latest: Variant | None = None
-        self.said: str | None = None            # that the interpreter runs it, and why
+        self.said: str | None = None            # the note that the interpreter runs it, and why
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
         self.written = written_inputs(graph) if self.writes else ()
         self.delivers = [place for place, value in enumerate(graph.outputs) if memory_class(value.type) not in PLAIN]
-        self.by_number = True                   # functions are made for the very ints that are given
+        self.by_number = True                   # a function is made for the very ints among the inputs
         self.numbers: set[tuple[int, ...]] = set()
-        self.by_value = not self.writes         # functions are made for the very sizes that lists of ints hold
+        self.by_value = not self.writes         # a function is made for the very sizes in lists of ints
         self.repeatable = not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
 
     @property
@@ -248,9 +248,9 @@ class Plan:
 
     @property
     def beside(self) -> list[str]:
-        """What of the plan used last runs beside what, and why, in words."""
+        """Which instructions of the plan used last run at the same time, and why, as text."""
         program = self.latest.program if self.latest is not None else None
-        return told(program) if program is not None else []
+        return describe_tasks(program) if program is not None else []
 
     @property
     def loops(self) -> list[tuple[Node, str]]:
@@ -310,7 +310,7 @@ class Plan:
             values = copied(values, self.written)
         try:
             results = self.once(variant, values, seed)
-        except Changed:     # once: from now on nothing is taken for granted
+        except Changed:     # happens once: the next function expects no facts of results
             variant.observed, variant.function = None, None
             variant.compile()
             values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
@@ -336,7 +336,7 @@ class Plan:
         return [accept(value, declared) for value, declared in zip(inputs, self.graph.inputs, strict=True)]
 
     def variant(self, key: Any, inputs: Sequence[Any], values: Sequence[Any]) -> Variant:
-        """A new one, for these inputs."""
+        """A new variant for these inputs."""
         facts = [meta_of(value) if type(value) is np.ndarray else self.known(value) for value in values]
         as_they_are = all(a is b or isinstance(fact, Known) for a, b, fact in zip(inputs, values, facts, strict=True))
         variant = Variant(self.graph, facts, as_they_are, self.fusion, self.written)
@@ -352,7 +352,7 @@ class Plan:
         return self.variants.setdefault(key, variant)
 
     def key_of(self, value: Any) -> Any:
-        """Under what a value that is no array is looked up: itself, if the function is made for this very value; else its type."""
+        """The key of an input that is no array: the value, if a function is made for this very value; else its type."""
         if value is None or type(value) is bool:
             return value
         if type(value) is int and self.by_number:
@@ -360,7 +360,7 @@ class Plan:
         return tuple(value) if self.by_value and is_sizes(value) else type(value)
 
     def known(self, value: Any) -> Known | None:
-        """The value, where the function is made for it."""
+        """The value as a known item, if a function is made for this very value; else None."""
         if value is None or type(value) is bool or type(value) is int and self.by_number and abs(value) < ROOM:
             return Known(value)
         return Known(value) if self.by_value and is_sizes(value) else None
@@ -377,7 +377,7 @@ class Plan:
 
 
 def is_sizes(value: Any) -> bool:
-    """Is it a list such as the sizes of a tensor?"""
+    """Is a value a list of a few ints, such as the sizes of a tensor?"""
     return type(value) is list and len(value) <= 8 and all(type(each) is int for each in value)
 
 

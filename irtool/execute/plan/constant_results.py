@@ -1,7 +1,7 @@
-"""What a plan need not compute: arrays that are the same in every run, and what nobody reads.
+"""Calls that a run of a plan need not make: those whose result is the same in every run, and those whose result nobody reads.
 
-The seed of a gradient is `ones_like(loss)`: its elements do not depend on the loss, so it is made once, with the views of it; the loss
-itself may then have no reader left. In graphs that write, nothing is taken for a constant.
+The seed of a gradient is `ones_like(loss)`: its elements do not depend on the loss, so the seed and views of it are computed once, and
+the loss may then have no reader left. In graphs that write in place, no result becomes a constant.
 """
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ def drop_needless(program: Program) -> None:
 
 
 def make_constants(program: Program) -> None:
-    """Calls whose results are the same in every run become constants; not what leaves the plan, nor what its kernel writes into."""
+    """Calls whose results are the same in every run become constants, but not results that leave the plan or that a call writes into."""
     like = [each for each in program.body.instructions if isinstance(each, Call) and each.function in LIKE]
     if not like:
         return
-    taken = Lives(program).kept.union(*[each.out.roots for each in every(program.body) if isinstance(each, Call) and each.way == "into"])
+    written = [each.out.roots for each in every(program.body) if isinstance(each, Call) and each.way == "into"]
+    taken = Lives(program).escaping.union(*written)
     rest = []
     for each in program.body.instructions:
         value = constant_result(each) if isinstance(each, Call) and each.out.roots.isdisjoint(taken) else None
@@ -56,7 +57,7 @@ def make_constants(program: Program) -> None:
 
 
 def constant_result(call: Call) -> Any:
-    """What a call gives in every run; None where it is not the same, or large."""
+    """The result of a call, if every run computes the same; None if runs differ, or if the result is large."""
     meta = call.out.meta
     if meta is None or meta.nbytes > LARGE or call.way == "into":
         return None
@@ -72,14 +73,14 @@ def constant_result(call: Call) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Is nothing in it a value of the run?"""
+    """Is a value free of variables, so that it is the same in every run?"""
     if isinstance(value, tuple):
         return all(map(is_plain, value))
     return isinstance(value, np.ndarray | int | float | slice | type(Ellipsis) | None)
 
 
 def is_harmless(call: Call) -> bool:
-    """Is nothing missed when a call is left out whose result nobody reads?"""
+    """May a call be left out when nobody reads its result? Not one that can fail."""
     return call.way in ("view", "out") or call.way == "ufunc" and call.function is not np.power or call.function in HARMLESS
 
 

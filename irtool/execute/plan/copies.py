@@ -1,8 +1,9 @@
-"""Copies that nobody would miss.
+"""Copies that can be left out because original and copy never both leave the plan.
 
-An operator whose schema promises new memory copies what it would otherwise hand on (`x.sum_to_size(x.size())`). In a plan of a graph
-that writes into nothing, such a copy can be told from its original only outside: when both leave the plan, or when the original is
-the caller's. All others are left out. So is a copy that is written into, where nobody reads the original any more.
+An operator whose schema promises new memory copies its operand where the operand would be the result (`x.sum_to_size(x.size())`). If the
+graph writes nothing in place, only a caller can see the difference between such a copy and its original: when both leave the plan, or
+when the original is an array of the caller. All other copies are left out. A copy that a call writes into is left out if nobody reads
+the original any more.
 """
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from irtool.ir.graph import Node
 Copies = frozenset[tuple[Node, int]]
 NONE: Copies = frozenset()
 COPIES = (np.ndarray.copy, np.conjugate)
-"""What may give its operand once more."""
+"""Functions whose result may equal their operand."""
 
 
 def needless_copies(program: Program) -> Copies:
@@ -28,33 +29,33 @@ def needless_copies(program: Program) -> Copies:
         return NONE
     lives = Lives(program)
     written = [(lives.at[id(each)], each.out.roots) for each in instructions if isinstance(each, Call) and each.way == "into"]
-    own = {each.out for each in instructions if isinstance(each, Call) and each.way not in ("view", "into", "number", "keep")}
-    own |= {out for each in instructions if isinstance(each, Visit) for out in each.outs if out.roots == {out}}
-    taken = set(lives.kept)                                     # memory that leaves, under one name
+    fresh = {each.out for each in instructions if isinstance(each, Call) and each.way not in ("view", "into", "number", "keep")}
+    fresh |= {out for each in instructions if isinstance(each, Visit) for out in each.outs if out.roots == {out}}
+    taken = set(lives.escaping)                                 # memory that leaves the plan as one result already
     instead: dict[Variable, frozenset[Variable]] = {}           # a copy left out -> whose memory it has then
     moved: set[Variable] = set()                                # copies left out whose originals nobody reads any more
-    found, missed = set(), set()        # a node may stand in several places: in the first round of a loop, and in the others
+    needless, needed = set(), set()        # a node may stand in several places: in the first round of a loop, and in the others
     for call in copies:
         source, out = call.args[0], call.out
         roots = frozenset().union(*[instead.get(root, frozenset((root,))) for root in source.roots])
         at = lives.at[id(call)]
-        if source.roots <= own and all(lives.last[root] == at and (root not in instead or root in moved) for root in source.roots):
+        if source.roots <= fresh and all(lives.last[root] == at and (root not in instead or root in moved) for root in source.roots):
             moved.add(out)
         elif any(position > at and not others.isdisjoint(roots | {out}) for position, others in written):
-            missed.add((call.node, call.step))
+            needed.add((call.node, call.step))
             continue
-        if out in lives.kept:
-            if not roots <= own or not roots.isdisjoint(taken):
-                missed.add((call.node, call.step))
+        if out in lives.escaping:
+            if not roots <= fresh or not roots.isdisjoint(taken):
+                needed.add((call.node, call.step))
                 continue
             taken |= roots
         instead[out] = roots
-        found.add((call.node, call.step))
-    return frozenset(found - missed)
+        needless.add((call.node, call.step))
+    return frozenset(needless - needed)
 
 
 def is_copy(call: Call) -> bool:
-    """Is the result equal to the operand in everything but its place?"""
+    """Is the result equal to the operand in dtype, shape, strides and elements?"""
     if call.function is np.ndarray.copy or call.function is np.conjugate and call.out.meta is not None and call.out.meta.dtype.kind != "c":
         source = call.args[0]
         return isinstance(source, Variable) and source.constant is None and source.meta == call.out.meta

@@ -1,6 +1,6 @@
-"""What an instruction of a plan takes, estimated from the shapes it was made for.
+"""The time that an instruction of a plan takes, estimated from the shapes it was made for.
 
-The figures were measured on one ordinary core. A factor of two either way moves what is worth a thread of its own, and no result.
+The figures were measured on one ordinary core. If they are wrong by a factor of two, other instructions run on threads; results are equal.
 """
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ BACKWARD = "aten::convolution_backward"
 
 
 class Weight:
-    """Nanoseconds on the thread that runs it, about; of what is not known, too few rather than too many."""
+    """Nanoseconds that an instruction takes on its thread, about; where little is known, too few rather than too many."""
 
     __slots__ = ("cost", "shared_by")
 
     def __init__(self, cost: float, shared_by: str = "") -> None:
         self.cost = cost
-        self.shared_by = shared_by      # who uses several threads for it anyway
+        self.shared_by = shared_by      # who runs it on several threads anyway: BLAS or the group
 
 
 NOTHING = Weight(0.0)
 
 
 def weigh(instruction: Instruction, threads: int) -> Weight:
-    """What an instruction takes, when groups may use so many threads."""
+    """The time of an instruction, if groups may use so many threads."""
     if isinstance(instruction, Branch):
         return Weight(min([total(block.instructions, threads) for block in instruction.blocks]))
     if isinstance(instruction, Repeat):
@@ -90,38 +90,38 @@ def element_of(function: Any) -> float:
 
 
 def total(instructions: Sequence[Instruction], threads: int) -> float:
-    """What several take, one after the other."""
+    """The time of several instructions, one after the other."""
     return sum([weigh(each, threads).cost for each in instructions])
 
 
 def way_of(function: Any) -> Any:
-    """How a fused group runs on what it is given; None for anything else."""
+    """How a fused group runs on its operands; None for any other function."""
     if not isinstance(function, Bound | BoundToMany):
         return None
     return next((way for way in function.group.ways.values() if way is not None), None)
 
 
 def metas_of(instruction: Call | Visit) -> list[Meta]:
-    """Facts of its operands, then of its results, as far as they are known."""
+    """Facts of the operands of an instruction, then of its results, as far as they are known."""
     operands = [*instruction.args, *(instruction.named.values() if isinstance(instruction, Call) else ())]
-    found = [each.meta for each in leaves([Group(flat(operands), tuple)])]
+    metas = [each.meta for each in leaves([Group(flat(operands), tuple)])]
     if isinstance(instruction, Call):
-        found.append(instruction.out.meta)
+        metas.append(instruction.out.meta)
     else:
-        found += [out.meta or meta for out, meta in zip(instruction.outs, instruction.facts, strict=True)]
-    return [meta for meta in found if meta is not None]
+        metas += [out.meta or meta for out, meta in zip(instruction.outs, instruction.facts, strict=True)]
+    return [meta for meta in metas if meta is not None]
 
 
 def flat(values: Sequence[Any]) -> list[Any]:
     """The items in arguments and tuples of them."""
-    found: list[Any] = []
+    items: list[Any] = []
     for each in values:
-        found += flat(each) if isinstance(each, tuple) else [each]
-    return found
+        items += flat(each) if isinstance(each, tuple) else [each]
+    return items
 
 
 def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
-    """Floating-point operations of a product, a convolution, or what takes a matrix apart; 0 for anything else."""
+    """Floating-point operations of a product, a convolution, or a decomposition of a matrix; 0 for anything else."""
     sizes = [meta.nbytes // meta.dtype.itemsize for meta in metas]
     if isinstance(instruction, Call):
         if instruction.function in (np.dot, np.matmul) and len(metas) == 3 and metas[0].shape:
@@ -140,7 +140,7 @@ def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
 
 
 def blas_threads() -> int:
-    """On how many threads BLAS computes a large product now; where it does not tell, what the environment says, or all."""
+    """On how many threads BLAS computes a large product now; if BLAS cannot be asked, the number in the environment, or all."""
     ask = _blas()
     if ask is not None:
         return int(ask())
@@ -150,13 +150,13 @@ def blas_threads() -> int:
 
 @cache
 def _blas() -> Callable[[], int] | None:
-    """The function of the library that NumPy came with."""
+    """The function of NumPy's BLAS that says how many threads it has; None where no such function exists."""
     for module in ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath"):
         path = getattr(sys.modules.get(module), "__file__", None) or ""
         for name in ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads64_", "openblas_get_num_threads"):
             try:
-                found: Callable[[], int] = getattr(ctypes.CDLL(path), name)
-                return found
+                ask: Callable[[], int] = getattr(ctypes.CDLL(path), name)
+                return ask
             except (OSError, AttributeError):
                 continue
     return None

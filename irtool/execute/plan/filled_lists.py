@@ -1,7 +1,7 @@
-"""Lists that a loop fills, an item in each round, and that are only read afterwards: results of all rounds, or what is kept for df.
+"""Lists that a loop fills with one item per round, and that are only read afterwards: results of all rounds, or values saved for df.
 
-Their items are known like any other value of the plan: one that is the same in all rounds is read from nowhere, and an array has
-the facts of the array that was appended.
+The plan knows the items of such a list. An item that is the same in all rounds is not read from the list; an item that is an array
+has the dtype, shape and strides of the array that was appended.
 """
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ APPEND, GET = "aten::append", "aten::__getitem__"
 
 
 class RoundList:
-    """A list and the loop that fills it. item: what a round appends, as the loop was lowered last; count: how many; is_looked_up: does
-    nobody want more of it than an item?
+    """A list and the loop that fills it. item: what a round appends, as the loop was lowered last; count: how many items; is_looked_up:
+    do all readers take single items out of it?
 
-    Where there is another way to an item, nothing is appended. view: the call that looks at it, from the number of the round; made:
-    the call of the round before that makes it of what other lists hold, and what the first round is given instead.
+    Where readers can get an item without the list, nothing is appended. view: the call `outer[round]` that every appended item is;
+    recipe: the call by which readers recompute the item from items of other lists, and the item of the first round.
     """
 
-    __slots__ = ("loop", "is_looked_up", "item", "count", "view", "counter", "made")
+    __slots__ = ("loop", "is_looked_up", "item", "count", "view", "counter", "recipe")
 
     def __init__(self, loop: Node, is_looked_up: bool) -> None:
         self.loop = loop
@@ -37,19 +37,19 @@ class RoundList:
         self.count = 0
         self.view: Call | None = None
         self.counter: Item | None = None
-        self.made: tuple[Call, Variable] | None = None
+        self.recipe: tuple[Call, Variable] | None = None
 
     def appended(self, item: Item, limit: Item) -> bool:
-        """A round appends this; limit: the number of rounds. Says whether enough is known to tell later what is in the list."""
+        """Note what a round appends; limit: the number of rounds. True if enough is known for readers to use the item."""
         self.count = limit.value if isinstance(limit, Known) and type(limit.value) is int else 0
         known = self.count > 0 and is_same(item) or isinstance(item, Variable) and item.meta is not None
         self.item = item if known else None
         return known
 
     def looks_again(self, counter: Item, calls: Sequence[Instruction]) -> bool:
-        """Need nothing be appended, since an item is a view, by the number of the round, of what was there before the loop?
+        """True if every appended item is just `outer[round]`: then the list is not filled; readers take `outer[i]` themselves.
 
-        counter: that number; calls: those of the round so far.
+        counter: the number of the round; calls: the instructions of the round so far.
         """
         self.view, self.counter = None, counter
         if not self.is_looked_up or not isinstance(counter, Variable) or counter.bounds is None:
@@ -62,25 +62,26 @@ class RoundList:
             self.view = call
         return self.view is not None
 
-    def is_made_again(self, loop: Repeat, kept: Collection[Item | None]) -> bool:
-        """Need nothing be appended, since an item is what goes around, and made by one call of what the round before keeps?
+    def is_recomputed(self, loop: Repeat, listed: Collection[Item | None]) -> bool:
+        """True if the item is loop-carried, and one call computes it from items that other lists hold: then the list is not filled;
+        readers compute item `i` from the items `i - 1` of those lists. So is the output of an LSTM, `o * tanh(c)`.
 
-        The output of an LSTM is: `o * tanh(c)`.
+        listed: the items of the lists that the loop fills.
         """
-        self.made = None
+        self.recipe = None
         if not self.is_looked_up or self.view is not None or self.item not in loop.carried:
             return False
         place = loop.carried.index(self.item)
         start, result = loop.start[place], loop.body.results[1 + place]
         call = next((each for each in loop.body.instructions if isinstance(each, Call) and each.out is result), None)
         if call is not None and call.way == "ufunc" and call.function in EXACT and not call.named and call.out.meta == self.item.meta \
-                and isinstance(start, Variable) and all(isinstance(each, Variable) and each in kept and each not in loop.carried
+                and isinstance(start, Variable) and all(isinstance(each, Variable) and each in listed and each not in loop.carried
                                                         for each in call.args):
-            self.made = call, start
-        return self.made is not None
+            self.recipe = call, start
+        return self.recipe is not None
 
     def index_again(self, number: Any) -> Any:
-        """The index of the view, for a round's number."""
+        """The index of the view for the number of a round."""
         assert self.view is not None
         index = self.view.args[1]
         return tuple([number if each is self.counter else each for each in index]) if type(index) is tuple else number
@@ -92,7 +93,7 @@ class RoundList:
 
 
 def round_list(node: Node) -> RoundList | None:
-    """What is known of the list that a node makes; None where it is not of this kind."""
+    """The list that a node makes, if it is empty, one node in a counted loop appends to it, and all others read it later; else None."""
     value, block = node.output, node.owner_block
     appends = [user for user, slot in value.uses if user.kind == APPEND and not slot]
     readers = [user for user, slot in value.uses if user.kind != APPEND or slot]
@@ -115,7 +116,7 @@ def only_reads(user: Node, block: Block) -> bool:
 
 
 def is_handed_on(node: Node) -> bool:
-    """Does the result of a node leave its block? Who gets it would hold the rows of all rounds with it."""
+    """Does a block return the result of a node? Whoever holds that view of one row would keep the rows of all rounds alive."""
     return any(user.owner_block.return_node is user for user, _ in node.output.uses)
 
 
@@ -128,24 +129,24 @@ def ancestor(node: Node, block: Block) -> Node | None:
 
 
 def is_counted(loop: Node) -> bool:
-    """Does only the count end a loop?"""
+    """Does a loop end only when its rounds are counted down, and by no condition?"""
     return is_true(loop.inputs[1]) and is_true(loop.blocks[0].outputs[0])
 
 
 def begins_undefined(loop: Node, start: Sequence[Item]) -> bool:
-    """Does a counted loop begin with tensors that are not there, as sums of gradients do? Not where it fills lists or holds loops."""
+    """Does a counted loop begin with undefined tensors, as sums of gradients do? False if it fills lists or contains loops."""
     return (any(isinstance(item, Known) and item.value is None and isinstance(value.type, TensorType)
                 for item, value in zip(start, loop.outputs, strict=True))
             and is_counted(loop) and not any(each.kind == APPEND or each.kind in LOOP_KINDS for each in loop.blocks[0].walk()))
 
 
 def is_true(value: Value) -> bool:
-    """Is it the constant True?"""
+    """Is a value the constant True?"""
     return constant(value) is True
 
 
 def is_same(item: Item) -> bool:
-    """Is it the same in each round of each run?"""
+    """Is an item the same in each round of each run?"""
     return isinstance(item, Known) or not isinstance(item, Variable) and all(map(is_same, item.items))
 
 

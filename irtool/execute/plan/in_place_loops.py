@@ -1,8 +1,8 @@
-"""What goes around a loop stays where it is, and what a row of an array is made of is made there.
+"""Loop-carried arrays are updated in place; a value that is only copied into a row of an array is computed directly into that row.
 
-The next value of what is carried is written over the old one, if nobody reads that any more: `total = total + x` needs no memory in a
-round. Where the loop begins with what is not its own, it begins with a copy. An input that each round would broadcast to the same
-extents (a bias) is made as large as that once.
+The next value of a loop-carried array is written over the old value, if nobody reads the old value any more: `total = total + x` needs
+no memory in a round. If somebody else sees the array that the loop begins with, the loop begins with a copy of it. An input that each
+round would broadcast to the same extents (a bias) is broadcast once, in front of the loop.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from irtool.ops.symbols.array_layout import fresh_meta
 
 
 def keep_in_place(program: Program) -> None:
-    """Rewrite the loops of a program that writes into nothing of others."""
+    """Rewrite the loops of a program, unless it writes into memory that others see."""
     if overwrites(program) or not any(isinstance(each, Repeat) for each in program.body.instructions):
         return
     uses = Uses(program)
@@ -51,7 +51,7 @@ def keep_in_place(program: Program) -> None:
 
 # -- copies into rows
 def make_in_place(program: Program, block: Lowered, uses: Uses) -> None:
-    """Copies into places that nothing else is written to: what is copied is made there."""
+    """Remove copies of a result into a row that no other instruction writes: the call that computes the result writes it there."""
     instructions = block.instructions
     makers = {each.out: each for each in instructions if isinstance(each, Call) and is_maker(each)}
     views = {each.out: each for each in instructions if isinstance(each, Call) and each.way == "view"}
@@ -73,18 +73,18 @@ def make_in_place(program: Program, block: Lowered, uses: Uses) -> None:
 
 
 def is_maker(call: Call) -> bool:
-    """Does a call write its result wherever it is told to?"""
+    """Can a call write its result into any array, as `out`?"""
     return not call.named and (call.way == "ufunc" and isinstance(call.function, np.ufunc) or call.way == "out" and call.function is np.dot)
 
 
-# -- what goes around
+# -- loop-carried arrays
 def carry_in_place(program: Program, block: Lowered, loop: Repeat, number: int) -> None:
-    """The next value of a carried array is written over the old one, if that can be."""
+    """Write the next value of a carried array over the old one, if nobody reads the old one behind that call."""
     carried, start = loop.carried[number], loop.start[number]
     if not isinstance(start, Variable) or start is carried or start.meta is None or carried.meta != start.meta:
         return
-    inner, number_there = innermost(loop, number)
-    result, instructions = inner.body.results[1 + number_there], inner.body.instructions
+    inner, inner_number = innermost(loop, number)
+    result, instructions = inner.body.results[1 + inner_number], inner.body.instructions
     maker = next((each for each in instructions if isinstance(each, Call) and each.out is result and is_maker(each)), None)
     if maker is None or not isinstance(result, Variable) or result.meta != carried.meta or result.roots != {result}:
         return
@@ -92,20 +92,20 @@ def carry_in_place(program: Program, block: Lowered, loop: Repeat, number: int) 
     if sum(result in each.roots for each in leaves(inner.body.results)) != 1 or not may_be_over(maker, carried) \
             or is_read(carried, instructions[at + 1:], inner.body.results) or is_held({carried, result}, inner.body):
         return
-    if not is_own(start, block, loop, number):
+    if not is_for_loop_alone(start, block, loop, number):
         if start.meta != fresh_meta(start.meta.dtype, start.meta.shape):
             return
         if loop.rounds is not None and loop.rounds < 2:
             return
-        own = new(program, start.meta)
-        block.instructions.insert(block.instructions.index(loop), Call(np.ndarray.copy, (start,), {}, own, "fresh", loop.node))
-        loop.start[number] = start = own
+        copy = new(program, start.meta)
+        block.instructions.insert(block.instructions.index(loop), Call(np.ndarray.copy, (start,), {}, copy, "fresh", loop.node))
+        loop.start[number] = start = copy
     maker.way, maker.out = "into", carried
     instead = {result: carried}
     for each in instructions[at + 1:]:
         replace(each, instead)
     inner.body.results = [replaced(each, instead) for each in inner.body.results]
-    if maker.function is not np.power:      # as soon as it can be: what is added is not needed any longer
+    if maker.function is not np.power:      # as early as possible: its operands are not needed any longer
         place = 1 + max([k for k, each in enumerate(instructions[:at]) if is_needed(each, maker, carried)], default=-1)
         instructions.insert(place, instructions.pop(at))
     carried.roots = start.roots
@@ -113,7 +113,8 @@ def carry_in_place(program: Program, block: Lowered, loop: Repeat, number: int) 
 
 
 def innermost(loop: Repeat, number: int) -> tuple[Repeat, int]:
-    """The loop in which a carried array gets its values: one inside, where that goes on with what the outer one carries."""
+    """The loop in which a carried array gets its values, and its place there: an inner loop that carries the same array on, if there is
+    one."""
     carried = loop.carried[number]
     for each in loop.body.instructions if loop.body.results[1 + number] is carried else ():
         if isinstance(each, Repeat) and carried in each.carried:
@@ -124,76 +125,77 @@ def innermost(loop: Repeat, number: int) -> tuple[Repeat, int]:
 
 
 def is_read(carried: Variable, later: Iterable[Instruction], results: Iterable[Item]) -> bool:
-    """Does anything read a carried array, or look into it?"""
+    """Does an instruction or result read a carried array, or a view of it?"""
     return any(carried in each.roots for each in reads((*later,), results))
 
 
 def reads(instructions: Iterable[Instruction], results: Iterable[Item]) -> set[Variable]:
-    """All that is read."""
-    found: set[Variable] = set()
+    """All variables that instructions and results read."""
+    variables: set[Variable] = set()
     for each in instructions:
-        all_reads(each, found)
-    reads_of(tuple(results), found)
-    return found
+        all_reads(each, variables)
+    reads_of(tuple(results), variables)
+    return variables
 
 
 def may_be_over(maker: Call, carried: Variable) -> bool:
-    """May a call write over what it reads?"""
+    """May a call write over an operand? Only a ufunc that reads the whole array, not a view of it."""
     views = [each for each in maker.args if isinstance(each, Variable) and carried in each.roots]
     return not views or maker.way == "ufunc" and all(each is carried for each in views)
 
 
 def is_needed(before: Instruction, maker: Call, carried: Variable) -> bool:
-    """Does an instruction read a carried array, or make or write what goes into its next value?"""
+    """Must an instruction stay in front of the call that computes the next value: does it read the carried array, or define or write an
+    operand of that call?"""
     operands = [each for each in maker.args if isinstance(each, Variable)]
     roots = frozenset().union(*[each.roots for each in operands])
     return (is_read(carried, [before], ()) or not set(outs_of(before)).isdisjoint(operands) or not written_by(before).isdisjoint(roots))
 
 
 def is_held(either: set[Variable], body: Lowered) -> bool:
-    """May a list hold one of them?"""
+    """May a list hold one of two variables?"""
     return any(isinstance(each, Call) and each.way == "keep" and not roots_of(each.args[1]).isdisjoint(either) for each in every(body))
 
 
-def is_own(start: Variable, block: Lowered, loop: Repeat, number: int) -> bool:
-    """Was an array made in front of the loop, and for it alone? What looks into it by way of what is carried does not count."""
+def is_for_loop_alone(start: Variable, block: Lowered, loop: Repeat, number: int) -> bool:
+    """Was an array computed in front of the loop, and is the loop its only reader? Views of the carried array do not count as readers."""
     maker = next((each for each in block.instructions if isinstance(each, Call) and each.out is start), None)
     if maker is None or maker.way not in ("ufunc", "out") or start.roots != {start} or start.constant is not None:
         return False
-    loop.start[number] = Known(None)        # while others are looked for
-    found = reads(block.instructions[block.instructions.index(loop):], block.results)
+    loop.start[number] = Known(None)        # so that the loop does not count as a reader
+    read = reads(block.instructions[block.instructions.index(loop):], block.results)
     loop.start[number] = start
     carried = loop.carried[number]
-    return not any(start in each.roots and carried not in each.roots for each in found)
+    return not any(start in each.roots and carried not in each.roots for each in read)
 
 
-# -- what every round would broadcast
+# -- inputs that every round would broadcast
 def spread_inputs(program: Program) -> None:
-    """Inputs of the plan that are broadcast in loops are made as large as the result in front of them."""
+    """Broadcast inputs of the plan in front of the loops whose rounds would broadcast them."""
     if overwrites(program):
         return
     inputs = set(program.inputs)
     for loop in [each for each in program.body.instructions if isinstance(each, Repeat)]:
-        made: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
+        enlarged: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
         for call in [each for each in every(loop.body) if isinstance(each, Call) and each.function in EXACT and len(each.args) == 2]:
             meta = call.out.meta
             for each in [each for each in call.args if isinstance(each, Variable) and each in inputs]:
                 if each.meta is None or meta is None or not each.meta.shape or each.meta.shape == meta.shape or meta.nbytes > SMALL:
                     continue
-                if (each, meta.shape) not in made:
-                    large = made[each, meta.shape] = new(program, fresh_meta(each.meta.dtype, meta.shape))
+                if (each, meta.shape) not in enlarged:
+                    large = enlarged[each, meta.shape] = new(program, fresh_meta(each.meta.dtype, meta.shape))
                     instructions = program.body.instructions
                     instructions.insert(instructions.index(loop), Call(spread, (each,), {}, large, "out", call.node))
-                replace(call, {each: made[each, meta.shape]})
+                replace(call, {each: enlarged[each, meta.shape]})
 
 
 # -- one variable for another
 def replace(instruction: Instruction, instead: dict[Variable, Variable]) -> None:
-    """In an instruction, and the blocks in it."""
+    """Replace variables in an instruction, and in the blocks in it."""
     if isinstance(instruction, Call):
         instruction.args = replaced(instruction.args, instead)
         instruction.named = {name: replaced(value, instead) for name, value in instruction.named.items()}
-        if instruction.way == "into":       # written, not made
+        if instruction.way == "into":       # `out` is written, not defined
             instruction.out = instead.get(instruction.out, instruction.out)
         return
     if isinstance(instruction, Visit):
@@ -215,7 +217,7 @@ def replace(instruction: Instruction, instead: dict[Variable, Variable]) -> None
 
 
 def replaced(value: Any, instead: dict[Variable, Variable]) -> Any:
-    """In an item, an argument, or a tuple of them."""
+    """An item, an argument, or a tuple of them, with variables replaced."""
     if isinstance(value, Variable):
         return instead.get(value, value)
     if isinstance(value, Group):

@@ -1,10 +1,11 @@
-"""Lists that a block makes, adds to and reads, and that nobody else sees: what is in them is known from node to node.
+"""Lists that a block makes, adds to and reads, and that nobody else sees: their items are known in front of every node.
 
     %l : Tensor[] = prim::ListConstruct(%a)
     %0 : Tensor[] = aten::append(%l, %b)        # from here on [%a, %b]
     %c : Tensor = aten::__getitem__(%l, %1)     # %b
 
-Such a list is a group of items at any time, and adding to it is no instruction: what is in it may be let go of, written over and fused.
+The plan knows such a list as a group of items, and appending is no instruction. So an item may be freed, written over or computed in a
+fused group like any other value.
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ NUMBERS = ("int", "float", "bool")
 
 
 def names_of(node: Node, graph: Graph) -> list[Value]:
-    """The values that are the list which a node makes, where only nodes of its block add to it and nobody keeps it; none for any other."""
+    """All values that are the list which a node makes, if only nodes of its block append to it and nobody keeps it; else none."""
     names = [node.output]
     for name in names:
         for user, slot in name.uses:

@@ -1,7 +1,7 @@
-"""Large results that NumPy would make new arrays for are written where the plan wants them.
+"""Large results for which NumPy would allocate new arrays are written into buffers of the plan.
 
-Sums and copies take part in the planning of memory then, as elementwise functions do: what is theirs is used again, and large
-arrays are not asked of the system in each run.
+So the memory of sums and copies is planned like that of elementwise functions: other results use it again, and runs do not allocate large
+arrays.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPIES = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape))
 
 
 def copy(x: Any, out: Any) -> None:
-    """Write the elements of x, in their order and as the dtype of `out`, which lies row by row where its shape is another one."""
+    """Write the elements of x, in their order and as the dtype of `out`. Where `out` has another shape than x, it is contiguous."""
     np.copyto(out if out.shape == x.shape else out.reshape(x.shape), x, "unsafe")
 
 

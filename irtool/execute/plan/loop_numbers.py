@@ -1,7 +1,7 @@
-"""Whole numbers that differ from round to round of a loop: counters, and what is computed of them, as plain Python arithmetic.
+"""Whole numbers that differ from round to round of a loop: counters, and numbers computed from them, as plain Python arithmetic.
 
-Of such a number the plan knows the smallest and the largest value. So `x[t]` in a loop whose count is known is an index that cannot
-fail, and arithmetic that cannot leave 64 bits needs no wrapping.
+The plan knows bounds of such a number: its smallest and its largest value. So `x[t]` in a loop whose count is known is an index that
+cannot fail, and arithmetic that cannot leave 64 bits needs no wrapping.
 """
 from __future__ import annotations
 
@@ -26,29 +26,31 @@ ARITHMETIC: dict[str, tuple[Callable[..., int], int]] = {
     "aten::add": (operator.add, 2), "aten::sub": (operator.sub, 2), "aten::mul": (operator.mul, 2), "aten::neg": (operator.neg, 1),
     "aten::__derive_index": (derived, 3),
 }
-"""Kind -> what it does to whole numbers, and how many it takes. Each is linear in every operand: extremes are at extremes."""
+"""Kind -> its function on whole numbers, and how many operands that takes. Each is linear in every operand, so the result is smallest and
+largest where every operand is."""
 COMPARISONS: dict[str, Callable[..., bool]] = {
     "aten::lt": operator.lt, "aten::le": operator.le, "aten::gt": operator.gt, "aten::ge": operator.ge, "aten::eq": operator.eq,
     "aten::ne": operator.ne,
 }
 SYMBOLS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.lt: "<", operator.le: "<=", operator.gt: ">",
            operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
-"""How they are written in a plan."""
+"""Function -> the operator by which the source of a plan writes it."""
 
 
 def bounds_of(value: Any) -> Bounds | None:
-    """Of a number of the graph; None for anything else."""
+    """The bounds of a constant whole number; None for anything else."""
     if type(value) is int and -ROOM < value < ROOM:
         return value, value
     return None
 
 
 def computed(kind: str, operands: list[Bounds]) -> tuple[Callable[..., Any], Bounds | None] | None:
-    """What runs a node on whole numbers within bounds, and the bounds of its result (None: a bool). None where it must be wrapped."""
+    """The function that computes a node on whole numbers within bounds, and the bounds of its result (None: a bool). None where the result
+    may leave 64 bits."""
     arithmetic = ARITHMETIC.get(kind)
     if arithmetic is not None and arithmetic[1] == len(operands):
-        found = [arithmetic[0](*corner) for corner in product(*operands)]
-        low, high = min(found), max(found)
+        values = [arithmetic[0](*corner) for corner in product(*operands)]
+        low, high = min(values), max(values)
         return (arithmetic[0], (low, high)) if -ROOM < low and high < ROOM else None
     comparison = COMPARISONS.get(kind)
     return (comparison, None) if comparison is not None and len(operands) == 2 else None

@@ -1,7 +1,7 @@
 """A graph as calls of NumPy functions, for inputs of known dtypes, shapes and strides.
 
-Every value of the graph is *known* (a number, a size, None: worked out here, once), a *variable* of the compiled plan, or a group of
-those (a list or tuple that nobody changes). A node whose operands' facts are known becomes the calls its kernel makes
+Every value of the graph is *known* (a number, a size, None: computed here, once), a *variable* of the compiled plan, or a group of
+those (a list or tuple that nobody changes). A node whose operands' facts are known becomes the calls that its kernel makes
 (`irtool.ops.symbols`); any other is called as the interpreter calls it (`Visit`). Blocks become branches and loops.
 """
 from __future__ import annotations
@@ -56,14 +56,17 @@ IDENTITY = frozenset(("aten::__is__", "aten::__isnot__"))
 
 
 class Template:
-    """The calls of a node, to be used for every node that has the same kind, types, attributes and operands' facts."""
+    """The calls of a node, used again for every node of the same kind, types, attributes and facts of operands.
 
-    __slots__ = ("steps", "result", "given")
+    stand_ins: what the calls name as the operands that are arrays, in the order of `leaves`.
+    """
 
-    def __init__(self, steps: list[Step], result: Any, given: Sequence[StandIn]) -> None:
+    __slots__ = ("steps", "result", "stand_ins")
+
+    def __init__(self, steps: list[Step], result: Any, stand_ins: Sequence[StandIn]) -> None:
         self.steps = steps
         self.result = result
-        self.given = given
+        self.stand_ins = stand_ins
 
 
 _templates: dict[Any, Template | None] = {}
@@ -82,8 +85,9 @@ def lower(graph: Graph, inputs: Sequence[Any], observed: Observed | None = None,
 
 
 def list_changes(graph: Graph) -> tuple[bool, bool]:
-    """May a list or dict be changed by a node of the graph; by one of a graph that a node owns? Raises NotLowered for too many nodes."""
-    stack, seen, found = [graph], 0, [False, False]
+    """Two answers: may a node of the graph change a list or dict; may a node of a graph that a node owns? Raises NotLowered for too many
+    nodes."""
+    stack, seen, changed = [graph], 0, [False, False]
     while stack:
         at = stack.pop()
         for node in at.walk():
@@ -91,14 +95,14 @@ def list_changes(graph: Graph) -> tuple[bool, bool]:
             if seen > MAX_CALLS:
                 raise NotLowered(f"it takes more than {MAX_CALLS} calls")
             if node.kind[:1] == "^" or node_may_write(node) and any(not isinstance(value.type, TensorType) for value in node.inputs[:1]):
-                found[at is not graph] = True
+                changed[at is not graph] = True
             if node.subgraph is not None:
                 stack.append(node.subgraph)
-    return found[0], found[1]
+    return changed[0], changed[1]
 
 
 def is_fusible(lowered: Lowered, results: list[Item], operands: list[Item], least: int) -> bool:
-    """Are there several steps (at least so many), all known, whose results have one layout?"""
+    """Are all instructions calls, at least so many, and all results arrays of known facts and equal strides?"""
     calls = [each for each in lowered.instructions if isinstance(each, Call)]
     metas = [meta_of_item(item) for item in results]
     return (len(calls) == len(lowered.instructions) >= least and all(meta is not None for meta in metas)
@@ -107,7 +111,7 @@ def is_fusible(lowered: Lowered, results: list[Item], operands: list[Item], leas
 
 
 def calls_slow(instructions: Sequence[Instruction]) -> bool:
-    """Do calls take so long, number by number, that they are worth a native loop?"""
+    """Do the calls take so long per element that they are worth a native loop?"""
     return is_slow([(each.function.__name__, each.out.meta.nbytes // each.out.meta.dtype.itemsize) for each in instructions
                     if isinstance(each, Call) and isinstance(each.function, np.ufunc) and each.out.meta is not None])
 
@@ -118,7 +122,7 @@ def is_large(results: list[Item]) -> bool:
 
 
 def kind_of_operand(item: Item) -> Any:
-    """What a fused group wants to know of an operand."""
+    """The facts of an operand that a fused group depends on: the value, or the dtype and whether it has no dimensions."""
     meta = meta_of_item(item)
     return item.value if isinstance(item, Known) else None if meta is None else (meta.dtype, not meta.shape)
 
@@ -129,21 +133,21 @@ class Lowering(Blocks):
     def __init__(self, graph: Graph, observed: Observed | None, fusion: tuple[bool | None, int],
                  without: Collection[tuple[Node, int]]) -> None:
         super().__init__(Program(graph), fusion)
-        self.without = without      # copies that are left out: by node and number of the call
+        self.without = without      # copies to leave out: by node and number of the call among its node's
         self.graph = graph
         self.observed = observed or {}
-        self.names: dict[Value, list[Value]] = {}      # of lists that are known at any time: all names of one
+        self.names: dict[Value, list[Value]] = {}      # a list whose items are always known -> all values that are this list
         outside, self.inside_changes = list_changes(graph)
-        self.loose = loose_tensors(graph)              # tensors whose shapes change in place: of those nothing is known before the run
+        self.loose = loose_tensors(graph)              # tensors whose shapes change in place: only a run knows their facts
         self.aliases = Aliases(graph) if outside else None
         self.writes = any(node_may_write(node) for node in graph.walk())
 
     def run(self, inputs: Sequence[Any]) -> Program:
         """Lower the graph's block."""
-        for value, given in zip(self.graph.inputs, inputs, strict=True):
-            variable = self.variable(given if isinstance(given, Meta) and value not in self.loose else None)
+        for value, fact in zip(self.graph.inputs, inputs, strict=True):
+            variable = self.variable(fact if isinstance(fact, Meta) and value not in self.loose else None)
             self.program.inputs.append(variable)
-            self.env[value] = given if isinstance(given, Known) else variable
+            self.env[value] = fact if isinstance(fact, Known) else variable
         self.block(self.graph.block, self.program.body)
         self.program.body.results = [self.env[value] for value in self.graph.outputs]
         return self.program
@@ -177,7 +181,7 @@ class Lowering(Blocks):
             self.instantiate(node, template, items, into)
 
     def round_list(self, node: Node, held: RoundList, into: Lowered) -> bool:
-        """An item for a list that a loop fills, or one out of it. False where too little is known."""
+        """An append to a list that a loop fills, or a read of one of its items. False where too little is known."""
         whole, item = [self.env[value] for value in node.inputs]
         if node.kind == APPEND:
             limit, counter = self.env[held.loop.inputs[0]], self.env[held.loop.blocks[0].inputs[0]]
@@ -187,26 +191,26 @@ class Lowering(Blocks):
                     held.item = self.copy_of(item, node, into)
                 into.instructions.append(Call(list.append, (whole, held.item), {}, self.variable(), "keep", node))
             return held.item is not None
-        found = held.item
-        if found is None or not held.holds(item):
+        element = held.item
+        if element is None or not held.holds(item):
             return False
-        if not isinstance(found, Variable):
-            self.env[node.output] = found
+        if not isinstance(element, Variable):
+            self.env[node.output] = element
             return True
         index = self.from_front(item, held.count, node, into)
-        self.env[node.output] = self.item_at(node.inputs[0], held, index, node, into) if held.made is None \
-            else self.made_again(held, index, node, into)
+        self.env[node.output] = self.item_at(node.inputs[0], held, index, node, into) if held.recipe is None \
+            else self.recomputed_item(held, index, node, into)
         return True
 
     def copy_of(self, item: Variable, node: Node, into: Lowered) -> Variable:
-        """The same elements, row by row."""
+        """A contiguous copy."""
         assert item.meta is not None
         copy = self.variable(fresh_meta(item.meta.dtype, item.meta.shape))
         into.instructions.append(Call(np.positive, (item,), {}, copy, "ufunc", node))
         return copy
 
     def item_at(self, value: Value, held: RoundList, index: Any, node: Node, into: Lowered) -> Variable:
-        """An item of a list, or a row of what the list became."""
+        """An item of a list, or a row of the array that the list has become."""
         assert isinstance(held.item, Variable)
         whole = self.env[value]
         if held.view is not None:
@@ -219,10 +223,11 @@ class Lowering(Blocks):
         into.instructions.append(Call(operator.getitem, (whole, index), {}, out, "view", node))
         return out
 
-    def made_again(self, held: RoundList, index: Any, node: Node, into: Lowered) -> Variable:
-        """What the round before one made; for the first round, what the loop began with."""
-        assert held.made is not None
-        maker, start = held.made
+    def recomputed_item(self, held: RoundList, index: Any, node: Node, into: Lowered) -> Variable:
+        """The item for a round, computed by the recipe from items of the round before; the item of the first round is the array that the
+        loop began with."""
+        assert held.recipe is not None
+        maker, start = held.recipe
         if index == 0:
             return start
         low, high = (index, index) if type(index) is int else index.bounds
@@ -232,19 +237,19 @@ class Lowering(Blocks):
             block.instructions.append(Call(operator.sub, (index, Known(1)), {}, before, "number", node))
         lists = {each.item: (value, each) for value, each in self.lists.items() if each.loop is held.loop}
         rows = tuple([self.item_at(*lists[each], before, node, block) for each in maker.args])
-        made = self.variable(maker.out.meta)
-        block.instructions.append(Call(maker.function, rows, {}, made, "ufunc", node))
+        recomputed = self.variable(maker.out.meta)
+        block.instructions.append(Call(maker.function, rows, {}, recomputed, "ufunc", node))
         if block is into:
-            return made
+            return recomputed
         first = Lowered()
-        block.results, first.results = [made], [start]
-        out = self.variable(made.meta)
-        out.roots |= made.roots | start.roots
+        block.results, first.results = [recomputed], [start]
+        out = self.variable(recomputed.meta)
+        out.roots |= recomputed.roots | start.roots
         into.instructions.append(Branch([index], [block, first], [out], node, False))
         return out
 
     def from_front(self, item: Item, count: int, node: Node, into: Lowered) -> Any:
-        """The index of one of so many items, counted from the first."""
+        """An index into `count` items, which may be negative, counted from the first item."""
         if isinstance(item, Known):
             return item.value % count
         assert isinstance(item, Variable) and item.bounds is not None
@@ -256,7 +261,7 @@ class Lowering(Blocks):
         return number
 
     def is_known_list(self, node: Node) -> bool:
-        """Is it known at any time what is in the list that a node makes?"""
+        """Are the items of the list that a node makes known in front of every node?"""
         names = names_of(node, self.graph)
         self.names.update(dict.fromkeys(names, names))
         return bool(names)
@@ -269,10 +274,10 @@ class Lowering(Blocks):
         return self.aliases.is_written_itself(value) if holds_tensors else self.aliases.is_written(value)
 
     def constant(self, node: Node) -> bool:
-        """A constant of the text. False for one that fails, or that is made anew for each run."""
+        """A constant of the graph. False for one that fails, or that each run must make anew."""
         try:
             (value,) = STRUCTURE["prim::Constant"](node, [])
-        except Exception:       # it is the run's business to fail, where the node stands
+        except Exception:       # the run reports the error, when it comes to the node
             return False
         if isinstance(value, np.ndarray):
             if self.depth and self.writes or node.outputs[0] in self.loose:      # a new one in each round
@@ -286,18 +291,18 @@ class Lowering(Blocks):
         return True
 
     def number(self, node: Node, items: list[Item], into: Lowered) -> bool:
-        """A node on whole numbers, or one that selects with such a number. False where it is not known to succeed."""
+        """A node on whole numbers, or one that selects with such a number. False where the node might fail."""
         bounds = [item.bounds if isinstance(item, Variable) else bounds_of(item.value) if isinstance(item, Known) else None
                   for item in items]
         numbers = [each for each in bounds if each is not None]
         out = node.outputs[0]
         if len(numbers) == len(items):
-            found = computed(node.kind, numbers)
-            if found is None or node.attributes:
+            computation = computed(node.kind, numbers)
+            if computation is None or node.attributes:
                 return False
             variable = self.env[out] = self.variable()
-            variable.bounds = found[1]
-            into.instructions.append(Call(found[0], tuple(items), {}, variable, "number", node))
+            variable.bounds = computation[1]
+            into.instructions.append(Call(computation[0], tuple(items), {}, variable, "number", node))
             return True
         if node.kind == GET:
             items = self.as_select(node, items)
@@ -315,14 +320,14 @@ class Lowering(Blocks):
         return True
 
     def as_select(self, node: Node, items: list[Item]) -> list[Item]:
-        """An item of the slices of a tensor: the operands of the `select` that it is. Those given for another list."""
-        made = node.inputs[0].node
-        if made.kind != "aten::unbind" or made.owner is None or len(made.inputs) != 2 or self.changes(node.inputs[0]):
+        """The operands of `select`, for an item of `aten::unbind`; the operands unchanged for an item of another list."""
+        unbind = node.inputs[0].node
+        if unbind.kind != "aten::unbind" or unbind.owner is None or len(unbind.inputs) != 2 or self.changes(node.inputs[0]):
             return items
-        return [self.env[made.inputs[0]], self.env[made.inputs[1]], items[1]]
+        return [self.env[unbind.inputs[0]], self.env[unbind.inputs[1]], items[1]]
 
     def template(self, node: Node, items: list[Item]) -> Template | None:
-        """The node's calls; None when they are not known."""
+        """The calls of a node; None when they are not known."""
         facts = facts_of(node.kind)
         writes = node_may_write(node)
         if not self.loose.isdisjoint(node.outputs):
@@ -343,41 +348,41 @@ class Lowering(Blocks):
                 if len(_templates) > MAX_TEMPLATES:
                     _templates.clear()
                 _templates[key] = make_template(node, values)
-            found = _templates[key]
+            template = _templates[key]
         except TypeError:
             return None
         self.program.writes |= writes
-        if found is not None and any(type(each) is list and self.changes(value)
-                                     for value, each in zip(node.outputs, found.result, strict=True)):
+        if template is not None and any(type(each) is list and self.changes(value)
+                                     for value, each in zip(node.outputs, template.result, strict=True)):
             return None
-        return found
+        return template
 
     def instantiate(self, node: Node, template: Template, items: list[Item], into: Lowered) -> None:
-        """The node's calls with its own variables."""
-        own: dict[int, Variable] = {}
-        for traced, variable in zip(template.given, leaves(items), strict=True):
-            own[id(traced)] = variable
+        """Append the calls of a template, with new variables for their results."""
+        variables: dict[int, Variable] = {}
+        for traced, variable in zip(template.stand_ins, leaves(items), strict=True):
+            variables[id(traced)] = variable
 
         def mine(value: Any) -> Any:
             if is_traced(value):
-                return own[id(value)]
+                return variables[id(value)]
             return tuple([mine(item) for item in value]) if type(value) is tuple else value
 
         for number, step in enumerate(template.steps):
             needless = (node, number) in self.without and step.function in COPIES
             if needless or is_itself(step) and mine(step.args[0]).roots.isdisjoint(self.program.inputs):
-                own[id(step.out)] = mine(step.args[0])
+                variables[id(step.out)] = mine(step.args[0])
                 continue
             args = tuple([mine(each) for each in step.args])
             if step.way != "into":
-                roots = own[id(step.out.root)].roots if step.out.root is not step.out else None
-                own[id(step.out)] = self.variable(step.out.meta, roots)
+                roots = variables[id(step.out.root)].roots if step.out.root is not step.out else None
+                variables[id(step.out)] = self.variable(step.out.meta, roots)
             named = {name: mine(value) for name, value in step.named.items()}
-            into.instructions.append(Call(step.function, args, named, own[id(step.out)], step.way, node, number))
+            into.instructions.append(Call(step.function, args, named, variables[id(step.out)], step.way, node, number))
 
         def item_of(value: Any) -> Item:
             if is_traced(value):
-                return own[id(value)]
+                return variables[id(value)]
             if type(value) in (list, tuple):
                 return Group([item_of(item) for item in value], type(value))
             return Known(value)
@@ -427,7 +432,7 @@ class Lowering(Blocks):
         self.env.update(zip(node.outputs, results, strict=True))
 
     def fused(self, node: Node, group: Fused, operands: list[Item], results: list[Item], into: Lowered) -> None:
-        """A group that is run block by block, or by a native loop: the operators' own calls are dropped."""
+        """A group that runs block by block, or as a native loop, instead of the calls of its operators."""
         known = [(meta_of_item(item), item) for item in operands]
         group.way([item.value if isinstance(item, Known) else None if meta is None else dummy(meta) for meta, item in known])  # now
         self.program.groups.append((node, group))
@@ -445,26 +450,26 @@ class Lowering(Blocks):
 
 
 def is_piece(item: Variable, counter: Item) -> bool:
-    """Does an array see only a part of what its round has made, all of which would be held with it?"""
+    """Is an item a view of a part of a larger array of its round? A list that holds the view would keep all of that array alive."""
     if item.meta is None or item.meta.dtype.kind not in "iufc" or not isinstance(counter, Variable):
         return False
     return all(root.number > counter.number and root.meta is not None and root.meta.nbytes > item.meta.nbytes for root in item.roots)
 
 
 def is_itself(step: Step) -> bool:
-    """Is it a reshape to the shape that is there?"""
+    """Is a step a reshape to the shape that its operand has?"""
     return step.function is np.ndarray.reshape and step.way == "view" and bool(step.args[0].meta == step.out.meta)
 
 
 def contains_arrays(value: Any) -> bool:
-    """Is there an array in it?"""
+    """Does a value contain an array?"""
     if isinstance(value, list | tuple):
         return any(map(contains_arrays, value))
     return isinstance(value, np.ndarray)
 
 
 def key_of(value: Any) -> Any:
-    """A key under which only what is the same in every respect is found."""
+    """A key that is equal only for equal values of equal types (`1`, `1.0` and `True` differ, and so do `0.0` and `-0.0`)."""
     if type(value) is Meta:
         return value
     if type(value) is float:
@@ -476,45 +481,45 @@ def key_of(value: Any) -> Any:
 
 # -- nodes
 def make_template(node: Node, values: list[Any]) -> Template | None:
-    """Trace the node's kernel. None when that cannot be done."""
+    """The calls that the kernel of a node makes, traced on arrays without elements. None when it cannot be traced."""
     handler = handler_of(node.kind)
     if handler is not None and node.kind not in TRACEABLE_PRIMS:
         return None
 
-    def call(given: list[Any]) -> Any:
+    def call(operands: list[Any]) -> Any:
         if handler is not None:
-            return handler(node, given)
+            return handler(node, operands)
         if node.kind in WRITES_ALL:
-            return (trace_copy(given[0], given[1] if len(given) > 1 else 0, node.kind != "aten::copy_"),)
+            return (trace_copy(operands[0], operands[1] if len(operands) > 1 else 0, node.kind != "aten::copy_"),)
         plan = plan_for(node)
-        found, args = (plan.overload, plan.arguments(given)) if plan is not None else from_values(node, given)
-        if found.mode == "inplace":
-            return (trace_write(args[0], traced_overload(found)._compute(args)),)
-        if found.mode != "plain" or any(each.alias is not None and each.alias.is_write for each in found.schema.arguments):
+        overload, args = (plan.overload, plan.arguments(operands)) if plan is not None else from_values(node, operands)
+        if overload.mode == "inplace":
+            return (trace_write(args[0], traced_overload(overload)._compute(args)),)
+        if overload.mode != "plain" or any(each.alias is not None and each.alias.is_write for each in overload.schema.arguments):
             raise Untraceable("writes")
-        result = traced_overload(found)._compute(args)
-        if len(found.schema.returns) > 1 and len(node.outputs) > 1 or len(node.outputs) != 1:
+        result = traced_overload(overload)._compute(args)
+        if len(overload.schema.returns) > 1 and len(node.outputs) > 1 or len(node.outputs) != 1:
             if not isinstance(result, list | tuple) or len(result) != len(node.outputs):
                 raise Untraceable("another number of results")
             return tuple(result)
         return (result,)
 
     try:
-        result, steps, given = trace(call, values)
+        result, steps, stand_ins = trace(call, values)
     except Untraceable:
         return None
     if len(result) != len(node.outputs) or not all(map(is_simple, result)):
         return None
-    return Template(steps, tuple(result), given)
+    return Template(steps, tuple(result), stand_ins)
 
 
 def is_in_place(node: Node) -> bool:
-    """Is it the in-place form of an operator on tensors, with a sole result?"""
+    """Is a node the in-place form of an operator on tensors, with a sole result?"""
     return node.kind[:6] == "aten::" and node.kind[-1] == "_" and node.kind[-2] != "_" and len(node.outputs) == 1 and bool(node.inputs)
 
 
 def is_simple(value: Any) -> bool:
-    """Is it a traced array, a number, a string, None, or a list or tuple of those?"""
+    """Is a value a traced array, a number, a string, None, or a list or tuple of those?"""
     if type(value) in (list, tuple):
         return all(map(is_simple, value))
     return is_traced(value) or value is None or type(value) in (int, float, bool, complex, str)
@@ -523,11 +528,11 @@ def is_simple(value: Any) -> bool:
 _traced_overloads: dict[Overload, Overload] = {}
 
 
-def traced_overload(found: Overload) -> Overload:
-    """The same overload whose kernel gets the namespace for tracing."""
-    twin = _traced_overloads.get(found)
+def traced_overload(overload: Overload) -> Overload:
+    """The overload with a kernel that gets the namespace for tracing."""
+    twin = _traced_overloads.get(overload)
     if twin is None:
-        twin = _traced_overloads[found] = Overload(found.schema, found.op, found.mode, found.outs)
-        kernel = found.kernel
+        twin = _traced_overloads[overload] = Overload(overload.schema, overload.op, overload.mode, overload.outs)
+        kernel = overload.kernel
         twin.kernel = lambda xp, *values: kernel(NAMESPACE, *values)
     return twin

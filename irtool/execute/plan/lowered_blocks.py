@@ -1,7 +1,7 @@
-"""Blocks of a graph as blocks of a plan: branches, loops, and which of them turn out to be neither.
+"""Nodes with blocks, lowered: branches and loops.
 
-A branch whose condition is known is its one block. A loop that is counted may become one function in C (`irtool.execute.native.c_loops`);
-where it begins with tensors that are not there, its first round stands apart.
+A branch whose condition is known becomes the instructions of the block that is taken. A counted loop may become one function in C
+(`irtool.execute.native.c_loops`); if it begins with undefined tensors, its first round is lowered apart, in front of it.
 """
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ GRAD_OF = ("prim::GradOf", "GradOf")
 
 
 class Blocks(ABC):
-    """Lowers nodes that have blocks. env: what each value is; `fusion` as in `Lowering`."""
+    """Lowers nodes that have blocks. env: the item that stands for each value; `fusion` as in `Lowering`."""
 
     def __init__(self, program: Program, fusion: tuple[bool | None, int]) -> None:
         self.program = program
@@ -57,7 +57,7 @@ class Blocks(ABC):
         self.loose: set[Value] = set()      # tensors whose shapes change in place
         self.depth = 0
         self.at: Node | None = None         # which node is being lowered
-        self.opened = 0     # loops around, whose groups are opened to see all of a round
+        self.opened = 0     # loops around the node whose fused groups are lowered node by node, for a loop in C
 
     @cached_property
     def overwrites(self) -> bool:
@@ -146,7 +146,7 @@ class Blocks(ABC):
         self.join(node, items, [lowered, none], True, into)
 
     def join(self, node: Node, condition: list[Item], blocks: list[Lowered], tests_none: bool, into: Lowered) -> None:
-        """The results of two blocks become variables."""
+        """Append a branch whose results are new variables."""
         outs = []
         for value, first, second in zip(node.outputs, blocks[0].results, blocks[1].results, strict=True):
             both = meta_of_item(first)
@@ -157,7 +157,7 @@ class Blocks(ABC):
         into.instructions.append(Branch(condition, blocks, outs, node, tests_none))
 
     def loop(self, node: Node, into: Lowered) -> None:
-        """prim::Loop, and the lists it fills with what is the same in each round."""
+        """prim::Loop. A list that it fills with items that are the same in each round becomes a group of those."""
         self.counted_or_not(node, into)
         for value, held in self.lists.items():
             if held.loop is node and held.item is not None and not isinstance(held.item, Variable):
@@ -172,46 +172,46 @@ class Blocks(ABC):
         self.inside()
         first = 0
         if isinstance(limit, Known) and type(limit.value) is int and limit.value > 1 and begins_undefined(node, start):
-            self.env.update(zip(block.inputs, [Known(0), *start], strict=True))     # apart: from then on all tensors are there
+            self.env.update(zip(block.inputs, [Known(0), *start], strict=True))     # apart: behind it all tensors are defined
             self.block(block, into)
             first, items = 1, [Known(limit.value - 1), Known(True), *[self.env[value] for value in block.outputs[1:]]]
         self.opened += 1
-        found = self.repeated(node, items, first)
+        loop = self.repeated(node, items, first)
         self.opened -= 1
         try:
-            made = native_loop(found, self.program.inputs, self.overwrites, self.fusion[0], lambda: self.writes_results(node))
+            native = native_loop(loop, self.program.inputs, self.overwrites, self.fusion[0], lambda: self.writes_results(node))
         except NotNative as reason:
             if not self.opened and any(each.kind == FUSION_GROUP for each in block.walk()):
-                found = self.repeated(node, items, first)
+                loop = self.repeated(node, items, first)
             self.depth -= 1
-            into.instructions.append(found)
+            into.instructions.append(loop)
             self.program.loops.append((node, f"loop in Python: {reason}"))
-            self.env.update(zip(node.outputs, found.carried, strict=True))
+            self.env.update(zip(node.outputs, loop.carried, strict=True))
             return
         self.depth -= 1
-        self.program.loops.append((node, f"native loop: {made.reason}"))
-        outs = [self.variable(variable.meta) for variable in found.carried]
+        self.program.loops.append((node, f"native loop: {native.reason}"))
+        outs = [self.variable(variable.meta) for variable in loop.carried]
         work: list[Variable] = []
-        if made.work:
-            meta = fresh_meta(np.uint8, (made.work,))
+        if native.work:
+            meta = fresh_meta(np.uint8, (native.work,))
             work.append(self.variable(meta))
             into.instructions.append(Call(room, (meta,), {}, work[0], "out", node))
         self.env.update(zip(node.outputs, outs, strict=True))
-        filled = [(next(each for each in self.lists if self.env[each] is held), meta) for held, meta in made.lists]
-        fills = isinstance(found.limit, Known) and all(self.lists[value].is_looked_up for value, _ in filled)
+        filled = [(next(each for each in self.lists if self.env[each] is held), meta) for held, meta in native.lists]
+        fills = isinstance(loop.limit, Known) and all(self.lists[value].is_looked_up for value, _ in filled)
         for value, meta in filled:      # made by the loop: arrays with a row for each round, where nobody wants a list
-            rows = fresh_meta(meta.dtype, (found.limit.value, *meta.shape)) if fills and isinstance(found.limit, Known) else None
+            rows = fresh_meta(meta.dtype, (loop.limit.value, *meta.shape)) if fills and isinstance(loop.limit, Known) else None
             outs.append(self.variable(rows))
             self.env[value] = outs[-1]
-        visit = Visit(made.loop, [found.limit, *found.start, *made.arrays, *work], outs, node, False, made.writes)
+        visit = Visit(native.loop, [loop.limit, *loop.start, *native.arrays, *work], outs, node, False, native.writes)
         visit.facts, visit.fills = [variable.meta for variable in outs], fills
-        visit.over = {outs[place]: start for place, start in enumerate(found.start) if place in made.over and isinstance(start, Variable)}
+        visit.over = {outs[place]: start for place, start in enumerate(loop.start) if place in native.over and isinstance(start, Variable)}
         into.instructions.append(visit)
 
     def writes_results(self, loop: Node) -> bool:
-        """May a round, or what runs behind the loop, write into memory that comes out of it?
+        """May a round, or a node behind the loop, write into memory of a result of the loop?
 
-        In C results are memory of their own; in Python they may be what went in, or what a round has handed on.
+        A loop in C writes its results into new memory; results of a loop in Python may be its operands, or values that a round passed on.
         """
         top = loop
         while top.owner_block is not self.program.graph.block:
@@ -228,27 +228,27 @@ class Blocks(ABC):
 
     @cached_property
     def aliases_at_all(self) -> Aliases:
-        """What may share memory in the graph, and who writes there."""
+        """Which values of the graph may share memory, and which nodes write it."""
         return Aliases(self.program.graph)
 
     def leave_out(self, loop: Repeat) -> None:
-        """What need not be appended to lists, since it can be made again."""
+        """Remove the appends to lists whose items the readers recompute."""
         held = {value: each for value, each in self.lists.items() if each.loop is loop.node}
-        kept = [each.item for each in held.values() if isinstance(each.item, Variable)]
+        listed = [each.item for each in held.values() if isinstance(each.item, Variable)]
         for value, each in held.items():
-            if not self.overwrites and each.is_made_again(loop, kept):
+            if not self.overwrites and each.is_recomputed(loop, listed):
                 loop.body.instructions = [call for call in loop.body.instructions if not (
                     isinstance(call, Call) and call.way == "keep" and call.args[0] is self.env[value])]
 
     def repeated(self, node: Node, items: list[Item], first: int) -> Repeat:
-        """A loop as it stands; its counter begins at `first`. What is carried has known facts where each round gives what it was given."""
+        """A loop in Python; its counter begins at `first`. A carried value has known facts if each round returns the facts it got."""
         block = node.blocks[0]
         limit, condition, *start = items
         metas = [meta_of_item(item) if value not in self.loose else None for item, value in zip(start, block.inputs[1:], strict=True)]
-        begin, told = self.program.variables, (len(self.program.groups), len(self.program.loops))
+        begin, reported = self.program.variables, (len(self.program.groups), len(self.program.loops))
         while True:
             self.program.variables = begin
-            del self.program.groups[told[0]:], self.program.loops[told[1]:]
+            del self.program.groups[reported[0]:], self.program.loops[reported[1]:]
             counter = self.variable()
             if isinstance(limit, Known) and type(limit.value) is int and 0 < limit.value:
                 counter.bounds = (0, limit.value - 1) if bounds_of(limit.value) is not None else None
@@ -265,8 +265,8 @@ class Blocks(ABC):
             self.env.update(zip(block.inputs, [number, *carried], strict=True))
             self.block(block, body)
             body.results = [self.env[value] for value in block.outputs]
-            found = [meta_of_item(item) for item in body.results[1:]]
-            settled = [meta if meta == other else None for meta, other in zip(metas, found, strict=True)]
+            next_metas = [meta_of_item(item) for item in body.results[1:]]
+            settled = [meta if meta == other else None for meta, other in zip(metas, next_metas, strict=True)]
             if settled == metas:
                 break
             metas = settled

@@ -1,8 +1,8 @@
-"""Which result of a plan lies where: lifetimes, and results written over operands that die.
+"""The memory of each result of a plan: lifetimes, and results written over operands that die.
 
-A buffer is the place of a chain of results: each is written over the one before, which nobody reads again. Where buffers lie is worked out
-in `irtool.execute.plan.placement`: in an arena, which a run borrows, or, if someone may hold them after the run (outputs, items of a list
-that grows, what goes around a loop), in memory of their own, where others may lie as well.
+A buffer is the place of a chain of results: each is written over the one before, which nobody reads again. `irtool.execute.plan.placement`
+chooses the offset of each buffer: in an arena, which a run borrows; or, for results that somebody may hold after the run (outputs, items
+of a list that grows, loop-carried values), in a separate piece of memory, which other buffers may share while the result does not live.
 """
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ class MemoryReport:
 
 
 class Lives:
-    """When each root is made and last read, by position in the program."""
+    """Lifetimes: when each root is defined and last read, by position in the program."""
 
     def __init__(self, program: Program) -> None:
-        self.made: dict[Variable, int] = {}
+        self.defined: dict[Variable, int] = {}
         self.last: dict[Variable, int] = {}
-        self.kept: set[Variable] = set()        # may be held by someone the plan does not know
-        self.looked_at: set[Variable] = set()   # what goes around a loop and is read in it
+        self.escaping: set[Variable] = set()        # may be held by someone the plan does not know
+        self.looked_at: set[Variable] = set()   # loop-carried, and read in the body
         self.at: dict[int, int] = {}            # id of an instruction -> position
         self.now = 0
         for variable in program.inputs:
-            self.made[variable] = -1
+            self.defined[variable] = -1
         self.block(program.body)
         for item in program.body.results:
             self.read(item)
-            self.kept |= roots_of(item)
+            self.escaping |= roots_of(item)
 
     def read(self, item: Any) -> None:
         """An item, or an argument of a call, is read now."""
@@ -95,7 +95,7 @@ class Lives:
 
     def define(self, variable: Variable) -> None:
         """A variable gets its value now."""
-        self.made.setdefault(variable, self.now)
+        self.defined.setdefault(variable, self.now)
         self.last.setdefault(variable, self.now)
 
     def block(self, lowered: Lowered) -> None:
@@ -108,15 +108,15 @@ class Lives:
                     self.read(each)
                 self.define(instruction.out)
                 if instruction.way == "keep":
-                    self.kept |= roots_of(instruction.args[1])
+                    self.escaping |= roots_of(instruction.args[1])
                 if instruction.way == "into":
                     self.read(instruction.out)
-                    self.kept |= {root for root in instruction.out.roots if root.constant is not None}
+                    self.escaping |= {root for root in instruction.out.roots if root.constant is not None}
             elif isinstance(instruction, Visit):
                 for each in instruction.args:
                     self.read(each)
                     if instruction.keeps:
-                        self.kept |= roots_of(each)
+                        self.escaping |= roots_of(each)
                 for out in instruction.outs:
                     self.define(out)
             elif isinstance(instruction, Branch):
@@ -127,7 +127,7 @@ class Lives:
                 self.repeat(instruction)
 
     def wait(self, started: Call | Visit) -> None:
-        """What another thread reads and writes has its memory to itself until now."""
+        """Operands and results of a task live until the task is waited for, since another thread reads and writes them."""
         for each in (*started.args, *(started.named.values() if isinstance(started, Call) else ())):
             self.read(each)
         for out in [started.out] if isinstance(started, Call) else started.outs:
@@ -147,7 +147,8 @@ class Lives:
             self.define(out)
 
     def repeat(self, instruction: Repeat) -> None:
-        """What is made before a loop and read in it lives until its end; what is made in it and goes around is kept."""
+        """Values defined before a loop and read in it live until its end; values of the body that the next round gets escape. Values from
+        before the loop that each round passes on do not: they live through the whole loop anyway."""
         start = self.now
         for each in (instruction.limit, instruction.condition, *instruction.start):
             self.read(each)
@@ -158,9 +159,9 @@ class Lives:
         self.now += 1
         for item in instruction.body.results:
             self.read(item)
-            self.kept |= {root for root in roots_of(item) if self.made.get(root, self.now) > start}     # others are there all the time
+            self.escaping |= {root for root in roots_of(item) if self.defined.get(root, self.now) > start}
         for root, last in self.last.items():
-            if last >= start and self.made.get(root, self.now) <= start:
+            if last >= start and self.defined.get(root, self.now) <= start:
                 self.last[root] = self.now
         for variable in instruction.carried:
             self.read(variable)
@@ -199,7 +200,7 @@ class MemoryPlan:
         self.report = self.arrange()
 
     def assign(self, instruction: Instruction) -> None:
-        """Find the place of what an instruction gives."""
+        """Choose the places of the results of an instruction."""
         lives = self.lives
         if isinstance(instruction, Visit):
             self.unknown += unknown_results(instruction)
@@ -211,8 +212,8 @@ class MemoryPlan:
                         self.write_over(operand, out)
                     else:
                         self.new(out, meta, instruction)
-                elif meta is not None and out.roots == {out}:        # else it may be what is there already
-                    self.own(out, meta, instruction.fresh)
+                elif meta is not None and out.roots == {out}:        # else the result may be a view of an operand
+                    self.add_owned(out, meta, instruction.fresh)
             self.work_in(instruction, True)
             return
         if not isinstance(instruction, Call) or instruction.way in ("into", "number", "keep"):
@@ -224,7 +225,7 @@ class MemoryPlan:
         assert out.meta is not None
         self.results += 1
         if instruction.way not in WRITES_OUT:
-            self.own(out, out.meta, True)
+            self.add_owned(out, out.meta, True)
             return
         operand = self.dying_operand(instruction, lives.at[id(instruction)]) if instruction.way == "ufunc" else None
         if operand is not None:
@@ -236,12 +237,12 @@ class MemoryPlan:
     def new(self, out: Variable, meta: Meta, instruction: Call | Visit) -> None:
         """A buffer for a result."""
         lives = self.lives
-        self.place[out] = Buffer(len(self.buffers), meta, lives.at[id(instruction)], lives.last[out], out in lives.kept,
+        self.place[out] = Buffer(len(self.buffers), meta, lives.at[id(instruction)], lives.last[out], out in lives.escaping,
                                  id(instruction) in self.always)
         self.buffers.append(self.place[out])
 
     def work_in(self, instruction: Call | Visit, apart: bool) -> None:
-        """Where a group works; a task finds a place of its own. apart: its results' memory is none of the operands'."""
+        """Scratch memory for a fused group; a task allocates its scratch memory itself. apart: no result is written over an operand."""
         function = instruction.function
         size = function.group.scratch(apart) if isinstance(function, Bound | BoundToMany) else 0
         if size >= RECYCLED and instruction not in self.tasks:
@@ -249,15 +250,15 @@ class MemoryPlan:
             buffer = self.scratch[instruction] = Buffer(len(self.buffers), fresh_meta("uint8", (size,)), at, at, False)
             self.buffers.append(buffer)
 
-    def own(self, out: Variable, meta: Meta, is_new: bool) -> None:
-        """A result whose memory the operator makes; others may be written over it where nobody else can have that memory."""
-        buffer = Buffer(OWN, meta, self.lives.made[out], self.lives.last[out], True)
+    def add_owned(self, out: Variable, meta: Meta, is_new: bool) -> None:
+        """A result in memory that the operator allocates. is_new: nobody else refers to it, so later results may be written over it."""
+        buffer = Buffer(OWN, meta, self.lives.defined[out], self.lives.last[out], True)
         self.owned.append(buffer)
         if is_new and meta.nbytes >= RECYCLED:
             self.place[out] = buffer
 
     def see(self, view: Call) -> None:
-        """A view of a buffer. A whole one may be written over in its other shape, too."""
+        """Note a view of a buffer. Later results may be written over a view of all of it, in the shape of the view."""
         buffer, meta = self.buffer_of(view.args[0]), view.out.meta
         seen = self.views.get(view.args[0]) or buffer and View(view.args[0], view.args[0].meta, buffer, 0)
         if meta is not None and seen and not holds_items((*view.args[1:], *view.named.values())):
@@ -284,7 +285,7 @@ class MemoryPlan:
         if buffer is None or operand.meta != out.meta or len(operand.roots) != 1:
             return False
         (root,) = operand.roots
-        if root in self.lives.kept or self.lives.last[root] != at or buffer.end != at:
+        if root in self.lives.escaping or self.lives.last[root] != at or buffer.end != at:
             return False
         others = [each for each in operands if root in each.roots]
         return len(others) == 1 if once else all(each is operand for each in others)
@@ -292,24 +293,24 @@ class MemoryPlan:
     def write_over(self, operand: Variable, out: Variable) -> None:
         """A result takes the place of an operand that dies."""
         dying = self.place[out] = self.buffer_of(operand)
-        dying.end, dying.leaves = max(dying.end, self.lives.last[out]), dying.leaves or out in self.lives.kept
+        dying.end, dying.leaves = max(dying.end, self.lives.last[out]), dying.leaves or out in self.lives.escaping
         dying.results += 1
         self.in_place += 1
         self.over[out] = operand
 
     def of_rounds_before(self, program: Program) -> list[tuple[int, int, int]]:
-        """What goes around a loop and is read in it is there still when the next is made: start, end, bytes."""
-        found: dict[Buffer, tuple[int, int, int]] = {}
+        """A loop-carried value that the body reads is alive while the body computes the next one: start, end, bytes of these lifetimes."""
+        lifetimes: dict[Buffer, tuple[int, int, int]] = {}
         for loop in [each for each in every(program.body) if isinstance(each, Repeat)]:
             for variable, item in zip(loop.carried, loop.body.results[1:], strict=True):
                 buffer = self.buffer_of(item)
                 if variable in self.lives.looked_at and buffer is not None and buffer.number != OWN and not is_placed(buffer):
-                    found[buffer] = self.lives.at[id(loop)], buffer.start, buffer.meta.nbytes
-        return list(found.values())
+                    lifetimes[buffer] = self.lives.at[id(loop)], buffer.start, buffer.meta.nbytes
+        return list(lifetimes.values())
 
     def arrange(self) -> MemoryReport:
-        """Give the buffers their places, and add up. Where operators make large results of their own, memory that is kept for others
-        would lie beside those: then it is not kept."""
+        """Give the buffers their places, and add up. Where operators allocate large results, those and the memory that the plan keeps
+        between runs add up: if that is much more than the values alive at one time need, the plan keeps no large buffers."""
         report = self.arranged()
         if self.owned and report.peak > LOOSE * report.live:
             for buffer in self.buffers:
@@ -322,42 +323,43 @@ class MemoryPlan:
         return report
 
     def arranged(self) -> MemoryReport:
-        """One way to place them."""
+        """Place the buffers, and report the memory that takes."""
         unplanned = [*self.unplanned, *[buffer.life for buffer in self.owned]]
         outside = [*unplanned, *self.before, *[b.life for b in self.buffers if b.leaves and not is_placed(b)]]
         placed = [buffer for buffer in self.buffers if is_placed(buffer)]
         work = set(self.scratch.values())
         live = largest_sum([*outside, *[buffer.life for buffer in placed if buffer not in work]])
-        found = place(placed, live)
-        self.arena = found.arena
-        self.pieces = [piece for piece in found.pieces if len(piece.buffers) > 1]
-        return MemoryReport(found.arena, live, found.total + largest_sum(outside), largest_sum(unplanned), self.unknown, self.results,
-                            len(self.buffers), self.in_place)
+        placement = place(placed, live)
+        self.arena = placement.arena
+        self.pieces = [piece for piece in placement.pieces if len(piece.buffers) > 1]
+        peak = placement.total + largest_sum(outside)
+        return MemoryReport(placement.arena, live, peak, largest_sum(unplanned), self.unknown, self.results, len(self.buffers),
+                            self.in_place)
 
 
 def holds_items(value: Any) -> bool:
-    """Is something in it only known in a run?"""
+    """Does a value contain a variable, so that only a run knows it?"""
     if isinstance(value, slice):
         return holds_items((value.start, value.stop, value.step))
     return any(map(holds_items, value)) if isinstance(value, tuple) else isinstance(value, Variable | Group)
 
 
 def address_of(array: Any) -> int:
-    """Where its first element is."""
-    found: int = array.__array_interface__["data"][0]
-    return found
+    """The address of the first element."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def unknown_results(visit: Visit) -> int:
-    """How many tensors it gives of which nothing is known, though somebody reads them."""
-    if len(visit.facts) != len(visit.node.outputs):     # of a loop in C: what it gives is not what the node gives
+    """How many results of a visit are tensors that somebody reads, and of which no facts are known."""
+    if len(visit.facts) != len(visit.node.outputs):     # a loop in C, whose results are not the results of the node
         return 0
     return sum([meta is None and isinstance(value.type, TensorType) and value.has_uses
                 for meta, value in zip(visit.facts, visit.node.outputs, strict=True)])
 
 
 def is_placed(buffer: Buffer) -> bool:
-    """Is its place known before the run? Not that of small results that leave, nor of those made in a loop: one for each round."""
+    """Is the place of a buffer known before the run? Not for small results that leave, nor for results of a loop: one per round."""
     return not buffer.is_loose and (not buffer.leaves or buffer.is_once and buffer.meta.nbytes >= RECYCLED)
 
 
@@ -374,7 +376,7 @@ def changes_list(node: Node) -> bool:
 
 
 def overwrites(program: Program) -> bool:
-    """May anything of a program write into what others see?"""
+    """May an instruction of a program write into memory that others see?"""
     return program.writes or any(isinstance(each, Visit) and each.keeps for each in every(program.body))
 
 

@@ -1,7 +1,7 @@
-"""How a plan calls the nodes that it does not know as calls of NumPy: through the operator, or, on plain Python values, its kernel.
+"""How a plan calls the nodes that it cannot lower to calls of NumPy: through the operator, or, on plain Python values, its kernel.
 
-Numbers, lists and questions about shapes need no conversion when they are of the very types that the schema names. Anything else, and
-whatever fails, goes the long way, which converts and finds torch's words.
+Operands whose types are exactly those of the schema need no conversion, and go to the kernel. For other operands, and if the kernel fails,
+the operator is called, which converts operands and reports errors in torch's words.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Visitor = Callable[[list[Any]], Any]
 EXACT: dict[str, Any] = {
     "int": int, "float": float, "bool": bool, "str": str, "Tensor": np.ndarray, "t": object, "t[]": list, "Any[]": list,
 }
-"""Type of an argument -> the Python type whose values need no conversion; object: any does."""
+"""Type of an argument -> the Python type whose values need no conversion; object: no value needs any."""
 LISTS = ("prim::ListConstruct", "ListConstruct")
 
 
@@ -32,7 +32,7 @@ def itself(values: list[Any]) -> Any:
 
 
 def visitor(node: Node) -> tuple[Visitor, bool, bool]:
-    """A function from operands to results; whether it gives the sole result as it is; whether the results are new memory."""
+    """A function from operands to results; whether it returns the sole result, not a sequence; whether the results are new memory."""
     fresh = False
     if node.kind in LISTS and len(node.outputs) == 1:
         return itself, True, False
@@ -59,7 +59,7 @@ def bound(plan: CallPlan) -> Visitor:
 
 
 def sum_to_size(overload: Overload) -> Visitor:
-    """In backward graphs mostly to the size that is there already."""
+    """In backward graphs mostly to the size that the operand already has."""
     def call(values: list[Any]) -> Any:
         x, size = values
         if type(x) is np.ndarray and type(size) is list and size and list(x.shape) == size:
@@ -84,7 +84,7 @@ def autograd_add(overload: Overload) -> Visitor:
 
 
 SHORTCUTS: dict[str, Callable[[Overload], Visitor]] = {"aten::sum_to_size": sum_to_size, "prim::AutogradAdd": autograd_add}
-"""Operators that stand in every backward graph, where they mostly do little."""
+"""Operators of every backward graph, with a function that is fast in the usual case."""
 
 
 def direct(overload: Overload) -> Visitor | None:

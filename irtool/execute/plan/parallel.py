@@ -1,15 +1,15 @@
-"""Which instructions of a plan run beside which: the heavy ones that do not need each other, on several threads.
+"""Heavy instructions of a plan that do not need each other run at the same time, on several threads.
 
-A *task* is a heavy instruction that another thread runs: it is started where its operands are there, and waited for before its result is
-read. The thread of the caller does everything else, in an order that is the program's but for what would have to wait. Every
-instruction makes the same call on the same operands as with one thread, so results are the same bit for bit.
+A *task* is a heavy instruction that another thread runs: it is started when its operands are computed, and waited for before its result is
+read. The thread of the caller runs all other instructions, in the order of the program, except that an instruction that would have to
+wait comes later. Every instruction makes the same call on the same operands as with one thread, so results are the same bit for bit.
 
-What stays in order: what writes into what others see (all before it is finished, all behind it comes later), what is written over and
-whoever reads it, and among each other whatever may fail or draw random numbers, so that the first error is the one that one thread would
-have met. Blocks of loops and branches are looked at one by one.
+The order of these is kept: an instruction that writes into memory that others see (all instructions before it are finished, all behind it
+come later); a write over memory and the reads of that memory; instructions that may fail or draw random numbers, among each other, so
+that the first error is the one that one thread would have met. Each block of a loop or branch is ordered separately.
 
-Products of matrices are left alone where BLAS has threads of its own: it shares each large product among them, and two at a time would
-take turns. How many threads it has is never changed here: with another number, sums may be rounded otherwise.
+Products of matrices are no tasks where BLAS has several threads: it shares each large product among them, and two products at a time would
+take turns. The number of BLAS threads is never changed here: with another number, sums may be rounded otherwise.
 """
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from irtool.ir.effects import facts_of
 WORTH_BESIDE = 100_000.0
 """Nanoseconds from which an instruction is heavy. Starting a task and waiting for it takes about 15,000, more on a busy machine."""
 HAND_OVER = 15_000.0
-"""Nanoseconds of that on the thread that starts it."""
+"""Nanoseconds that starting a task takes on the thread that starts it."""
 AHEAD = 256
-"""Instructions that are looked at behind the first that has to wait: what is made early takes memory until it is read."""
+"""Instructions that are considered behind the first that has to wait: a result that is computed early takes memory until it is read."""
 
 
 def run_beside(program: Program, threads: int) -> None:
@@ -37,27 +37,27 @@ def run_beside(program: Program, threads: int) -> None:
         weights = [weigh(each, threads) for each in lowered.instructions]
         if sum(map(is_heavy, lowered.instructions, weights)) < 2:
             continue
-        found: list[Instruction] = []
+        ordered: list[Instruction] = []
         start = 0
         for at, each in enumerate([*lowered.instructions, None]):
             if each is None or is_barrier(each, program.writes):
-                found += Order(program, lowered.instructions[start:at], weights[start:at]).run()
-                found += [] if each is None else [each]
+                ordered += Order(program, lowered.instructions[start:at], weights[start:at]).run()
+                ordered += [] if each is None else [each]
                 start = at + 1
-        lowered.instructions = found
+        lowered.instructions = ordered
 
 
 def blocks_of(lowered: Lowered) -> list[Lowered]:
     """A block and those in it."""
-    found = [lowered]
+    blocks = [lowered]
     for each in lowered.instructions:
         for inner in each.blocks if isinstance(each, Branch) else [each.body] if isinstance(each, Repeat) else ():
-            found += blocks_of(inner)
-    return found
+            blocks += blocks_of(inner)
+    return blocks
 
 
 def is_barrier(instruction: Instruction, writes: bool) -> bool:
-    """May it write into what others see, or do more than give results? writes: may the graph?"""
+    """May an instruction write into memory that others see, or have another side effect? writes: may the graph?"""
     if isinstance(instruction, Call):
         return instruction.way == "keep" or instruction.way == "into" and writes
     if isinstance(instruction, Visit):
@@ -68,7 +68,7 @@ def is_barrier(instruction: Instruction, writes: bool) -> bool:
 
 
 def written_by(instruction: Instruction) -> frozenset[Variable]:
-    """The roots of what calls in it write over."""
+    """The roots of the memory that calls in an instruction write over."""
     if isinstance(instruction, Call):
         return instruction.out.roots if instruction.way == "into" else frozenset()
     blocks = instruction.blocks if isinstance(instruction, Branch) else [instruction.body] if isinstance(instruction, Repeat) else ()
@@ -76,7 +76,7 @@ def written_by(instruction: Instruction) -> frozenset[Variable]:
 
 
 def is_heavy(instruction: Instruction, weight: Weight) -> bool:
-    """Is it worth a task, and fit to be one?"""
+    """Is an instruction worth a task, and may it be one?"""
     if weight.cost < WORTH_BESIDE or weight.shared_by:
         return False
     if isinstance(instruction, Call):
@@ -88,7 +88,7 @@ def is_heavy(instruction: Instruction, weight: Weight) -> bool:
 
 
 class Written:
-    """Who reads and writes memory that is written over, in the order of the program."""
+    """The instructions that read and write memory that is written over, in the order of the program."""
 
     def __init__(self, instructions: list[Instruction]) -> None:
         self.writes = [written_by(each) for each in instructions]
@@ -97,22 +97,23 @@ class Written:
         self.readers: dict[Variable, list[int]] = {}        # since it was written last
 
     def needs(self, at: int, instruction: Instruction, read: set[Variable]) -> set[int]:
-        """What has to come before an instruction that reads this: who wrote it, and, if it is written, whoever has read it."""
+        """The instructions that must come before one that reads `read`: those that wrote this memory last, and, if the instruction writes
+        it, those that have read it since."""
         if not self.roots:
             return set()
         touched = self.roots & frozenset().union(*[each.roots for each in (*read, *outs_of(instruction))])
-        found = {self.writer[root] for root in touched if root in self.writer}
+        needed = {self.writer[root] for root in touched if root in self.writer}
         for root in touched:
             if root in self.writes[at]:
-                found.update(self.readers.pop(root, ()))
+                needed.update(self.readers.pop(root, ()))
                 self.writer[root] = at
             else:
                 self.readers.setdefault(root, []).append(at)
-        return found
+        return needed
 
 
 class Order:
-    """Puts a run of instructions without barriers in order, as one thread with `threads - 1` helpers would get through it."""
+    """Puts a sequence of instructions without barriers in order, as one thread with `threads - 1` helpers would run it."""
 
     def __init__(self, program: Program, instructions: list[Instruction], weights: list[Weight]) -> None:
         self.program = program
@@ -121,32 +122,32 @@ class Order:
         heavy = [at for at, (each, weight) in enumerate(zip(instructions, weights, strict=True)) if is_heavy(each, weight)]
         self.heavy = {at: 1 << number for number, at in enumerate(heavy)}
         self.needs: list[list[int]] = []                # per instruction: those whose results it reads
-        self.behind: list[int] = []                     # the heavy ones it cannot do without, as bits
-        self.before: list[int] = []                     # the one before it that may fail, for one that may; else -1
-        made: dict[Variable, int] = {}
+        self.behind: list[int] = []                     # the heavy ones that it needs, itself or through others, as bits
+        self.before: list[int] = []                     # for one that may fail: the one before it that may fail; else -1
+        defined_at: dict[Variable, int] = {}
         written = Written(instructions)
         latest = -1
         for at, each in enumerate(instructions):
             read: set[Variable] = set()
             all_reads(each, read)
-            needed = sorted({made[variable] for variable in read if variable in made} | written.needs(at, each, read))
+            needed = sorted({defined_at[variable] for variable in read if variable in defined_at} | written.needs(at, each, read))
             self.needs.append(needed)
             bits = 0
             for other in needed:
                 bits |= self.behind[other] | self.heavy.get(other, 0)
             self.behind.append(bits)
-            made.update([(variable, at) for variable in outs_of(each)])
+            defined_at.update([(variable, at) for variable in outs_of(each)])
             self.before.append(-1 if isinstance(each, Call) else latest)
             latest = latest if isinstance(each, Call) else at
         self.clock = 0.0
-        self.free = [0.0] * (program.threads - 1)       # when each helper is through
+        self.free = [0.0] * (program.threads - 1)       # when each helper has finished
         self.flying: dict[int, float] = {}              # tasks not waited for: when they are finished
         self.issued = [False] * len(instructions)
-        self.found: list[Instruction] = []
+        self.ordered: list[Instruction] = []
         self.waits: dict[int, Wait] = {}
 
     def run(self) -> list[Instruction]:
-        """The instructions, with tasks noted in the program and Waits among them; as they were, where nothing is gained."""
+        """The instructions in a new order with Waits among them, and the tasks noted in the program; unchanged where tasks gain nothing."""
         if len(self.heavy) < 2:
             return self.all
         first = 0
@@ -158,7 +159,7 @@ class Order:
             while first < len(self.all) and self.issued[first]:
                 first += 1
             for other, finish in list(self.flying.items()):
-                if self.clock >= finish + self.costs[other]:        # so late because estimates are estimates
+                if self.clock >= finish + self.costs[other]:        # twice the estimate: it may take longer than estimated
                     self.wait(other)
         for other in list(self.flying):
             self.wait(other)
@@ -174,17 +175,17 @@ class Order:
         return first
 
     def wait(self, at: int) -> None:
-        """A task is finished."""
+        """Wait for an instruction, if it is a task that is not finished."""
         finish = self.flying.pop(at, None)
         if finish is not None:
             self.clock = max(self.clock, finish)
-            self.found.append(self.waits[at])
+            self.ordered.append(self.waits[at])
 
     def issue(self, at: int) -> None:
-        """An instruction is done here, or started."""
+        """Run an instruction on this thread, or start it as a task."""
         instruction, cost = self.all[at], self.costs[at]
         self.issued[at] = True
-        self.found.append(instruction)
+        self.ordered.append(instruction)
         helper = min(range(len(self.free)), key=self.free.__getitem__)
         if at in self.heavy and isinstance(instruction, Call | Visit) and self.free[helper] <= self.clock and self.has_partner(at):
             self.clock += HAND_OVER
@@ -199,23 +200,23 @@ class Order:
                    if at - AHEAD < other < at + AHEAD)
 
     def with_what_pays(self) -> list[Instruction]:
-        """Without tasks beside which this thread has next to nothing to do."""
-        place = {id(each): at for at, each in enumerate(self.found)}
+        """The instructions without the tasks during which this thread has next to nothing to do."""
+        place = {id(each): at for at, each in enumerate(self.ordered)}
         cost = {id(each): cost for each, cost in zip(self.all, self.costs, strict=True)}
-        kept = {id(wait.started): wait for wait in self.waits.values()}
+        worthwhile = {id(wait.started): wait for wait in self.waits.values()}
         for wait in self.waits.values():
-            between = [each for each in self.found[place[id(wait.started)] + 1:place[id(wait)]] if not isinstance(each, Wait)]
-            if sum([cost[id(each)] for each in between if id(each) not in kept]) < WORTH_BESIDE:
-                del kept[id(wait.started)]
+            between = [each for each in self.ordered[place[id(wait.started)] + 1:place[id(wait)]] if not isinstance(each, Wait)]
+            if sum([cost[id(each)] for each in between if id(each) not in worthwhile]) < WORTH_BESIDE:
+                del worthwhile[id(wait.started)]
             else:
                 wait.beside = [each for each in between if cost[id(each)] >= WORTH_BESIDE / 2]
-        self.program.tasks.update([(wait.started, wait) for wait in kept.values()])
-        return [each for each in self.found if not isinstance(each, Wait) or id(each.started) in kept] if kept else self.all
+        self.program.tasks.update([(wait.started, wait) for wait in worthwhile.values()])
+        return [each for each in self.ordered if not isinstance(each, Wait) or id(each.started) in worthwhile] if worthwhile else self.all
 
 
-# -- in words
-def told(program: Program) -> list[str]:
-    """What runs beside what, and why; a line per task, or one that says why there is none."""
+# -- as text
+def describe_tasks(program: Program) -> list[str]:
+    """A line per task: which instructions run at the same time, and why; or a line that says why there is no task."""
     if program.threads < 2:
         return ["one thread: nothing runs beside anything else"]
     lines = []
@@ -233,11 +234,11 @@ def told(program: Program) -> list[str]:
 
 
 def named(instruction: Instruction) -> str:
-    """An instruction by its node, and where it is one call of it by the function."""
+    """An instruction as text: the kind and line of its node; for a call, its function too."""
     where = [f"line {instruction.node.line}"] if instruction.node.line else []
     name = getattr(instruction.function, "__name__", "") if isinstance(instruction, Call) else ""
     where += [name] if name else []
     return instruction.node.kind + (f" ({', '.join(where)})" if where else "")
 
 
-__all__ = ["run_beside", "told"]
+__all__ = ["describe_tasks", "run_beside"]

@@ -1,7 +1,8 @@
-"""Where buffers lie, so that none meets another while both live, in as little memory as can be had.
+"""The offsets of buffers: no two overlap while both live, and all take as little memory as possible.
 
-Memory is kept between runs (`irtool.execute.plan.buffers`), so what counts is the sum of all pieces, not what is alive at one time. A
-result that leaves the plan is alone with its piece when the run is over; before it is made, and beside it, others may lie there.
+Memory is kept between runs (`irtool.execute.plan.buffers`), so the sum of all pieces is minimized, not the bytes alive at one time. When
+the run is over, a result that leaves the plan is the only buffer of its piece that lives; before it is computed, and in the bytes of the
+piece that it does not need, other buffers may lie there.
 """
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ GOOD = 1.03
 """Times the bytes alive at one time: a placement that is as good is not improved."""
 FOREVER = 1 << 60
 OWN = -1
-"""Number of a buffer that is no piece of ours: the memory of a result that an operator made."""
+"""Number of a buffer that the plan does not allocate: the memory of a result that an operator made."""
 LOOSE = 1.05
-"""Times the bytes alive at one time from which large buffers are not kept between runs, where operators make results of their own."""
+"""Times the bytes alive at one time from which large buffers are not kept between runs, if operators allocate results too."""
 WASTE = 2
-"""How many times as large as a result the piece may be that it keeps alive while it is held."""
+"""How many times as large as a result its piece may be: who holds the result keeps all of the piece alive."""
 
 
 class Buffer:
@@ -49,7 +50,7 @@ class Buffer:
 
     @property
     def until(self) -> int:
-        """The last position at which its memory is needed: what leaves is held when the run is over."""
+        """The last position at which the memory is needed; for a result that leaves, beyond the end of the run."""
         return FOREVER if self.leaves else self.end
 
     @property
@@ -59,7 +60,7 @@ class Buffer:
 
 
 class View:
-    """A view of what lies in a buffer: that many bytes behind its start."""
+    """A view of a buffer, which begins `shift` bytes behind the start of the buffer."""
 
     __slots__ = ("variable", "meta", "buffer", "shift")
 
@@ -104,25 +105,25 @@ class Piece:
         return offset
 
     def put(self, buffer: Buffer, offset: int) -> None:
-        """The buffer lies there."""
+        """Place a buffer at an offset."""
         insort(self.buffers, (offset, offset + buffer.size, buffer.number, buffer.until, buffer))
         buffer.offset = offset
         if buffer.leaves:
             self.result = buffer
 
     def shared(self) -> Shared:
-        """The memory itself."""
+        """The object that allocates the memory."""
         result, *guests = self.all
         return Shared(self.size, result, guests)
 
     @property
     def all(self) -> list[Buffer]:
-        """What lies there, the result first."""
+        """The buffers of the piece, the result first."""
         return sorted([buffer for *_, buffer in self.buffers], key=lambda buffer: buffer is not self.result)
 
 
 class Placement:
-    """Where everything lies: in one arena, or in the pieces of results that leave."""
+    """The places of all buffers: in one arena, or in the pieces of results that leave."""
 
     __slots__ = ("pieces", "arena", "places")
 
@@ -133,13 +134,13 @@ class Placement:
         self.arena = 0
         for piece in pieces:
             if piece.result is not None:
-                own = piece if len(piece.buffers) > 1 else None
-                self.places += [(buffer, own, offset) for offset, *_, buffer in piece.buffers]
+                shared = piece if len(piece.buffers) > 1 else None
+                self.places += [(buffer, shared, offset) for offset, *_, buffer in piece.buffers]
                 continue
             self.places += [(buffer, None, self.arena + offset) for offset, *_, buffer in piece.buffers]
             rest += piece.all
             self.arena += piece.size
-        if self.arena and len(rest) > 1:        # one arena knows no borders
+        if self.arena and len(rest) > 1:        # in one piece, buffers may lie across the borders of smaller ones
             offsets, total = in_one(rest)
             if total < self.arena:
                 self.arena = total
@@ -151,7 +152,7 @@ class Placement:
         return self.arena + sum([piece.size for piece in self.pieces])
 
     def take_effect(self) -> None:
-        """Tell the buffers."""
+        """Write the places into the buffers."""
         for buffer, piece, offset in self.places:
             buffer.piece, buffer.offset = piece, offset
 
@@ -162,24 +163,24 @@ ORDERS: tuple[Order, ...] = (
     lambda buffer: (-buffer.size, -buffer.end),
     lambda buffer: (-buffer.size * (buffer.end - buffer.start + 1), buffer.start),
 )
-"""What is placed first; the largest, as a rule."""
+"""Orders in which buffers are placed; the first places the largest first."""
 
 
 def place(buffers: Sequence[Buffer], live: int) -> Placement:
-    """Give each buffer its place. live: the largest number of bytes alive at one time, less than which cannot be had."""
+    """Give each buffer its place. live: the largest number of bytes alive at one time, below which no placement can go."""
     if len(buffers) > MAX_PLACED:
-        found = Placement(by_size(buffers))
+        placement = Placement(by_size(buffers))
     else:
-        found = Placement(one_by_one(buffers, ORDERS[0]))
+        placement = Placement(one_by_one(buffers, ORDERS[0]))
         for order in ORDERS[1:] if len(buffers) <= TRIED else ():
-            if found.total > GOOD * live:
-                found = min(found, Placement(one_by_one(buffers, order)), key=lambda each: each.total)
-    found.take_effect()
-    return found
+            if placement.total > GOOD * live:
+                placement = min(placement, Placement(one_by_one(buffers, order)), key=lambda each: each.total)
+    placement.take_effect()
+    return placement
 
 
 def one_by_one(buffers: Iterable[Buffer], order: Order) -> list[Piece]:
-    """Each into the first piece that has room for it; a new one of its size where none has."""
+    """Put each buffer into the first piece that has room for it, or else into a new piece of its size."""
     pieces: list[Piece] = []
     for buffer in sorted(buffers, key=order):
         for piece in pieces:
@@ -194,7 +195,7 @@ def one_by_one(buffers: Iterable[Buffer], order: Order) -> list[Piece]:
 
 
 def in_one(buffers: Iterable[Buffer]) -> tuple[dict[Buffer, int], int]:
-    """All in one piece as large as needed, largest first, each at the lowest place that is free while it lives: offsets, and the size."""
+    """Place all buffers in one piece, largest first, each at the lowest offset that is free while it lives: offsets, and the size."""
     piece = Piece(sum([buffer.size for buffer in buffers]))
     offsets: dict[Buffer, int] = {}
     total = 0
@@ -208,7 +209,7 @@ def in_one(buffers: Iterable[Buffer]) -> tuple[dict[Buffer, int], int]:
 
 
 def by_size(buffers: Iterable[Buffer]) -> list[Piece]:
-    """Buffers of one size share pieces, first free first taken. For many: each is looked at once."""
+    """Pieces that buffers of one size share; the piece that is free first is used first. For many buffers: each is considered once."""
     taken: dict[int, list[tuple[int, int, Piece]]] = {}      # by size, heaps: until when, who has it, and the piece
     pieces: list[Piece] = []
     for buffer in sorted(buffers, key=lambda each: each.start):

@@ -1,4 +1,4 @@
-"""What a plan is made of: instructions on values that are known, that are variables of the run, or groups of those."""
+"""The program of a plan: instructions on values that are known, that are variables of the run, or groups of those."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ class Known:
 
 
 class Variable:
-    """A value of a run. `roots`: the variables that made the memory it may look into."""
+    """A value of a run. `roots`: the variables whose memory it may share."""
 
     __slots__ = ("number", "meta", "roots", "constant", "bounds")
 
@@ -71,8 +71,8 @@ class Call:
 class Visit:
     """A node called as the interpreter calls it: `outs = function(list of args)`; without a sole result a sequence of them.
 
-    With `fills`, its results are written to arrays that it is given: `function(list of args, list of outs)`; those in `over` may be
-    the operand that is named there, if nothing else reads that.
+    With `fills`, it writes its results into arrays of the plan: `function(list of args, list of outs)`. `over`: result -> the operand
+    that it may be written over, if nothing else reads that operand.
     """
 
     __slots__ = ("function", "args", "outs", "node", "sole", "keeps", "facts", "fills", "over", "fresh")
@@ -84,7 +84,7 @@ class Visit:
         self.outs = outs
         self.node = node
         self.sole = sole
-        self.keeps = keeps      # what it is given may be held or written after it is done
+        self.keeps = keeps      # does it write operands, or keep them after it returns?
         self.facts: list[Meta | None] = []      # of its results, to be checked in each run
         self.fills = False
         self.over: dict[Variable, Variable] = {}
@@ -105,7 +105,7 @@ class Branch:
 
 
 class Repeat:
-    """A loop: `carried` begins as `start`, and is what `body` gives behind its condition."""
+    """A loop: `carried` begins as `start`; the results of `body` are the condition and the next values of `carried`."""
 
     __slots__ = ("limit", "condition", "start", "counter", "carried", "body", "node")
 
@@ -121,17 +121,18 @@ class Repeat:
 
     @property
     def is_counted(self) -> bool:
-        """Does only the count end it?"""
+        """Does the loop end only when its rounds are counted down, and by no condition?"""
         return all(isinstance(each, Known) and each.value is True for each in (self.condition, self.body.results[0]))
 
     @property
     def rounds(self) -> int | None:
-        """How many rounds it makes, where only the count ends it and that is known."""
+        """The number of rounds, if the loop is counted and the count is known."""
         return self.limit.value if self.is_counted and isinstance(self.limit, Known) and type(self.limit.value) is int else None
 
 
 class Wait:
-    """Until another thread is through with a Call or a Visit, which it was given where that stands (`irtool.execute.plan.parallel`)."""
+    """Waits for another thread to finish a Call or a Visit, which that thread starts where the Call or Visit stands in the program
+    (`irtool.execute.plan.parallel`)."""
 
     __slots__ = ("started", "cost", "beside")
 
@@ -142,7 +143,7 @@ class Wait:
 
     @property
     def node(self) -> Node:
-        """Whose call it is."""
+        """The node of the instruction that is waited for."""
         return self.started.node
 
 
@@ -150,7 +151,7 @@ Instruction = Call | Visit | Branch | Repeat | Wait
 
 
 class Lowered:
-    """Instructions in order, and what they give."""
+    """A block: instructions in order, and its results."""
 
     __slots__ = ("instructions", "results")
 
@@ -170,11 +171,11 @@ class Program:
         self.inputs: list[Variable] = []
         self.variables = 0
         self.is_random = False
-        self.writes = False         # do calls write into what others may see?
-        self.groups: list[tuple[Node, Fused]] = []      # what runs block by block
+        self.writes = False         # do calls write into memory that others may see?
+        self.groups: list[tuple[Node, Fused]] = []      # groups that run block by block
         self.loops: list[tuple[Node, str]] = []         # how each loop runs, and why
         self.threads = 1
-        self.tasks: dict[Call | Visit, Wait] = {}       # what is given to other threads
+        self.tasks: dict[Call | Visit, Wait] = {}       # instructions that other threads run
 
     def variable(self, meta: Meta | None = None, roots: frozenset[Variable] | None = None, constant: Any = None) -> Variable:
         """A new variable."""
@@ -184,28 +185,28 @@ class Program:
 
 # -- items
 def operand_of(item: Item) -> tuple[Any] | None:
-    """What stands for an item while a kernel is traced, in a tuple of one; None when nothing does."""
+    """The operand for an item when a kernel is traced (a value, or facts of an array), in a tuple of one; None if facts are missing."""
     if isinstance(item, Known):
         return (item.value,)
     if isinstance(item, Variable):
         return None if item.meta is None else (item.meta,)
-    found = [operand_of(each) for each in item.items]
-    return None if None in found else (item.make([each[0] for each in found if each is not None]),)
+    operands = [operand_of(each) for each in item.items]
+    return None if None in operands else (item.make([each[0] for each in operands if each is not None]),)
 
 
 def leaves(items: Sequence[Item]) -> list[Variable]:
     """The variables in items, in order."""
-    found: list[Variable] = []
+    variables: list[Variable] = []
     for item in items:
         if isinstance(item, Variable):
-            found.append(item)
+            variables.append(item)
         elif isinstance(item, Group):
-            found += leaves(item.items)
-    return found
+            variables += leaves(item.items)
+    return variables
 
 
 def roots_of(item: Item) -> frozenset[Variable]:
-    """Whose memory an item may look into."""
+    """The variables whose memory an item may share."""
     if isinstance(item, Variable):
         return item.roots
     if isinstance(item, Group):
@@ -219,7 +220,7 @@ def meta_of_item(item: Item) -> Meta | None:
 
 
 def is_there(item: Item) -> bool:
-    """Is it certainly not None?"""
+    """Is an item certainly not None?"""
     if isinstance(item, Known):
         return item.value is not None
     return isinstance(item, Group) or item.meta is not None

@@ -7,8 +7,8 @@
         maximum(b0, v1, out=b2)         # 4
         return [b2]
 
-The number behind `#` is the line of the IR. `b` are buffers, `h` what holds several of them, `c` constants, `v` all other values. Names
-and literals come from tables and numbers only: no text of the graph ever gets into the source.
+The number behind `#` is the line of the IR. `b` are buffers, `h` tuples that hold several of them, `c` constants, `v` all other values.
+Names and literals come from tables and numbers only: no text of the graph ever gets into the source.
 
 With several threads (`irtool.execute.plan.parallel`), tasks `t` are started and waited for:
 
@@ -43,15 +43,15 @@ from irtool.ir.graph import Node
 from irtool.ops.symbols.array_layout import Meta
 
 SMALL = 1 << 12
-"""Bytes below which a dead value may as well stay until the function returns."""
+"""Bytes below which a dead value may live until the function returns."""
 KEYWORD_OUT = frozenset((np.maximum, np.minimum, np.concatenate, np.stack))
 """Functions whose out= must be named."""
 METHODS = {getattr(np.ndarray, name): name for name in "astype copy reshape transpose swapaxes squeeze sum mean max min".split()}
-METHODS[np.dot] = "dot"         # which asks its operands whether they know better; the method does not
+METHODS[np.dot] = "dot"         # the function looks for `__array_function__` of its operands; the method does not
 GIVE_ARRAYS = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape, np.where))
 """Functions that give an array, and no NumPy number, without dimensions too."""
 OFTEN = 8
-"""Uses of a global from which it is worth an argument with a default."""
+"""Uses of a global from which it becomes an argument with a default."""
 LITERALS = (int, bool, type(None))
 
 
@@ -67,7 +67,7 @@ def seen(value: Any, meta: Meta) -> Any:
 
 
 class Source:
-    """Writes the function. `text`, `names` (its globals) and `nodes` (line -> node) are what comes out."""
+    """Writes the function. Results: `text`, `names` (its globals) and `nodes` (line -> node)."""
 
     def __init__(self, program: Program, memory: MemoryPlan) -> None:
         self.program = program
@@ -77,15 +77,15 @@ class Source:
         self.names: dict[str, Any] = {"asarray": np.asarray, "array": np.array, "seen": seen, "__builtins__": {"range": range, "int": int,
                                                                                                               "slice": slice}}
         self.known: dict[int, str] = {}         # id of a constant or function -> its name
-        self.held: list[Any] = []               # what those ids belong to
+        self.held: list[Any] = []               # the constants and functions, so that their ids stay theirs
         self.local: dict[Variable, str] = {}
         self.begun: set[int] = {OWN}           # buffers that have been made
         self.lasting: set[Variable] = set()     # views of the arena that are made once, in front of the loops that read them
         self.first: list[tuple[str, Node]] = []
-        self.given = frozenset(program.inputs)
+        self.inputs = frozenset(program.inputs)
         self.weight = 1                         # of a use of a global: more in a loop
         self.uses: Counter[str] = Counter()
-        self.started: dict[Call | Visit, tuple[str, str]] = {}      # a task, and what takes its result, empty where it writes it itself
+        self.started: dict[Call | Visit, tuple[str, str]] = {}      # name of the task, and of its result; "" if the call writes into `out`
         self.depth = 2 if program.tasks else 1      # of the function's own statements
         inputs = [self.name(variable) for variable in program.inputs]
         self.write(0, "", None)
@@ -117,45 +117,45 @@ class Source:
 
     # -- names
     def name(self, variable: Variable) -> str:
-        """What a variable is called."""
-        found = self.local.get(variable)
-        if found is None:
-            found = f"v{variable.number}"
+        """The name of a variable in the source."""
+        name = self.local.get(variable)
+        if name is None:
+            name = f"v{variable.number}"
             if variable.constant is not None:
-                found = self.constant(variable.constant)
-            self.local[variable] = found
-        return found
+                name = self.constant(variable.constant)
+            self.local[variable] = name
+        return name
 
     def own_constants(self) -> None:
         """Constants that someone may write into or keep are copied for each run."""
-        for variable in sorted(self.memory.lives.kept, key=lambda each: each.number):
+        for variable in sorted(self.memory.lives.escaping, key=lambda each: each.number):
             if variable.constant is not None:
                 self.write(1, f"v{variable.number} = array({self.constant(variable.constant)})", None)
                 self.local[variable] = f"v{variable.number}"
 
     def constant(self, value: Any, stem: str = "c") -> str:
-        """The global under which a value is found."""
-        found = self.known.get(id(value))
-        if found is None:
-            found = f"{stem}{len(self.known)}"
-            self.names[found] = value
-            self.known[id(value)] = found
+        """The name of the global that holds a value."""
+        name = self.known.get(id(value))
+        if name is None:
+            name = f"{stem}{len(self.known)}"
+            self.names[name] = value
+            self.known[id(value)] = name
             self.held.append(value)
-        self.uses[found] += self.weight
-        return found
+        self.uses[name] += self.weight
+        return name
 
     def function(self, function: Any) -> str:
-        """The global under which a function is found: its own name, if that can be had."""
-        found = self.known.get(id(function))
-        if found is None:
-            found = getattr(function, "__name__", "")
-            if not is_free(found) or found in self.names:
-                found = f"f{len(self.known)}"
-            self.names[found] = function
-            self.known[id(function)] = found
+        """The name of the global that holds a function: `__name__` of the function, if that is free."""
+        name = self.known.get(id(function))
+        if name is None:
+            name = getattr(function, "__name__", "")
+            if not is_free(name) or name in self.names:
+                name = f"f{len(self.known)}"
+            self.names[name] = function
+            self.known[id(function)] = name
             self.held.append(function)
-        self.uses[found] += self.weight
-        return found
+        self.uses[name] += self.weight
+        return name
 
     # -- values
     def item(self, item: Item) -> str:
@@ -191,7 +191,7 @@ class Source:
 
     # -- blocks
     def block(self, lowered: Lowered, depth: int, owned: Iterable[Variable], results: Iterable[Item]) -> None:
-        """Instructions, and what may be let go of after each."""
+        """Write the instructions of a block, and after each the `del` of values that nothing reads behind it."""
         dying = last_reads(lowered, owned, results)
         begun = {*owned, *[out for instruction in lowered.instructions for out in outs_of(instruction)]}
         for instruction in lowered.instructions:
@@ -208,16 +208,16 @@ class Source:
             else:
                 self.repeat(instruction, depth)
             dead = [each for each in dying.get(id(instruction), ()) if self.first_in_place(each) in begun]
-            self.release(instruction, dead, depth)      # the rest is in the place of what the block around lets go of
+            self.release(instruction, dead, depth)      # the outer block frees what has the name of one of its values
 
     def first_in_place(self, variable: Variable) -> Variable:
-        """What a result was written over, and that, and so on: the variable that has the name."""
+        """The first variable of the chain of results that are written over one another: all of them have its name."""
         while variable in self.memory.over:
             variable = self.memory.over[variable]
         return variable
 
     def release(self, instruction: Instruction, variables: Iterable[Variable], depth: int) -> None:
-        """Let go of what is worth it and has a name of its own."""
+        """Delete the names of variables that hold much memory, and that no result of the instruction has."""
         taken = {self.name(out) for out in outs_of(instruction) if out not in variables}
         names: dict[str, None] = {}
         for variable in variables:
@@ -230,9 +230,9 @@ class Source:
             self.write(depth, f"del {', '.join(names)}", None)
 
     def holds(self, variable: Variable) -> bool:
-        """May letting go of it free memory? Not what the caller holds, nor the arena."""
+        """May deleting a variable free memory? Not if the caller holds it, or if it lies in the arena."""
         places = [self.memory.place.get(root) for root in variable.roots]
-        return any(place is None or place.leaves and place.piece is None for place in places) and not variable.roots <= self.given
+        return any(place is None or place.leaves and place.piece is None for place in places) and not variable.roots <= self.inputs
 
     def call(self, call: Call, depth: int) -> None:
         """One call of NumPy."""
@@ -250,7 +250,7 @@ class Source:
             return
         assert meta is not None
         if call.way == "into":
-            copies = call.function is np.positive       # a ufunc keeps apart what shares memory, an assignment does not
+            copies = call.function is np.positive       # as an assignment: a ufunc copies operands that overlap `out` first
             text = f"{self.function(np.copyto)}({self.name(out)}, {args[0]})" if copies else \
                 self.expression(call, args, self.out(call, self.name(out)))
             self.write(depth, text, call.node)
@@ -277,18 +277,18 @@ class Source:
             self.write(depth, self.expression(call, args, self.out(call, place), *self.work_of(call)), call.node)
 
     def begin(self, buffer: Buffer, depth: int, node: Node) -> None:
-        """Memory for a buffer that leaves, if it has none."""
+        """Allocate memory for a buffer that leaves, if it has none."""
         if buffer.leaves and buffer.number not in self.begun:
             self.begun.add(buffer.number)
             self.write(depth, f"b{buffer.number} = {self.taker(buffer)}()", node)
 
     def work_of(self, instruction: Call | Visit) -> list[str]:
-        """The argument that says where a group works."""
+        """The argument that is the scratch memory of a group."""
         buffer = self.memory.scratch.get(instruction)
         return [] if buffer is None else [f"scratch=b{buffer.number}"]
 
     def is_lasting(self, call: Call) -> bool:
-        """Is it a view of a place in the arena, and so the same in every round of a loop?"""
+        """Is a call a view of a fixed place in the arena, and so the same in every round of a loop?"""
         x = call.args[0]
         buffer = self.memory.place.get(x)
         if x not in self.lasting and (buffer is None or buffer.leaves and buffer.piece is None):
@@ -301,12 +301,12 @@ class Source:
         return True
 
     def out(self, call: Call, place: str) -> str:
-        """The argument that says where the result goes."""
+        """The `out` argument of a call, by position where that can be."""
         by_place = call.function is np.dot or isinstance(call.function, np.ufunc) and call.function not in KEYWORD_OUT
         return place if by_place else f"out={place}"
 
     def piece(self, piece: Piece) -> None:
-        """Memory of a result, and what else lies in it. The tuple is held to the end of the run."""
+        """Allocate the memory of a result and of the buffers that share it. The run holds the tuple to its end."""
         number = piece.all[0].number
         self.names[f"take{number}"] = piece.shared().take
         self.begun.add(number)
@@ -330,7 +330,7 @@ class Source:
         return f"{self.function(call.function)}({', '.join([*args, *named])})"
 
     def index(self, value: Any) -> str:
-        """What stands between brackets."""
+        """The text between the brackets of an index."""
         if type(value) is tuple and value:
             return ", ".join([self.index(each) for each in value]) + ("," if len(value) == 1 else "")
         if type(value) is slice and value.step in (None, 1):
@@ -339,7 +339,7 @@ class Source:
 
     # -- other threads
     def start(self, started: Call | Visit, depth: int) -> None:
-        """A call that another thread makes, from here on."""
+        """Start a task: a call that another thread makes."""
         task, taker = f"t{len(self.started)}", ""
         if isinstance(started, Visit):
             args = [self.constant(started.function, "node"), *self.given_to(started, depth)]
@@ -347,7 +347,7 @@ class Source:
             args = [self.function(started.function), *[self.value(each) for each in started.args]]
             args += [f"{name}={self.value(value)}" for name, value in started.named.items()]
             out = started.out
-            if started.way in WRITES_OUT:       # over no operand: those are read until it is waited for
+            if started.way in WRITES_OUT:       # not over an operand: the task reads operands until it is waited for
                 buffer = self.memory.place[out]
                 self.local[out] = f"b{buffer.number}"
                 if not buffer.leaves or buffer.number in self.begun or buffer.meta.nbytes >= RECYCLED:
@@ -362,7 +362,7 @@ class Source:
         self.write(depth, f"{task} = start({', '.join(args)})", started.node)
 
     def wait(self, started: Call | Visit, depth: int) -> None:
-        """The task is finished before what follows."""
+        """Wait for a task."""
         task, taker = self.started[started]
         if isinstance(started, Visit):
             self.visit(started, depth, f"{task}()")
@@ -422,7 +422,7 @@ class Source:
                 self.write(depth + 1, "pass", None)
 
     def assign(self, variables: list[Variable], items: list[Item], depth: int, node: Node) -> None:
-        """All at once, since one may be in the other."""
+        """Assign all variables in one statement, since an item may be another variable."""
         pairs = [(self.name(variable), self.item(item)) for variable, item in zip(variables, items, strict=True)]
         pairs = [(left, right) for left, right in pairs if left != right]
         if pairs:
@@ -452,12 +452,12 @@ class Source:
         self.body(loop, depth + 1, f"go{number}")
 
     def body(self, loop: Repeat, depth: int, go: str = "") -> None:
-        """One round, and what is handed to the next."""
+        """Write one round, and the assignment of the carried values of the next."""
         self.weight *= OFTEN
         before = len(self.lines)
         pairs = list(zip(loop.carried, loop.body.results[1:], strict=True))
-        made = {out for each in loop.body.instructions for out in outs_of(each)}
-        anew = [pair for pair in pairs if pair[1] in made and self.is_made_anew(*pair)]
+        defined = {out for each in loop.body.instructions for out in outs_of(each)}
+        anew = [pair for pair in pairs if pair[1] in defined and self.is_made_anew(*pair)]
         for carried, _ in anew:
             self.write(depth, f"{self.name(carried)} = None", loop.node)      # its memory is used again in this round
         self.block(loop.body, depth, (), loop.body.results)
@@ -474,7 +474,7 @@ class Source:
 
 
     def is_made_anew(self, carried: Variable, item: Item) -> bool:
-        """Does a round make what goes around without a look at it, in large memory that is given out again?"""
+        """Does a round compute a carried value without reading the one before, in large memory that a recycler gives out again?"""
         buffer = self.memory.place.get(item) if isinstance(item, Variable) else None
         return (buffer is not None and buffer.leaves and buffer.number != OWN and buffer.meta.nbytes >= RECYCLED
                 and carried not in self.memory.lives.looked_at and item not in self.memory.over)
@@ -487,12 +487,12 @@ def is_free(name: str) -> bool:
 
 
 def is_true(item: Item) -> bool:
-    """Is it the constant True (or a number that counts as such)?"""
+    """Is an item the constant True (or a number that counts as true)?"""
     return isinstance(item, Known) and isinstance(item.value, bool | int) and bool(item.value)
 
 
 def last_reads(lowered: Lowered, owned: Iterable[Variable], results: Iterable[Item]) -> dict[int, list[Variable]]:
-    """By id of an instruction: the variables made in this block that nothing behind the instruction reads."""
+    """By id of an instruction: the variables of this block that it reads or defines, and that nothing behind it reads."""
     later: set[Variable] = set()
     for item in results:
         reads_of(item, later)
@@ -504,52 +504,52 @@ def last_reads(lowered: Lowered, owned: Iterable[Variable], results: Iterable[It
         read: set[Variable] = set()
         all_reads(instruction, read)
         read.update(outs_of(instruction))
-        found = [variable for variable in read if variable in mine and variable not in later]
-        if found:
-            dying[id(instruction)] = sorted(found, key=lambda each: each.number)
+        dead = [variable for variable in read if variable in mine and variable not in later]
+        if dead:
+            dying[id(instruction)] = sorted(dead, key=lambda each: each.number)
         later |= read
     return dying
 
 
 def outs_of(instruction: Instruction) -> list[Variable]:
-    """The variables an instruction fills for those behind it."""
+    """The variables that an instruction defines."""
     if isinstance(instruction, Wait):
         instruction = instruction.started
     if isinstance(instruction, Call):
-        return [instruction.out] if instruction.way not in ("into", "keep") else []       # which is there before, or nothing
+        return [instruction.out] if instruction.way not in ("into", "keep") else []       # `out` of "into" is defined before
     return instruction.carried if isinstance(instruction, Repeat) else instruction.outs
 
 
-def reads_of(value: Any, found: set[Variable]) -> None:
-    """The variables in an item, argument or tuple."""
+def reads_of(value: Any, variables: set[Variable]) -> None:
+    """Add the variables in an item, argument or tuple to a set."""
     if isinstance(value, Variable):
-        found.add(value)
+        variables.add(value)
     elif isinstance(value, Group):
         for each in value.items:
-            reads_of(each, found)
+            reads_of(each, variables)
     elif isinstance(value, tuple | list):
         for each in value:
-            reads_of(each, found)
+            reads_of(each, variables)
 
 
-def all_reads(instruction: Instruction, found: set[Variable]) -> None:
-    """What an instruction reads, in its blocks too."""
-    if isinstance(instruction, Wait):       # operands are read until then
-        all_reads(instruction.started, found)
+def all_reads(instruction: Instruction, variables: set[Variable]) -> None:
+    """Add the variables that an instruction and its blocks read to a set."""
+    if isinstance(instruction, Wait):       # the task reads its operands until then
+        all_reads(instruction.started, variables)
         return
     if isinstance(instruction, Call):
-        reads_of((*instruction.args, *instruction.named.values(), *[instruction.out] * (instruction.way == "into")), found)
+        reads_of((*instruction.args, *instruction.named.values(), *[instruction.out] * (instruction.way == "into")), variables)
         return
     if isinstance(instruction, Visit):
-        reads_of(tuple(instruction.args), found)
+        reads_of(tuple(instruction.args), variables)
         return
     if isinstance(instruction, Branch):
-        reads_of(tuple(instruction.condition), found)
+        reads_of(tuple(instruction.condition), variables)
         blocks = instruction.blocks
     else:
-        reads_of((instruction.limit, instruction.condition, *instruction.start), found)
+        reads_of((instruction.limit, instruction.condition, *instruction.start), variables)
         blocks = [instruction.body]
     for block in blocks:
-        reads_of(tuple(block.results), found)
+        reads_of(tuple(block.results), variables)
         for inner in block.instructions:
-            all_reads(inner, found)
+            all_reads(inner, variables)

@@ -1,7 +1,7 @@
-"""Products in a loop that depend on the round only by which row block they read are made for several rounds at once.
+"""Matrix products in a loop that differ between rounds only in the row block that they read are computed for several rounds at once.
 
-`x[t] @ w` for some `t` in a row is a piece of `x @ w`, of which each of those rounds reads its part: a few larger products instead of many
-small ones, and hardly more memory. Sums are those of the small products up to rounding.
+For consecutive `t`, the products `x[t] @ w` are row blocks of one product `x[t:t + n] @ w`, of which each of those rounds reads its
+block: a few larger products instead of many small ones, and hardly more memory. Results are those of the small products up to rounding.
 """
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def hoist_products(program: Program) -> None:
         for loop in [each for each in block.instructions if isinstance(each, Repeat)]:
             rounds = loop.rounds
             if rounds is not None:
-                found = {call: rounds_at_once(call, part, rounds) for call, part in products_of(loop, rounds, uses)}
-                at_once = min([each for each in found.values() if each > 1], default=1)
+                rounds_of = {call: rounds_at_once(call, part, rounds) for call, part in products_of(loop, rounds, uses)}
+                at_once = min([each for each in rounds_of.values() if each > 1], default=1)
                 if at_once > 1:
-                    calls = [call for call, each in found.items() if each > 1]
+                    calls = [call for call, each in rounds_of.items() if each > 1]
                     block.instructions[block.instructions.index(loop)] = in_chunks(program, loop, calls, at_once, uses)
 
 
@@ -44,7 +44,7 @@ def products_of(loop: Repeat, rounds: int, uses: Uses) -> list[tuple[Call, Meta]
     inside = made_in(loop.body) | {loop.counter, *loop.carried}
     body = loop.body.instructions
     views = {each.out: each for each in body if isinstance(each, Call) and each.function is operator.getitem and each.way == "view"}
-    found: list[tuple[Call, Meta]] = []
+    products: list[tuple[Call, Meta]] = []
     for call in body:
         if not isinstance(call, Call) or call.function not in (np.dot, np.matmul) or call.way != "out" or len(call.args) != 2 or call.named:
             continue
@@ -61,19 +61,19 @@ def products_of(loop: Repeat, rounds: int, uses: Uses) -> list[tuple[Call, Meta]
                 or x.meta.strides != contiguous_strides(shape, x.meta.dtype.itemsize):
             continue
         if uses.written.isdisjoint(x.roots | weight.roots) and not is_looked_into(call.out, loop):
-            found.append((call, weight.meta))
-    return found
+            products.append((call, weight.meta))
+    return products
 
 
 def rounds_at_once(call: Call, weight: Meta, rounds: int) -> int:
-    """For how many rounds a product is made at once: a divisor of their number."""
+    """For how many rounds a product is computed at once: a divisor of the number of rounds."""
     assert call.out.meta is not None
     most = (ROWS if weight.nbytes <= NEAR else MORE_ROWS) // max(call.out.meta.shape[0], 1)
     return max([each for each in range(1, most + 1) if rounds % each == 0], default=1)
 
 
 def in_chunks(program: Program, loop: Repeat, calls: list[Call], at_once: int, uses: Uses) -> Repeat:
-    """A loop of loops: products are made in the outer one, and looked into in the inner one."""
+    """The loop as two nested loops: the outer one computes the products, the inner one reads blocks of them."""
     assert isinstance(loop.limit, Known)
     chunks = loop.limit.value // at_once
     outer, chunk, place = Lowered(), new(program), new(program)
@@ -114,35 +114,35 @@ def in_chunks(program: Program, loop: Repeat, calls: list[Call], at_once: int, u
 
 
 def new(program: Program, meta: Meta | None = None, looks_into: Variable | None = None) -> Variable:
-    """A variable more."""
+    """A new variable; a view of the memory of `looks_into`, if that is one."""
     return program.variable(meta, None if looks_into is None else looks_into.roots)
 
 
 def made_in(lowered: Lowered) -> set[Variable]:
-    """All that a block makes."""
-    found: set[Variable] = set()
+    """All variables that a block defines."""
+    variables: set[Variable] = set()
     for each in lowered.instructions:
         if isinstance(each, Call):
             if each.way != "into":
-                found.add(each.out)
+                variables.add(each.out)
         elif isinstance(each, Branch):
-            found.update(each.outs, *[made_in(block) for block in each.blocks])
+            variables.update(each.outs, *[made_in(block) for block in each.blocks])
         elif isinstance(each, Repeat):
-            found.update(each.carried, made_in(each.body))
+            variables.update(each.carried, made_in(each.body))
         elif isinstance(each, Visit):
-            found.update(each.outs)
-    return found
+            variables.update(each.outs)
+    return variables
 
 
 def look_into(lowered: Lowered, old: set[Variable], roots: frozenset[Variable]) -> None:
-    """What looked into the memory of some variables looks into that of others."""
+    """Redirect views: variables that aliased `old` now alias `roots`."""
     for variable in made_in(lowered):
         if not variable.roots.isdisjoint(old):
             variable.roots = variable.roots - old | roots
 
 
 def is_looked_into(variable: Variable, loop: Repeat) -> bool:
-    """Does anything else see the memory of a product: a view, or what goes around the loop?"""
+    """Does another variable see the memory of a product: a view, or a loop-carried value?"""
     if any(variable in each.roots for each in made_in(loop.body) | set(loop.carried) if each is not variable):
         return True
     return any(isinstance(each, Call) and each.way == "into" and variable in each.out.roots for each in loop.body.instructions)

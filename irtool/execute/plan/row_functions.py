@@ -22,11 +22,11 @@ EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide))
 LARGE = 1 << 15
 """Bytes of a result from which it pays."""
 LONG = 1024
-"""Elements of a row that NumPy is good at."""
+"""Elements of a row from which NumPy is as fast."""
 
 
 class Rows:
-    """One such function for operands that always lie the same way."""
+    """Such a function for operands that have the same shapes and strides in every call."""
 
     __slots__ = ("function", "quick", "is_tried")
     __name__ = "rows"       # in the source of plans
@@ -60,7 +60,7 @@ def use_rows(program: Program, wanted: bool | None) -> None:
 
 
 def has_short_rows(call: Call) -> bool:
-    """Is the result large, row by row, of operands of its dtype that are broadcast along rows that are short?"""
+    """Is the result large and contiguous, with short rows, and are the operands of its dtype and broadcast?"""
     meta = call.out.meta
     if call.way != "ufunc" or meta is None or meta.nbytes < LARGE or meta.dtype.kind != "f" or not meta.is_contiguous:
         return False
@@ -72,7 +72,7 @@ def has_short_rows(call: Call) -> bool:
 
 
 def broadcast_strides(operand: Meta, result: Meta) -> tuple[int, ...]:
-    """The strides of an operand made as large as the result."""
+    """The strides of an operand broadcast to the shape of the result."""
     return np.broadcast_to(dummy(operand), result.shape).strides
 
 

@@ -86,7 +86,7 @@ FOLDED = {getattr(np.ndarray, name): name for name in FORMS}
 LARGE = 1 << 13
 """Bytes of an array from which it pays."""
 LONG = 512
-"""Elements of a row that NumPy is good at."""
+"""Elements of a row from which NumPy is as fast."""
 
 
 class Folds:
@@ -115,7 +115,7 @@ class Folds:
         return getattr(x, self.name)(-1, out=out, keepdims=self.keeps)
 
     def compile(self, x: Any) -> None:
-        """Make the loop in C, if that can be."""
+        """Make the loop in C, if there is a compiler."""
         fold, result = FORMS[self.name]
         text = (fold + KERNEL).replace("RESULT", result).replace("REAL", c_type(x.dtype)).replace("[DATA]", f"[{DATA}]")
         compiled = building.built(text, lambda: text)
@@ -138,7 +138,7 @@ def use_folds(program: Program, wanted: bool | None) -> None:
 
 
 def folds_short_rows(call: Call) -> bool:
-    """Is it a sum or the like of the rows of an array, in its own dtype, which are short?"""
+    """Is a call a sum, mean or extreme of the short rows of an array, in the dtype of the array?"""
     x = call.args[0] if len(call.args) == 1 else None
     if call.function not in FOLDED or not isinstance(x, Variable) or x.meta is None or call.out.meta is None:
         return False

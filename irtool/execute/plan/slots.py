@@ -1,4 +1,4 @@
-"""The slot interpreter: a lowered graph run from tuples, without making source. Starts at once, and runs what is too deep for a function.
+"""The slot interpreter: runs a lowered graph from tuples, without source. It starts at once, and runs programs too deep for a function.
 
 Every variable has a slot in one list; an instruction is a function that reads and fills slots. Consecutive calls that write into
 buffers, which is what pointwise operators become, are rows of one table.
@@ -27,7 +27,7 @@ Row = tuple[Any, int, int, int]
 
 
 class SlotProgram:
-    """A program ready to be run. `observed` collects the facts of what visited nodes gave, where they were always the same."""
+    """A program ready to be run. `observed` collects the facts of results of visited nodes, where they were the same in all runs."""
 
     def __init__(self, program: Program, memory: MemoryPlan, observe: bool = False) -> None:
         self.program = program
@@ -39,14 +39,14 @@ class SlotProgram:
         self.first: Slots = []                      # constants, and None
         self.begun: set[int] = {OWN}                # buffers that have been made
         self.copies: list[tuple[int, Any]] = []     # constants that someone may write into or keep
-        self.start = self.fresh()                   # what gives an action to another thread
+        self.start = self.fresh()                   # the slot of the function that starts an action on another thread
         self.tasks = {started: self.fresh() for started in program.tasks}
         self.inputs = [self.slot(variable) for variable in program.inputs]
         self.places = {buffer.number: self.fresh() for buffer in memory.buffers}
         self.inside = [self.slot(each.variable) if isinstance(each, View) else self.places[each.number] for each in memory.inside]
         self.pieces = [(piece.shared().take, [self.places[buffer.number] for buffer in piece.all]) for piece in memory.pieces]
         self.begun |= {piece.all[0].number for piece in memory.pieces}
-        for variable in memory.lives.kept:
+        for variable in memory.lives.escaping:
             if variable.constant is not None:
                 self.copies.append((self.slot(variable), variable.constant))
         self.actions = self.block(program.body, program.inputs, program.body.results)
@@ -88,14 +88,14 @@ class SlotProgram:
         return len(self.first) - 1
 
     def slot(self, variable: Variable) -> int:
-        """Where a variable is."""
-        found = self.numbers.get(variable)
-        if found is None:
-            found = self.numbers[variable] = self.fresh(variable.constant)
-        return found
+        """The slot of a variable."""
+        slot = self.numbers.get(variable)
+        if slot is None:
+            slot = self.numbers[variable] = self.fresh(variable.constant)
+        return slot
 
     def reader(self, value: Any) -> Callable[[Slots], Any]:
-        """A function that gives an item, an argument, or a tuple of them."""
+        """A function from slots to the value of an item, an argument, or a tuple of them."""
         if isinstance(value, Variable):
             return operator.itemgetter(self.slot(value))
         if isinstance(value, Group):
@@ -147,14 +147,14 @@ class SlotProgram:
         return actions
 
     def is_freed(self, variable: Variable) -> bool:
-        """Has it memory to be let go of, in a slot of its own?"""
+        """Does emptying the slot of a variable free memory?"""
         buffer = self.memory.buffer_of(variable)
         if buffer is not None:
             return buffer.number == OWN and variable not in self.written
         return variable not in self.memory.views
 
     def row(self, call: Call) -> Row | None:
-        """A ufunc of one or two operands into a buffer that is there."""
+        """A row of a table, for a ufunc of one or two operands into a buffer that has memory; None for any other call."""
         if call.way != "ufunc" or len(call.args) > 2 or not isinstance(call.function, np.ufunc):
             return None
         buffer, over = self.memory.place[call.out], self.memory.over.get(call.out)
@@ -165,7 +165,7 @@ class SlotProgram:
         return (call.function, slots[0], slots[1] if len(slots) == 2 else -1, place)
 
     def action(self, instruction: Call | Visit | Branch | Repeat) -> Action:
-        """What one instruction does."""
+        """The action of one instruction."""
         if isinstance(instruction, Call):
             return self.call(instruction)
         if isinstance(instruction, Visit):
@@ -180,7 +180,7 @@ class SlotProgram:
         args = [self.reader(each) for each in call.args]
         if call.way == "into":
             target = self.slot(call.out)
-            if function is np.positive:     # a ufunc keeps apart what shares memory, an assignment does not
+            if function is np.positive:     # as an assignment: a ufunc copies operands that overlap `out` first
                 return lambda slots: np.copyto(slots[target], args[0](slots))
 
             def write(slots: Slots) -> None:
@@ -214,7 +214,7 @@ class SlotProgram:
         return make
 
     def work_of(self, instruction: Call | Visit) -> list[tuple[str, int]]:
-        """The argument that says where a group works, by slot."""
+        """The name and the slot of the argument that is the scratch memory of a group."""
         buffer = self.memory.scratch.get(instruction)
         return [] if buffer is None else [("scratch", self.places[buffer.number])]
 
@@ -245,8 +245,8 @@ class SlotProgram:
         outs = [self.slot(out) for out in visit.outs]
 
         def call(slots: Slots) -> None:
-            found = function([read(slots) for read in args])
-            results = (found,) if sole else found
+            returned = function([read(slots) for read in args])
+            results = (returned,) if sole else returned
             if self.observe:
                 self.note(node, results)
             for slot, value, meta in zip(outs, results, facts, strict=True):
@@ -254,7 +254,7 @@ class SlotProgram:
         return call
 
     def note(self, node: Node, results: Sequence[Any]) -> None:
-        """What a node has given this time."""
+        """Note the facts of the results of a node in this run."""
         metas = [meta_of(each) if type(each) is np.ndarray else None for each in results]
         old = self.observed.setdefault(node, metas)
         if old != metas:
@@ -275,8 +275,8 @@ class SlotProgram:
                 taken = 0 if tests[0](slots) else 1
             for action in blocks[taken]:
                 action(slots)
-            found = [read(slots) for read in results[taken]]
-            for slot, value in zip(outs, found, strict=True):
+            values = [read(slots) for read in results[taken]]
+            for slot, value in zip(outs, values, strict=True):
                 slots[slot] = value
         return choose
 
@@ -289,10 +289,10 @@ class SlotProgram:
         again, *results = [self.reader(each) for each in loop.body.results]
 
         def rounds(slots: Slots) -> None:
-            found = [read(slots) for read in start]
+            values = [read(slots) for read in start]
             most, go, done = limit(slots), condition(slots), 0
             most = most if most is None else int(most)
-            for slot, value in zip(carried, found, strict=True):
+            for slot, value in zip(carried, values, strict=True):
                 slots[slot] = value
             while (most is None or done < most) and go:
                 slots[counter] = done
@@ -300,14 +300,14 @@ class SlotProgram:
                 for action in body:
                     action(slots)
                 go = again(slots)
-                found = [read(slots) for read in results]
-                for slot, value in zip(carried, found, strict=True):
+                values = [read(slots) for read in results]
+                for slot, value in zip(carried, values, strict=True):
                     slots[slot] = value
         return rounds
 
 
 def table(rows: tuple[Row, ...], nodes: tuple[Node, ...]) -> Action:
-    """Functions of one or two operands, each into its buffer."""
+    """The action of several ufuncs of one or two operands, each into its buffer."""
     if all(second < 0 for _, _, second, _ in rows):
         single = tuple([(function, first, place) for function, first, _, place in rows])
 
@@ -331,7 +331,7 @@ def table(rows: tuple[Row, ...], nodes: tuple[Node, ...]) -> Action:
 
 
 def guarded(action: Action, node: Node) -> Action:
-    """The action, whose errors name the node."""
+    """An action whose errors name the node."""
     def act(slots: Slots) -> None:
         try:
             action(slots)
@@ -343,14 +343,14 @@ def guarded(action: Action, node: Node) -> Action:
 
 
 def starting(start: int, task: int, action: Action) -> Action:
-    """Another thread does it."""
+    """Start an action on another thread."""
     def begin(slots: Slots) -> None:
         slots[task] = slots[start](action, slots)
     return begin
 
 
 def waiting(task: int) -> Action:
-    """Until another thread has done it."""
+    """Wait for an action on another thread."""
     def wait(slots: Slots) -> None:
         slots[task]()
         slots[task] = None
@@ -358,7 +358,7 @@ def waiting(task: int) -> Action:
 
 
 def forget(dead: list[int]) -> Action:
-    """Let go of what is in slots."""
+    """Empty slots."""
     if len(dead) == 1:
         (only,) = dead
 
@@ -373,7 +373,7 @@ def forget(dead: list[int]) -> Action:
 
 
 def copied_list(value: Any) -> Any:
-    """Lists anew, so that no run sees what another made of them."""
+    """A copy of a list and the lists in it, so that no run sees what another has changed."""
     if isinstance(value, list):
         return [copied_list(each) for each in value]
     return tuple([copied_list(each) for each in value]) if isinstance(value, tuple) else value
