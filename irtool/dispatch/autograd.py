@@ -109,20 +109,21 @@ class BranchEntry(Entry):
         args = self.args if layer is tape else [tape.opened(arg) for arg in self.args]
         count = len(args)
         grads = flatten(grads)[0]
-        there = [place for place, each in enumerate(grads) if isinstance(each, Tensor)]
+        defined = [place for place, each in enumerate(grads) if isinstance(each, Tensor)]
         needed = [place for place, arg in enumerate(self.args) if tape.owns(arg)]
 
         def gradients_of(function: Branch) -> Branch:
             def run(*values: Any) -> list[Any]:
                 inner = Autograd(current())
-                given = [inner.variable(each) if place in needed else each for place, each in enumerate(values[:count])]
+                operands = [inner.variable(each) if place in needed else each for place, each in enumerate(values[:count])]
                 with pushed(inner):
-                    results = flatten(function(*given))[0]
-                return inner.gradients([results[place] for place in there], values[count:], [given[place] for place in needed], "zeros")
+                    results = flatten(function(*operands))[0]
+                wanted = [operands[place] for place in needed]
+                return inner.gradients([results[place] for place in defined], values[count:], wanted, "zeros")
             return run
-        found = layer.branch(condition, gradients_of(then), gradients_of(otherwise), [*args, *[grads[place] for place in there]])
-        made = dict(zip(needed, found, strict=True))
-        return [made.get(place) for place in range(count)]
+        gradients = layer.branch(condition, gradients_of(then), gradients_of(otherwise), [*args, *[grads[place] for place in defined]])
+        by_place = dict(zip(needed, gradients, strict=True))
+        return [by_place.get(place) for place in range(count)]
 
 
 class LoopEntry(Entry):
@@ -178,12 +179,12 @@ class Autograd(Layer):
             values.append(arg)
         place = tuple(key)
         try:
-            found = _simple[place]
+            facts = _simple[place]
         except KeyError:
-            found = _simple[place] = self.simple(kind, args)
-        if found is None:
+            facts = _simple[place] = self.simple(kind, args)
+        if facts is None:
             return super().call(kind, args, named)
-        name, rest, is_view = found
+        name, rest, is_view = facts
         result = self.below.call(kind, values, named)
         if result.__class__ is not Tensor or result.array.dtype.kind not in "fc":
             return result if result.__class__ is Tensor else super().call(kind, args, named)
@@ -291,17 +292,17 @@ class Autograd(Layer):
             if len(grads) > 1 or not isinstance(grads[0], Tensor):
                 grads = self.without_gaps(grads, entry.results)
             with pushed(layer if is_above else self):
-                found = backward(grads if len(grads) > 1 else grads[0], self.opened(kept) if is_above else kept)
-            found = self.without_gaps(gradients_as_arguments(found, taken), taken)
-            return found if apply == self.apply else [self.opened(each) for each in found]
+                gradients = backward(grads if len(grads) > 1 else grads[0], self.opened(boxed_saved) if is_above else boxed_saved)
+            gradients = self.without_gaps(gradients_as_arguments(gradients, taken), taken)
+            return gradients if apply == self.apply else [self.opened(each) for each in gradients]
 
         entry = CustomEntry(self, "custom_vjp", taken, [], propagate)
         boxed = self.note(entry, output)
         if self.write is not None:
             self.write(line(self, boxed, f"custom_vjp({', '.join([forward.__name__, backward.__name__, *map(label, args)])})"))
         known = {id(each.value): each for each in tensors_in([boxed, *args]) if self.owns(each)}     # what is both is an operand
-        kept = map_tensors(lambda each: known.get(id(each), each), saved)       # what was saved of operands and results is on the tape
-        return boxed, kept
+        boxed_saved = map_tensors(lambda each: known.get(id(each), each), saved)       # saved operands and results are on the tape
+        return boxed, boxed_saved
 
     def without_gaps(self, grads: list[Any], values: list[Any]) -> list[Any]:
         """Gradients of values, in trees as those, with zeros for the layer's that have none."""
@@ -325,13 +326,13 @@ class Autograd(Layer):
         """
         if not self.takes_part(args):
             return self.below.repeat(limit, condition, body, [self.opened(arg) for arg in args], count)
-        found = run_rounds(self, limit, condition, body, args, count)
-        if found is not None:
-            return found
+        finals = run_rounds(self, limit, condition, body, args, count)
+        if finals is not None:
+            return finals
         refuse_lists(args, lambda value: self.owns(value) or any(value is each for each in tensors_in(args[:count])), "a loop")
-        found, history = self.below.keep(limit, self.opened(condition), body, [self.opened(arg) for arg in args], count)
+        finals, history = self.below.keep(limit, self.opened(condition), body, [self.opened(arg) for arg in args], count)
         entry = LoopEntry(self, "prim::Loop", [map_tensors(self.snapshot, arg) for arg in args], [], (history, body, count))
-        return list(self.note(entry, tuple(found)))
+        return list(self.note(entry, tuple(finals)))
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
         """Below. Raises UnsupportedError where a gradient would go through the history."""
@@ -372,49 +373,49 @@ class Autograd(Layer):
             self.write(f"-- {self.name} d{', d'.join(map(label, outputs))} -------")
         for place in range(last, -1, -1):
             entry = self.tape[place]
-            given = [self.hooked(grads, each, seen) for each in entry.results]
-            if not any(True for _ in tensors_in(given)):
+            cotangents = [self.hooked(grads, each, seen) for each in entry.results]
+            if not any(True for _ in tensors_in(cotangents)):
                 continue
-            for arg, found in zip(entry.args, self.propagated(entry, given, apply), strict=True):
-                self.hand_on(grads, arg, found, apply)
+            for arg, gradient in zip(entry.args, self.propagated(entry, cotangents, apply), strict=True):
+                self.hand_on(grads, arg, gradient, apply)
         if self.write is not None:
             self.write("-" * 24)
-        found = [map_tensors(lambda each: self.hooked(grads, each, seen), each) for each in wanted]
+        results = [map_tensors(lambda each: self.hooked(grads, each, seen), each) for each in wanted]
         if unused == "zeros":
             return [apply("aten::zeros_like", [self.opened(each), None, None, None, None, None])
-                    if one is None and isinstance(each, Tensor) else one for one, each in zip(found, wanted, strict=True)]
-        return found
+                    if one is None and isinstance(each, Tensor) else one for one, each in zip(results, wanted, strict=True)]
+        return results
 
-    def propagated(self, entry: Entry, given: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
+    def propagated(self, entry: Entry, cotangents: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
         """The gradients of an operation's operands, the tape's hooks done."""
         for before in self.pre_hooks:
-            replaced = before(entry.name, given)
-            given = given if replaced is None else list(replaced)
-        found = entry.propagate(given, apply)
+            replaced = before(entry.name, cotangents)
+            cotangents = cotangents if replaced is None else list(replaced)
+        gradients = entry.propagate(cotangents, apply)
         for after in self.post_hooks:
-            replaced = after(entry.name, found, given)
-            found = found if replaced is None else replaced
-        return found
+            replaced = after(entry.name, gradients, cotangents)
+            gradients = gradients if replaced is None else replaced
+        return gradients
 
     def outside(self) -> Layer:
         """Where derivatives go that this tape does not note: to the layer below, or to what was put on top of that meanwhile."""
         top = current()
         return top if top.contains(self.below) and not top.contains(self) else self.below
 
-    def hand_on(self, grads: dict[int, Any], arg: Any, found: Any, apply: Callable[..., Any]) -> None:
+    def hand_on(self, grads: dict[int, Any], arg: Any, gradient: Any, apply: Callable[..., Any]) -> None:
         """An operand's gradient goes to the variable it is."""
-        if found is None:
+        if gradient is None:
             return
         if isinstance(arg, list | tuple | dict):
-            for one, each in zip(flatten(arg)[0], flatten(found)[0], strict=True):
+            for one, each in zip(flatten(arg)[0], flatten(gradient)[0], strict=True):
                 self.hand_on(grads, one, each, apply)
         elif self.owns(arg):
-            self.accumulate(grads, arg.data, found, apply)
+            self.accumulate(grads, arg.data, gradient, apply)
 
-    def accumulate(self, grads: dict[int, Any], variable: Variable, found: Any, apply: Callable[..., Any]) -> None:
+    def accumulate(self, grads: dict[int, Any], variable: Variable, gradient: Any, apply: Callable[..., Any]) -> None:
         """One more gradient of a variable."""
         before = grads.get(id(variable))
-        grads[id(variable)] = found if before is None else self.rules.add(before, found, apply)
+        grads[id(variable)] = gradient if before is None else self.rules.add(before, gradient, apply)
 
     def hooked(self, grads: dict[int, Any], value: Any, seen: set[int]) -> Any:
         """The gradient of a result, its hooks done, once a walk; None when there is none, and for what is no variable."""
@@ -425,13 +426,13 @@ class Autograd(Layer):
         if not self.owns(value):
             return None
         variable = value.data
-        found = grads.get(id(variable))
-        if found is not None and variable.hooks and id(variable) not in seen:
+        gradient = grads.get(id(variable))
+        if gradient is not None and variable.hooks and id(variable) not in seen:
             seen.add(id(variable))
             for hook in variable.hooks:
-                replaced = hook(found)
-                found = grads[id(variable)] = found if replaced is None else replaced
-        return found
+                replaced = hook(gradient)
+                gradient = grads[id(variable)] = gradient if replaced is None else replaced
+        return gradient
 
 
 _simple: dict[Any, tuple[str, list[Any], bool] | None] = {}

@@ -20,10 +20,10 @@ class Backend(Layer):
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Do `aten::add`, the quick way where there is one."""
         if self.is_quick:
-            found = None if named else run_quickly(kind, args)
-            if found is not None:
-                found.born = next_birth()
-                return found
+            result = None if named else run_quickly(kind, args)
+            if result is not None:
+                result.born = next_birth()
+                return result
             if not any([isinstance(value, Boxed) for value in args]):
                 return numbered(run_chosen(kind, args, named), args)
         return super().call(kind, args, named)
@@ -58,17 +58,17 @@ class Backend(Layer):
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
         """Run rounds, and note what each begins with."""
-        kept: list[list[Any]] = []
+        starts: list[list[Any]] = []
 
         def noted(*values: Any) -> list[Any]:
-            kept.append(list(values[:count]))
+            starts.append(list(values[:count]))
             return body(*values)
-        return self.repeat(limit, condition, noted, args, count), History(self, kept)
+        return self.repeat(limit, condition, noted, args, count), History(self, starts)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
         """Run rounds backwards."""
         with pushed(self):
-            for carried in reversed(history.kept):
+            for carried in reversed(history.record):
                 state = step(*carried, *state, *args)
         return state
 

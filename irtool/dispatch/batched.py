@@ -31,11 +31,11 @@ def draws(name: str, args: Sequence[Any]) -> bool:
     """Does an operator draw random numbers, with these arguments? Dropout does in training alone, and with a chance."""
     if not facts_of(name.partition(".")[0]).is_random:
         return False
-    given = dict(zip([argument.name for argument in overload(name).schema.arguments], args, strict=False))
-    if given.get("train") is False or given.get("training") is False:
+    operands = dict(zip([argument.name for argument in overload(name).schema.arguments], args, strict=False))
+    if operands.get("train") is False or operands.get("training") is False:
         return False
-    return not any(given.get(key) == 0 for key in ("dropout", "dropout_p") if isinstance(given.get(key), int | float)) \
-        and not ("dropout" in name and isinstance(given.get("p"), int | float) and given["p"] == 0)
+    return not any(operands.get(key) == 0 for key in ("dropout", "dropout_p") if isinstance(operands.get(key), int | float)) \
+        and not ("dropout" in name and isinstance(operands.get("p"), int | float) and operands["p"] == 0)
 
 
 class Batched(Layer):
@@ -148,15 +148,15 @@ class Batched(Layer):
         output, saved = self.below.custom_vjp(self.for_batches(forward), self.for_batches(backward), fronts)
         boxed = self.boxed(output)
         known = zip(tensors_in([output, fronts]), tensors_in([boxed, list(args)]), strict=True)     # what is both is an operand
-        return boxed, self.boxed(saved, {id(below): own for below, own in known})
+        return boxed, self.boxed(saved, {id(below): box for below, box in known})
 
     # -- branches and loops
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
         """Where the condition is batched both are done, and of each place's results those that hold are taken."""
         if not self.owns(condition):
             dims = self.dims_of(args)
-            found = self.below.branch(condition, self.batchwise(then, dims), self.batchwise(otherwise, dims), self.opened(args))
-            return [self.boxed(each) for each in found]
+            results = self.below.branch(condition, self.batchwise(then, dims), self.batchwise(otherwise, dims), self.opened(args))
+            return [self.boxed(each) for each in results]
         with pushed(self):
             return either(self, condition, then(*args), otherwise(*args))
 
@@ -168,8 +168,8 @@ class Batched(Layer):
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
         """The same, with a history: the condition is what the loop below carries first."""
         condition, below, opened = self.in_rounds(condition, body, args, count)
-        found, history = self.below.keep(limit, condition, below, opened, count + 1)
-        return [self.boxed(each) for each in found[1:]], History(self, history)
+        finals, history = self.below.keep(limit, condition, below, opened, count + 1)
+        return [self.boxed(each) for each in finals[1:]], History(self, history)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
         """Places where a round did nothing keep the state. A history of a layer below is the same for all places."""
@@ -177,14 +177,14 @@ class Batched(Layer):
 
         def rounds(*values: Any) -> list[Any]:
             carried, rest = values[:len(values) - len(state) - len(args)], values[len(values) - len(state) - len(args):]
-            found = step(*carried[is_own:], *rest)
-            return either(current(), carried[0], found, rest[:len(state)]) if is_own else found
+            stepped = step(*carried[is_own:], *rest)
+            return either(current(), carried[0], stepped, rest[:len(state)]) if is_own else stepped
 
         fronts = [self.front(each) for each in state]
         dims = [*[0] * len(flatten(fronts)[0]), *self.dims_of(args)]
-        found = self.below.unwind(history.kept if is_own else history, self.batchwise(rounds, dims, 0 if is_own else None),
+        results = self.below.unwind(history.record if is_own else history, self.batchwise(rounds, dims, 0 if is_own else None),
                                   fronts, self.opened(args))
-        return [self.boxed(each) for each in found]
+        return [self.boxed(each) for each in results]
 
     def anywhere(self, condition: Any) -> bool | None:
         """At any of the places."""
@@ -194,17 +194,17 @@ class Batched(Layer):
         """A loop's condition, body and arguments for the layer below: it carries the places' conditions first."""
         def rounds(condition: Any, *args: Any) -> list[Any]:
             layer = current()
-            after, *found = body(*args)
-            found = either(layer, condition, found, list(args[:count]))
-            return [layer.call("aten::logical_and", (condition, truth(after, layer.apply)), {}), *found]
+            after, *results = body(*args)
+            results = either(layer, condition, results, list(args[:count]))
+            return [layer.call("aten::logical_and", (condition, truth(after, layer.apply)), {}), *results]
 
         def below(*values: Any) -> list[Any]:
-            found = inner(*values)
-            return [current().call("aten::any", (found[0],), {}), *found]
+            results = inner(*values)
+            return [current().call("aten::any", (results[0],), {}), *results]
 
-        given = [self.boxed(self.whole(condition)), *[self.boxed(self.front(arg)) for arg in args[:count]], *args[count:]]
-        inner = self.batchwise(rounds, self.dims_of(given))
-        opened = self.opened(given)
+        whole_args = [self.boxed(self.whole(condition)), *[self.boxed(self.front(arg)) for arg in args[:count]], *args[count:]]
+        inner = self.batchwise(rounds, self.dims_of(whole_args))
+        opened = self.opened(whole_args)
         return self.below.call("aten::any", (opened[0],), {}), below, opened
 
     def front(self, value: Any) -> Any:
@@ -219,12 +219,12 @@ class Batched(Layer):
         """A function of batched arguments as one of the layer below. dims: where they are; `more`: where tensors in front of those are."""
         def run(*values: Any) -> list[Any]:
             layer = Batched(current(), self.length, self.name, self.randomness)
-            given, shape = flatten(list(values))
-            places = [*[more if isinstance(each, Tensor) else None for each in given[:len(given) - len(dims)]], *dims]
-            boxed = [each if dim is None else layer.box(each, dim) for each, dim in zip(given, places, strict=True)]
+            leaves, shape = flatten(list(values))
+            places = [*[more if isinstance(each, Tensor) else None for each in leaves[:len(leaves) - len(dims)]], *dims]
+            boxed = [each if dim is None else layer.box(each, dim) for each, dim in zip(leaves, places, strict=True)]
             with pushed(layer):
-                found = function(*unflatten(shape, boxed))
-            return [layer.front(each) for each in found]
+                results = function(*unflatten(shape, boxed))
+            return [layer.front(each) for each in results]
         return run
 
     def for_batches(self, function: Callable[..., Any]) -> Callable[..., Any]:

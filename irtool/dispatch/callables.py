@@ -44,8 +44,8 @@ def graph_of(where: str, function: Any) -> Graph | None:
         return function.graph()
     if isinstance(function, Graph):
         return function
-    found = getattr(function, "graph", None) if callable(function) else None     # an executor: it runs the graph that it names
-    return found if isinstance(found, Graph) else None
+    graph = getattr(function, "graph", None) if callable(function) else None     # an executor: it runs the graph that it names
+    return graph if isinstance(graph, Graph) else None
 
 
 def function_of(graph: Graph) -> Callable[..., Any]:
@@ -123,8 +123,8 @@ def fitted(value: Any, type: Type, name: str) -> Any:
     if isinstance(value, list | tuple):
         types = type.elements if isinstance(type, TupleType) and len(type.elements) == len(value) else \
             [type.element if isinstance(type, ListType) else None] * len(value)
-        found = [each if one is None else fitted(each, one, name) for each, one in zip(value, types, strict=True)]
-        return tuple(found) if isinstance(type, TupleType) else found
+        parts = [each if one is None else fitted(each, one, name) for each, one in zip(value, types, strict=True)]
+        return tuple(parts) if isinstance(type, TupleType) else parts
     if not isinstance(value, Tensor) or str(type.key) not in NUMBERS:
         return value
     if isinstance(value, Boxed):

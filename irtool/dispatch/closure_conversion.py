@@ -64,24 +64,24 @@ def is_filled(cell: CellType) -> bool:
     return True
 
 
-def exchanged(value: Any, instead: dict[int, Any], made: dict[int, Any]) -> Any:
-    """A value with other tensors in it; itself where it holds none of them. made: copies that there are by now."""
+def exchanged(value: Any, instead: dict[int, Any], copies: dict[int, Any]) -> Any:
+    """A copy of a value with other tensors in it; the value where it holds none of them. copies: the copies so far, by id of the value."""
     if isinstance(value, Boxed):
         return instead.get(id(value), value)
     if not isinstance(value, FunctionType | partial | list | tuple | dict):
         return value
-    if id(value) not in made:
+    if id(value) not in copies:
         if not any(id(each) in instead for each in around(value, set())):
             return value
-        made[id(value)] = None      # of a list that holds itself
-        made[id(value)] = copied(value, instead, made)
-    return made[id(value)]
+        copies[id(value)] = None      # of a list that holds itself
+        copies[id(value)] = copied(value, instead, copies)
+    return copies[id(value)]
 
 
-def copied(value: Any, instead: dict[int, Any], made: dict[int, Any]) -> Any:
+def copied(value: Any, instead: dict[int, Any], copies: dict[int, Any]) -> Any:
     """A copy of a function, list, tuple or dict, with other tensors in it."""
     def other(each: Any) -> Any:
-        return exchanged(each, instead, made)
+        return exchanged(each, instead, copies)
     if isinstance(value, dict):
         return {key: other(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -90,7 +90,7 @@ def copied(value: Any, instead: dict[int, Any], made: dict[int, Any]) -> Any:
     if isinstance(value, partial):
         return partial(other(value.func), *map(other, value.args), **{name: other(each) for name, each in value.keywords.items()})
     cells = tuple([CellType() for _ in value.__closure__ or ()])
-    copy = made[id(value)] = FunctionType(value.__code__, value.__globals__, value.__name__, None, cells)
+    copy = copies[id(value)] = FunctionType(value.__code__, value.__globals__, value.__name__, None, cells)
     copy.__defaults__ = other(value.__defaults__) if value.__defaults__ else None
     copy.__kwdefaults__ = other(value.__kwdefaults__) if value.__kwdefaults__ else None
     copy.__dict__.update(value.__dict__)

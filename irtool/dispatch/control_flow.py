@@ -59,16 +59,16 @@ def truth(value: Any, apply: Apply) -> Any:
 
 def reads(node: Node) -> list[Value]:
     """Outer values that a node's blocks read, in order."""
-    found: dict[Value, None] = {}
-    own: set[Block] = set()
+    operands: dict[Value, None] = {}
+    inside: set[Block] = set()
     stack = list(node.blocks)
     while stack:
         block = stack.pop()
-        own.add(block)
+        inside.add(block)
         for inner in [*block, block.return_node]:
-            found.update(dict.fromkeys(inner.inputs))
+            operands.update(dict.fromkeys(inner.inputs))
             stack += inner.blocks
-    return [value for value in found if value.node.owner not in own]
+    return [value for value in operands if value.node.owner not in inside]
 
 
 def refuse_effects(node: Node) -> None:
@@ -139,12 +139,12 @@ def either(layer: Layer, condition: Any, first: Sequence[Any], second: Sequence[
     def taken(a: Any, b: Any) -> Any:
         return layer.call("aten::where", (condition, a, b), {})
 
-    found = []
+    results = []
     for a, b in zip(first, second, strict=True):
         if isinstance(a, Tensor) is not isinstance(b, Tensor) and bool in (type(a), type(b)):
             a, b = truth(a, layer.apply), truth(b, layer.apply)
-        found.append(merged(a, b, taken, "a branch"))
-    return found
+        results.append(merged(a, b, taken, "a branch"))
+    return results
 
 
 def holds_anywhere(layer: Layer, condition: Any) -> bool | None:

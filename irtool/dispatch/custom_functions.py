@@ -27,13 +27,13 @@ class Part:
         self.tracer = tracer
         self.graph = Graph(LATEST)
 
-    def write(self, function: Callable[..., list[Any]], given: Sequence[tuple[Tensor, Any]]) -> list[Any]:
+    def write(self, function: Callable[..., list[Any]], samples: Sequence[tuple[Tensor, Any]]) -> list[Any]:
         """Write down what a function of tensors does, whose types are given; gives its results, which become the graph's."""
         tracer = self.tracer
         outer = tracer.graph, tracer.build, tracer.constants, tracer.numbers
         tracer.graph, tracer.build, tracer.constants, tracer.numbers = self.graph, Builder(self.graph), {}, {}
         try:
-            boxes = [Boxed(tracer, value, self.graph.block.add_input(self.graph.fresh_id(), type)) for value, type in given]
+            boxes = [Boxed(tracer, value, self.graph.block.add_input(self.graph.fresh_id(), type)) for value, type in samples]
             with pushed(tracer):
                 results = function(*boxes)
             self.graph.block.set_outputs([tracer.operand(each) for each in results])
@@ -45,12 +45,12 @@ class Part:
         """Values of graphs around it that it reads become inputs of its own; gives them."""
         graph = self.graph
         readers = [*graph.walk(), *[block.return_node for block in graph.walk_blocks()]]
-        found = dict.fromkeys(value for node in readers for value in node.inputs if value.node.graph is not graph)
-        for outer in found:
-            own = graph.block.add_input(graph.fresh_id(), outer.type)
+        outer_values = dict.fromkeys(value for node in readers for value in node.inputs if value.node.graph is not graph)
+        for outer in outer_values:
+            inner = graph.block.add_input(graph.fresh_id(), outer.type)
             for node in readers:
-                node.replace_input_with(outer, own)
-        return list(found)
+                node.replace_input_with(outer, inner)
+        return list(outer_values)
 
     def give(self, values: Sequence[Value]) -> None:
         """More results: values of graphs around it, which become inputs if they are not yet."""
@@ -68,34 +68,35 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
     places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
     operands = [tracer.operand(leaves[place]) for place in places]
     ahead = Part(tracer)
-    found: dict[str, Any] = {}
+    traced: dict[str, Any] = {}     # what forward gives: leaves and shapes of output and saved
 
     def run_forward(*boxes: Any) -> list[Any]:
-        given = list(leaves)
+        filled = list(leaves)
         for place, box in zip(places, boxes, strict=True):
-            given[place] = box
-        output, saved = forward(*unflatten(shape, given))
-        outputs, found["output"] = flatten(output)
-        kept, found["saved"] = flatten(saved)
+            filled[place] = box
+        output, saved = forward(*unflatten(shape, filled))
+        outputs, traced["output_shape"] = flatten(output)
+        saved_leaves, traced["saved_shape"] = flatten(saved)
         wrong = next((each for each in outputs if not isinstance(each, Tensor)), None)
         if wrong is not None or not outputs:
             raise RunError(f"the function of a custom_vjp must give tensors, it gave {type(wrong).__name__}")
         known = {tracer.operand(each) for each in (*boxes, *outputs)}
-        kept = [each if not tracer.owns(each) or each.data in known else tracer.apply("aten::detach", [each]) for each in kept]
-        found["outputs"], found["kept"] = outputs, kept
-        return [*outputs, *[each for each in kept if isinstance(each, Tensor)]]
+        saved_leaves = [each if not tracer.owns(each) or each.data in known else tracer.apply("aten::detach", [each])
+                        for each in saved_leaves]
+        traced["outputs"], traced["saved_leaves"] = outputs, saved_leaves
+        return [*outputs, *[each for each in saved_leaves if isinstance(each, Tensor)]]
 
     results = ahead.write(run_forward, [(tracer.opened(leaves[place]), type_of(leaves[place])) for place in places])
-    outputs, kept = found["outputs"], found["kept"]
+    outputs, saved_leaves = traced["outputs"], traced["saved_leaves"]
     count = len(outputs)
 
     def run_backward(*boxes: Any) -> list[Any]:
         saved = iter(boxes[count:])
-        given = unflatten(found["saved"], [next(saved) if isinstance(each, Tensor) else each for each in kept])
-        grads = unflatten(found["output"], list(boxes[:count]))
+        saved_tree = unflatten(traced["saved_shape"], [next(saved) if isinstance(each, Tensor) else each for each in saved_leaves])
+        grads = unflatten(traced["output_shape"], list(boxes[:count]))
         if isinstance(grads, tuple):
             grads = list(grads) if len(grads) > 1 else grads[0]
-        return spread_gradients(backward(grads, given), args)
+        return spread_gradients(backward(grads, saved_tree), args)
 
     opened = [tracer.opened(each) for each in results]
     seeds = [tracer.below.apply("aten::ones_like", [each, None, None, None, None, None]) for each in opened[:count]]
@@ -106,38 +107,38 @@ def record_custom(tracer: Tracer, forward: Callable[..., Any], backward: Callabl
         ahead.give([value])
     more = ahead.take_in()
     back.graph.block.set_outputs([*back.graph.outputs, *[Builder(back.graph).constant(None) for _ in more]])
-    made = [tracer.opened(each) for each in results]
+    values = [tracer.opened(each) for each in results]
     node = tracer.build.node(CUSTOM_VJP, [*operands, *more], custom_attributes(ahead.graph, back.graph, count),
-                             [type_of(each) for each in made] + [value.type for value in also])
-    boxed = [Boxed(tracer, value, own) for value, own in zip(made, node.outputs, strict=False)]
-    known = {own: leaves[place] for own, place in zip(ahead.graph.inputs, places, strict=False)}
+                             [type_of(each) for each in values] + [value.type for value in also])
+    boxed = [Boxed(tracer, value, defined) for value, defined in zip(values, node.outputs, strict=False)]
+    known = {inner: leaves[place] for inner, place in zip(ahead.graph.inputs, places, strict=False)}
     for value, box in zip(ahead.graph.outputs, boxed, strict=False):
         known.setdefault(value, box)        # what is saved of operands and results is those
     saved = iter(ahead.graph.outputs[count:])
-    kept = [known[next(saved)] if isinstance(each, Tensor) else each for each in kept]
-    return unflatten(found["output"], boxed[:count]), unflatten(found["saved"], kept)
+    saved_leaves = [known[next(saved)] if isinstance(each, Tensor) else each for each in saved_leaves]
+    return unflatten(traced["output_shape"], boxed[:count]), unflatten(traced["saved_shape"], saved_leaves)
 
 
-def spread_gradients(found: Any, args: Sequence[Any]) -> list[Any]:
+def spread_gradients(gradients: Any, args: Sequence[Any]) -> list[Any]:
     """One gradient, or None, for each tensor in the arguments of a function, of what its backward gave. Raises RunError."""
-    grads = gradients_as_arguments(found, args)
+    grads = gradients_as_arguments(gradients, args)
     return [one for one, leaf in zip(flatten(grads)[0], flatten(list(args))[0], strict=True) if isinstance(leaf, Tensor)]
 
 
-def gradients_as_arguments(found: Any, args: Sequence[Any]) -> list[Any]:
+def gradients_as_arguments(gradients: Any, args: Sequence[Any]) -> list[Any]:
     """What the backward of a function gave, in trees as its arguments are, dicts by key; None for what has no gradient. Raises RunError."""
-    grads = list(found) if isinstance(found, list | tuple) else [found]
+    grads = list(gradients) if isinstance(gradients, list | tuple) else [gradients]
     if len(grads) != len(args):
         raise RunError(f"the backward of a custom_vjp gave {len(grads)} gradients for {len(args)} arguments")
     out: list[Any] = []
     for grad, arg in zip(grads, args, strict=True):
         leaves, shape = flatten(arg)
-        given = aligned(grad, shape)
-        if given is None:
+        parts = aligned(grad, shape)
+        if parts is None:
             raise RunError(f"the backward of a custom_vjp gave {len(flatten(grad)[0])} gradients for an argument of {len(leaves)} tensors")
-        for one, leaf in zip(given, leaves, strict=True):
+        for one, leaf in zip(parts, leaves, strict=True):
             check_gradient(one, leaf)
-        out.append(unflatten(shape, given))
+        out.append(unflatten(shape, parts))
     return out
 
 
@@ -160,8 +161,8 @@ def run_custom(node: Node, values: Sequence[Any], layer: Layer) -> list[Any]:
     ahead, back, count = parts
 
     def forward(*args: Any) -> tuple[Any, Any]:
-        found = interpreted(ahead, list(args), current().apply)
-        return tuple(found[:count]), tuple(found[count:])
+        results = interpreted(ahead, list(args), current().apply)
+        return tuple(results[:count]), tuple(results[count:])
 
     def backward(grads: Any, saved: Any) -> list[Any]:
         return interpreted(back, [*(grads if count > 1 else [grads]), *saved], current().apply)

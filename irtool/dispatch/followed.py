@@ -24,14 +24,14 @@ MOST_CONSTANTS = 255
 
 def followed(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function as a trace runs it: a copy, of it and of functions that it calls, where something is replaced; else the function."""
-    found: Callable[..., Any] = _followed(function, {})
-    return found
+    copy: Callable[..., Any] = _followed(function, {})
+    return copy
 
 
 def _followed(function: Any, known: dict[int, Any]) -> Any:
     if type(function) is MethodType:
-        found = _followed(function.__func__, known)
-        return function if found is function.__func__ else MethodType(found, function.__self__)
+        copied = _followed(function.__func__, known)
+        return function if copied is function.__func__ else MethodType(copied, function.__self__)
     if type(function) is not FunctionType:
         return function
     if id(function) in known:
@@ -48,11 +48,12 @@ def _followed(function: Any, known: dict[int, Any]) -> Any:
         known[id(function)] = function, function
         return function
     if cells != (function.__closure__ or ()):
-        made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
-        made.__kwdefaults__, made.__qualname__, made.__module__ = function.__kwdefaults__, function.__qualname__, function.__module__
-        made.__dict__.update(function.__dict__)
-        known[id(function)] = made, function
-        return made
+        rebound = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
+        rebound.__kwdefaults__ = function.__kwdefaults__
+        rebound.__qualname__, rebound.__module__ = function.__qualname__, function.__module__
+        rebound.__dict__.update(function.__dict__)
+        known[id(function)] = rebound, function
+        return rebound
     copy.__code__ = code
     return copy
 
@@ -65,8 +66,8 @@ def _cell(cell: CellType, known: dict[int, Any]) -> CellType:
         return cell
     if type(content) is not FunctionType:
         return cell
-    found = _followed(content, known)
-    return cell if found is content else CellType(found)
+    copy = _followed(content, known)
+    return cell if copy is content else CellType(copy)
 
 
 def replaced(code: CodeType, names: dict[str, Any], known: dict[int, Any]) -> CodeType:
@@ -102,14 +103,14 @@ IS_KNOWN = (3, 11) <= sys.version_info < (3, 14)
 
 def substitute(name: str, is_call: bool, names: dict[str, Any], known: dict[int, Any]) -> Any:
     """What a global name stands for in a trace; None for what it stands for anyway."""
-    found = names.get(name)
-    if found is None:
+    meaning = names.get(name)
+    if meaning is None:
         return CALLED.get(name) if is_call and name not in names and CALLED.get(name) and hasattr(builtins, name) else None
-    if found is math:
+    if meaning is math:
         return MATHEMATICS
-    if is_call and type(found) is FunctionType and not is_ours(found.__code__.co_filename):
-        other = _followed(found, known)
-        return None if other is found else other
+    if is_call and type(meaning) is FunctionType and not is_ours(meaning.__code__.co_filename):
+        other = _followed(meaning, known)
+        return None if other is meaning else other
     return None
 
 

@@ -87,10 +87,10 @@ class Follower(Tracer):
         if all(each.is_of_arguments for each in numbers):
             step = Earlier(self.steps.add(function, tuple([each.source if type(each) is Number else each for each in operands])))
             return self.answered(result, step, question.format(*map(text_of, operands)) or f"{name_of(function)}(...)")
-        found = self.computed_in_graph(function, operands, values, result)
-        if found is None:
+        value = self.computed_in_graph(function, operands, values, result)
+        if value is None:
             return function(*[each.decided() if type(each) is Number else each for each in operands])
-        return self.answered(result, found, question.format(*map(text_of, operands)))
+        return self.answered(result, value, question.format(*map(text_of, operands)))
 
     def answered(self, result: Any, source: Earlier | Value, question: str) -> Any:
         """A number of the trace; anything else is decided."""
@@ -166,9 +166,9 @@ class Follower(Tracer):
         if flat.value.array.size > MOST_ELEMENTS:
             raise UnsupportedError(f"a decision by all {flat.value.array.size} elements of a tensor is not supported inside irtool.jit")
         for place in range(flat.value.array.size):
-            found = self.apply("aten::item", [self.apply("aten::select.int", [flat, 0, place])])
-            if type(found) is Number:
-                found.decided()
+            element = self.apply("aten::item", [self.apply("aten::select.int", [flat, 0, place])])
+            if type(element) is Number:
+                element.decided()
         return tensor.value.array
 
     # -- sizes
@@ -243,10 +243,10 @@ class Follower(Tracer):
                 self.settle(each)
         if not isinstance(result, Tensor) and not any(True for _ in tensors_in([result])) and not overload(name).schema.is_mutable:
             return result
-        found = self.record(name, args, result)
-        boxes = [each for each in tensors_in([found]) if self.owns(each)]
+        boxed = self.record(name, args, result)
+        boxes = [each for each in tensors_in([boxed]) if self.owns(each)]
         self.note_sizes(name, kind, args, sizing, [each.data for each in boxes], [each.value for each in boxes])
-        return found
+        return boxed
 
     def asked(self, kind: str, args: list[Any], result: Any) -> Any:
         """What an operator gives that makes no tensor: a number, or a decision."""
@@ -320,11 +320,11 @@ class Follower(Tracer):
         if type(value) is Number:
             if value.source in self.known:
                 return super().operand(self.known[value.source], argument)
-            found = self.number_input(value) if value.is_of_arguments else value.source
-            assert isinstance(found, Value)
-            if argument is not None and str(argument.type.key) == "float" and found.type is INT:
-                found = self.build.node("aten::Float", (found,), output_types=[FLOAT]).output
-            return found
+            source = self.number_input(value) if value.is_of_arguments else value.source
+            assert isinstance(source, Value)
+            if argument is not None and str(argument.type.key) == "float" and source.type is INT:
+                source = self.build.node("aten::Float", (source,), output_types=[FLOAT]).output
+            return source
         if isinstance(value, list | tuple) and any(True for _ in numbers_in(value)):
             return self.build.construct_list([self.operand(each) for each in value], INT)
         if type(value) is np.ndarray and value.ndim and value.dtype.isnative:
@@ -341,12 +341,12 @@ class Follower(Tracer):
 
     def outer(self, held: Any) -> Value:
         """The input of the graph that a tensor, or an array, from outside is."""
-        found = self.outside.get(id(held))
-        if found is None:
+        entry = self.outside.get(id(held))
+        if entry is None:
             value = self.whole.block.add_input(self.whole.fresh_id(), type_of(held if isinstance(held, Tensor) else Tensor(held)))
-            found = self.outside[id(held)] = (held, value)
+            entry = self.outside[id(held)] = (held, value)
             self.inputs.append(held)
-        return found[1]
+        return entry[1]
 
     def number_input(self, number: Number) -> Value:
         """The input of the graph that a number of the arguments is. NumPy's become Python's."""

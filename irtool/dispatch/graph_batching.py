@@ -82,11 +82,11 @@ class Blocks:
         copy = clone_node(node, mapping, alone.block, alone)
         alone.block.set_outputs(copy.outputs)
         dims = [0 if value in self.batched else None for value in outer]
-        made = trace_vmap(alone, dims, sample_inputs(alone, dims, self.length), 0, self.randomness)
-        back: Mapping = dict(zip(made.inputs, outer, strict=True))
-        for each in made.block:
+        traced = trace_vmap(alone, dims, sample_inputs(alone, dims, self.length), 0, self.randomness)
+        back: Mapping = dict(zip(traced.inputs, outer, strict=True))
+        for each in traced.block:
             clone_node(each, back, None, self.graph).insert_before(node)
-        for old, result in zip(node.outputs, made.outputs, strict=True):
+        for old, result in zip(node.outputs, traced.outputs, strict=True):
             fresh = back[result]
             old.replace_all_uses_with(fresh)
             self.batched.add(fresh)
@@ -98,8 +98,8 @@ class Blocks:
             return
         if isinstance(value.type, TensorType) and not is_constant(value):
             shape = self.shape_of(value)
-            given = alone.block.add_input(alone.fresh_id(), self.typed(value, shape[1:] if value in self.batched else shape))
-            mapping[value] = given
+            placeholder = alone.block.add_input(alone.fresh_id(), self.typed(value, shape[1:] if value in self.batched else shape))
+            mapping[value] = placeholder
             outer.append(value)
         elif is_constant(value) or value.node.kind in CONSTRUCTS:
             for each in value.node.inputs:
@@ -115,8 +115,8 @@ class Blocks:
         for block in node.blocks:
             self.block(block)
         for place, value in enumerate(node.outputs):
-            given = [block.outputs[place] for block in node.blocks]
-            if any(self.holds(each, self.batched) for each in given):
+            ends = [block.outputs[place] for block in node.blocks]
+            if any(self.holds(each, self.batched) for each in ends):
                 self.join(value, [(block.return_node, place) for block in node.blocks])
 
     def loop(self, node: Node) -> None:
@@ -128,10 +128,10 @@ class Blocks:
         while True:
             known = self.batched | {value for value, flag in zip(carried, flags, strict=True) if flag}
             self.spread(body, known)
-            found = [flag or self.holds(value, known) for value, flag in zip(body.outputs[1:], flags, strict=True)]
-            if found == flags:
+            are_batched = [flag or self.holds(value, known) for value, flag in zip(body.outputs[1:], flags, strict=True)]
+            if are_batched == flags:
                 break
-            flags = found
+            flags = are_batched
         for place, flag in enumerate(flags):
             if flag:
                 node.replace_input(place + 2, self.in_front(node.inputs[place + 2], node))
@@ -149,14 +149,14 @@ class Blocks:
             if self.reads(node, batched):
                 batched.update(node.outputs)
 
-    def join(self, result: Value, given: list[tuple[Node, int]], carried: Value | None = None) -> None:
+    def join(self, result: Value, ends: list[tuple[Node, int]], carried: Value | None = None) -> None:
         """A result of a node with blocks that is batched, from what its blocks give. Raises PassError where their shapes differ."""
-        for end, slot in given:
+        for end, slot in ends:
             end.replace_input(slot, self.in_front(end.inputs[slot], end))
-        shapes = {self.shape_of(value) for value in [*(end.inputs[slot] for end, slot in given), *([carried] if carried else [])]}
+        shapes = {self.shape_of(value) for value in [*(end.inputs[slot] for end, slot in ends), *([carried] if carried else [])]}
         if len(shapes) > 1:
             self.refuse(result.node, f"%{result.name} has the sizes {' and '.join(map(str, sorted(shapes)))}")
-        end, slot = given[0]
+        end, slot = ends[0]
         result.type = end.inputs[slot].type
         self.batched.add(result)
 
@@ -170,9 +170,9 @@ class Blocks:
         shape = self.shape_of(value)
         build = Builder(self.graph).before(user)
         one = build.call("aten::unsqueeze", value, 0, type=self.typed(value, [1, *shape]))
-        made = build.call("aten::expand", one, [self.length, *shape], type=self.typed(value, [self.length, *shape]))
-        self.batched.add(made)
-        return made
+        expanded = build.call("aten::expand", one, [self.length, *shape], type=self.typed(value, [self.length, *shape]))
+        self.batched.add(expanded)
+        return expanded
 
     def shape_of(self, value: Value) -> tuple[int, ...]:
         """The sizes that a value's type says. Raises PassError where it does not."""

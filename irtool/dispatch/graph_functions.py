@@ -40,10 +40,10 @@ def tape_gradients(graph: Graph, inputs: Sequence[Any], wrt: Sequence[int], cota
 
     tape = Autograd(current())
     values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
-    given = [tape.variable(value) if place in wrt else value for place, value in enumerate(values)]
-    wanted = [map_tensors(tape.snapshot, given[place]) for place in wrt]       # the graph may write into it
+    operands = [tape.variable(value) if place in wrt else value for place, value in enumerate(values)]
+    wanted = [map_tensors(tape.snapshot, operands[place]) for place in wrt]       # the graph may write into it
     with pushed(tape), seeded(seed):
-        outputs = flatten(function_of(graph)(*given))[0]
+        outputs = flatten(function_of(graph)(*operands))[0]
     if len(outputs) != len(cotangents):
         raise RunError(f"expected {len(outputs)} cotangents, got {len(cotangents)}")
     seeds = [None if each is None else wrapped(each) for each in cotangents]
@@ -58,8 +58,8 @@ def logged(graph: Graph, inputs: Sequence[Any], write: Callable[[str], None], se
     layer = Logger(current(), "NumPy", write)
     values = [wrapped(accept(value, declared)) for value, declared in zip(inputs, graph.inputs, strict=True)]
     with pushed(layer), seeded(seed):
-        found = interpreted(graph, values, layer.apply)
-    return [delivered(unwrapped(each), declared.type) for each, declared in zip(found, graph.outputs, strict=True)]
+        results = interpreted(graph, values, layer.apply)
+    return [delivered(unwrapped(each), declared.type) for each, declared in zip(results, graph.outputs, strict=True)]
 
 
 def transformed(function: Callable[..., Any], text: str) -> Callable[..., Any]:
@@ -86,11 +86,11 @@ def _build(function: Callable[..., Any], tree: ast.expr, text: str, depth: int) 
         from irtool.ir.errors import did_you_mean
 
         raise PipelineError(f"there is no transformation '{tree.func.id}'{did_you_mean(tree.func.id, NAMES)}")
-    given = list(tree.args)
-    if given and isinstance(given[0], ast.Call | ast.Name):
-        function = _build(function, given.pop(0), text, depth + 1)
+    arguments = list(tree.args)
+    if arguments and isinstance(arguments[0], ast.Call | ast.Name):
+        function = _build(function, arguments.pop(0), text, depth + 1)
     try:
-        values = [ast.literal_eval(each) for each in given]
+        values = [ast.literal_eval(each) for each in arguments]
         named = {each.arg: ast.literal_eval(each.value) for each in tree.keywords if each.arg is not None}
         return make(function, *values, **named)     # type: ignore[no-any-return]
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
@@ -112,19 +112,19 @@ def in_dims_of(text: str, graph: Graph, what: str = "in-dims") -> list[int | Non
     what: how messages call the text.
     """
     words = [word.strip() for word in text.split(",")]
-    found: list[int | None] = []
+    dims: list[int | None] = []
     for word in words:
         if word.lower() in ("none", ""):
-            found.append(None)
+            dims.append(None)
         elif word.removeprefix("-").isdecimal() and len(word) < 5:
-            found.append(int(word))
+            dims.append(int(word))
         else:
             raise PipelineError(f"{what}: expected a dimension or None, not '{word[:40]}'")
-    if len(found) == 1:
-        return [found[0] if isinstance(value.type, TensorType) else None for value in graph.inputs]
-    if len(found) != len(graph.inputs):
-        raise PipelineError(f"{what}: {len(found)} dimensions, the graph has {len(graph.inputs)} inputs ({signature(graph)})")
-    return found
+    if len(dims) == 1:
+        return [dims[0] if isinstance(value.type, TensorType) else None for value in graph.inputs]
+    if len(dims) != len(graph.inputs):
+        raise PipelineError(f"{what}: {len(dims)} dimensions, the graph has {len(graph.inputs)} inputs ({signature(graph)})")
+    return dims
 
 
 def check_size(value: Value, length: int) -> None:
@@ -140,7 +140,7 @@ def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: s
     """Ones of the shapes that a graph's types say, with a dimension more where one is batched. Raises PipelineError without sizes."""
     import numpy as np
 
-    found: list[Any] = []
+    samples: list[Any] = []
     for value, dim in zip(graph.inputs, dims, strict=True):
         kind = value.type
         if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype is None:
@@ -151,8 +151,8 @@ def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: s
             if not -len(shape) - 1 <= dim <= len(shape):
                 raise PipelineError(f"{what}: %{value.name} of {len(shape)} dimensions cannot be batched over dimension {dim}")
             shape.insert(dim % (len(shape) + 1), length)
-        found.append(np.ones(shape, dtype_named(kind.dtype)))
-    return found
+        samples.append(np.ones(shape, dtype_named(kind.dtype)))
+    return samples
 
 
 def trace_vmap(graph: Graph, dims: Sequence[int | None], values: Sequence[Any], out_dim: int = 0, randomness: str = "error") -> Graph:

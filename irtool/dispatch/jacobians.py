@@ -39,8 +39,8 @@ def jacrev(func: Function, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
             jacobian, inner = flatten(vmap(row, chunk_size=chunk_size)(unit_rows(leaf)))
             whole = unflatten(inner, [do("aten::reshape", each, [*leaf.shape, *each.shape[1:]]) for each in jacobian])
             rows.append(whole if isinstance(argnums, tuple) else whole[0])
-        found = unflatten(shape, rows)
-        return (found, aux[0]) if has_aux else found
+        jacobian_tree = unflatten(shape, rows)
+        return (jacobian_tree, aux[0]) if has_aux else jacobian_tree
     return transformed
 
 
@@ -59,9 +59,9 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
         parts: list[list[Any]] = []
         aux: Any = None
         shape: Any = None
-        for place, given in enumerate(inputs):
-            if not is_floating(given):
-                raise RunError(f"jacfwd: only tensors of floating point numbers have tangents, not {type(given).__name__}")
+        for place, leaf in enumerate(inputs):
+            if not is_floating(leaf):
+                raise RunError(f"jacfwd: only tensors of floating point numbers have tangents, not {type(leaf).__name__}")
 
             def column(tangent: Any, place: int = place) -> Any:
                 nonlocal aux
@@ -69,25 +69,25 @@ def jacfwd(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
                 aux = linear.aux
                 return linear(unflatten(inner, [tangent if i == place else do("aten::zeros_like", each) for i, each in enumerate(inputs)]))
 
-            leaves, shape = flatten(vmap(column, out_dims=-1, randomness=randomness)(unit_rows(given)))
-            parts.append([do("aten::reshape", each, [*each.shape[:-1], *given.shape]) for each in leaves])
+            leaves, shape = flatten(vmap(column, out_dims=-1, randomness=randomness)(unit_rows(leaf)))
+            parts.append([do("aten::reshape", each, [*each.shape[:-1], *leaf.shape]) for each in leaves])
         columns = [unflatten(inner, list(each)) for each in zip(*parts, strict=True)]
-        found = unflatten(shape, [each if isinstance(argnums, tuple) else each[0] for each in columns])
-        return (found, aux) if has_aux else found
+        jacobian_tree = unflatten(shape, [each if isinstance(argnums, tuple) else each[0] for each in columns])
+        return (jacobian_tree, aux) if has_aux else jacobian_tree
     return transformed
 
 
 def restricted(func: Function, args: Sequence[Any], named: dict[str, Any], argnums: Any, what: str) -> tuple[Function, list[Any]]:
     """A function of some of its arguments, the others fixed, and those arguments. Raises RunError for one that is not there."""
     places = chosen_places(argnums, len(args), f"{what}: argnums")
-    given = [tensors(arg, as_variable) if place in places else tensors(arg) for place, arg in enumerate(args)]
+    operands = [tensors(arg, as_variable) if place in places else tensors(arg) for place, arg in enumerate(args)]
 
     def of_some(*values: Any) -> Any:
-        filled = list(given)
+        filled = list(operands)
         for place, value in zip(places, values, strict=True):
             filled[place] = value
         return func(*filled, **named)
-    return of_some, [given[place] for place in places]
+    return of_some, [operands[place] for place in places]
 
 
 def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:

@@ -44,8 +44,8 @@ class View:
 
     def of(self, whole: Any, layer: Layer) -> Any:
         """The same view of another tensor."""
-        found = layer.apply(self.name, [whole, *self.rest])
-        return next(each for at, each in enumerate(tensors_in(found)) if at == self.place)
+        results = layer.apply(self.name, [whole, *self.rest])
+        return next(each for at, each in enumerate(tensors_in(results)) if at == self.place)
 
 
 class Links:
@@ -77,15 +77,15 @@ def is_write(name: str) -> bool:
 # -- handles
 def another(tensor: Tensor) -> Tensor:
     """A handle of the same value, which shares no memory: what is written into the one is not seen by the other."""
-    made: Tensor
+    handle: Tensor
     if isinstance(tensor, Boxed):
-        made = Boxed(tensor.layer, tensor.value, tensor.data)
+        handle = Boxed(tensor.layer, tensor.value, tensor.data)
     else:
-        made = Tensor(tensor.array)
-        made.born = next_birth()
+        handle = Tensor(tensor.array)
+        handle.born = next_birth()
         if hasattr(tensor, "label"):
-            made.label = tensor.label
-    return made
+            handle.label = tensor.label
+    return handle
 
 
 def become(target: Tensor, other: Tensor) -> None:
@@ -174,19 +174,19 @@ class Lent:
     def __init__(self) -> None:
         self.pairs: list[tuple[Tensor, Tensor, int | None]] = []
 
-    def lend(self, tensor: Any, made: Any = None, dim: int | None = None) -> Any:
-        """The handle for a tensor, `made` or one like it; what is no tensor as it is. dim: the dimension that a batch hides."""
+    def lend(self, tensor: Any, handle: Any = None, dim: int | None = None) -> Any:
+        """The handle of a tensor: `handle`, or a new one if that is None; any other value as it is. dim: the dimension a batch hides."""
         if not isinstance(tensor, Tensor):
             return tensor
-        if made is None:
-            made = another(tensor)
-        self.pairs.append((tensor, made, dim))
-        return made
+        if handle is None:
+            handle = another(tensor)
+        self.pairs.append((tensor, handle, dim))
+        return handle
 
     def hand_back(self, layer: Layer) -> None:
         """What was written into the handles goes into the tensors, by the layer that is on top now."""
-        for tensor, made, dim in self.pairs:
-            root: Any = root_of(made)
+        for tensor, handle, dim in self.pairs:
+            root: Any = root_of(handle)
             if (root.value is tensor) if dim is not None and layer.owns(root) else is_same(root, tensor):
                 continue
             top = current()
@@ -280,15 +280,15 @@ def places_of(root: Tensor, chain: list[View], name: str) -> Any:
     try:
         for view in chain:
             places = view.of(places, BACKEND)
-        found = np.asarray(places.array).reshape(-1)
+        elements = np.asarray(places.array).reshape(-1)
     except Error as error:
-        given = chain[-1].name.partition(".")[0]
-        raise UnsupportedError(f"{name.partition('.')[0]} into what {given} gives is not supported here yet") from error
-    if found.dtype != np.int64:
+        operator = chain[-1].name.partition(".")[0]
+        raise UnsupportedError(f"{name.partition('.')[0]} into what {operator} gives is not supported here yet") from error
+    if elements.dtype != np.int64:
         raise UnsupportedError(f"{name.partition('.')[0]} into what shows other elements than it is a view of is not supported here")
-    if len(np.unique(found)) != len(found):
+    if len(np.unique(elements)) != len(elements):
         raise RunError(OVERLAP)
-    return found
+    return elements
 
 
 def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:

@@ -17,10 +17,10 @@ def label(value: Any) -> str:
     if isinstance(value, Tensor):
         while isinstance(value, Boxed):
             value = value.value
-        found: str | None = getattr(value, "label", None)
-        if found is None:
-            found = value.label = f"v{next(_labels)}"
-        return found
+        text: str | None = getattr(value, "label", None)
+        if text is None:
+            text = value.label = f"v{next(_labels)}"
+        return text
     if isinstance(value, list | tuple):
         inner = ", ".join(map(label, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"

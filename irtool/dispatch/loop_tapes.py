@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class History:
-    """What a loop carried at the beginning of each of its rounds, as `layer` keeps it."""
+    """What a loop carried at the beginning of each of its rounds; `record` holds it in a form that only `layer` reads."""
 
-    __slots__ = ("layer", "kept")
+    __slots__ = ("layer", "record")
 
-    def __init__(self, layer: Layer, kept: Any) -> None:
+    def __init__(self, layer: Layer, record: Any) -> None:
         self.layer = layer
-        self.kept = kept
+        self.record = record
 
 
 def run_rounds(layer: Layer, limit: int | None, condition: Any, body: Branch, args: Sequence[Any], count: int) -> list[Any] | None:
@@ -41,12 +41,12 @@ def run_rounds(layer: Layer, limit: int | None, condition: Any, body: Branch, ar
         if not goes_on:
             break
         with pushed(layer):
-            after, *found = body(*carried, *rest)
+            after, *results = body(*carried, *rest)
         if isinstance(condition, Tensor):
-            carried = either(layer, condition, found, carried)
+            carried = either(layer, condition, results, carried)
             condition = layer.call("aten::logical_and", (condition, truth(after, layer.apply)), {})
         else:
-            carried, condition = found, after
+            carried, condition = results, after
         done += 1
     return carried
 
@@ -66,17 +66,17 @@ def propagate_rounds(entry: Entry, tape: Autograd, grads: list[Any], layer: Laye
         """Of what a round began with, the gradients of what it ended with, and what was read: the gradients of what it began with."""
         inner = tape.again(current())
         carried, state, others = values[:count], values[count:count + len(moving) + len(read)], values[count + len(moving) + len(read):]
-        given = [inner.variable(each) if place in moving or place in read else each for place, each in enumerate([*carried, *others])]
+        operands = [inner.variable(each) if place in moving or place in read else each for place, each in enumerate([*carried, *others])]
         with pushed(inner):
-            _, *results = body(*given)
-        found = inner.gradients([results[place] for place in moving], state[:len(moving)], [given[place] for place in (*moving, *read)],
-                                "zeros")
-        sums = [inner.below.apply("aten::add.Tensor", [a, b, 1]) for a, b in zip(state[len(moving):], found[len(moving):], strict=True)]
-        return [*found[:len(moving)], *sums]
+            _, *results = body(*operands)
+        wanted = [operands[place] for place in (*moving, *read)]
+        gradients = inner.gradients([results[place] for place in moving], state[:len(moving)], wanted, "zeros")
+        sums = [inner.below.apply("aten::add.Tensor", [a, b, 1]) for a, b in zip(state[len(moving):], gradients[len(moving):], strict=True)]
+        return [*gradients[:len(moving)], *sums]
 
     state = [*[zeros(args[place]) if grads[place] is None else grads[place] for place in moving], *[zeros(args[place]) for place in read]]
-    found = dict(zip((*moving, *read), layer.unwind(history, back, state, rest), strict=True))
-    return [found.get(place) for place in range(len(args))]
+    by_place = dict(zip((*moving, *read), layer.unwind(history, back, state, rest), strict=True))
+    return [by_place.get(place) for place in range(len(args))]
 
 
 def refuse_lists(args: Sequence[Any], owns: Callable[[Any], bool], what: str) -> None:

@@ -46,9 +46,11 @@ class Library:
         return recipes.recipe_of(name) is not None
 
     def needs_little(self, name: str) -> bool:
-        """Is nothing kept for the gradient but operands, a single result, and facts about them?"""
+        """Does the gradient need nothing saved but operands, a single result, and facts about them?"""
         recipe = recipes.recipe_of(name)
-        return recipe is not None and recipe.whole is None and (recipe.kept is None or recipe.is_later) and len(recipe.schema.returns) == 1
+        if recipe is None or recipe.whole is not None or recipe.saving is not None and not recipe.is_later:
+            return False
+        return len(recipe.schema.returns) == 1
 
     def forward(self, name: str, args: list[Any], apply: Apply) -> tuple[Any, Any]:
         """The results, and what the gradient needs besides operands and results."""
@@ -84,19 +86,19 @@ class Library:
         return is_view(name)
 
     def _without_write(self, name: str) -> str | None:
-        found = overload(name)
-        count = len(found.schema.arguments)
-        types = [argument.type.text for argument in found.schema.arguments]
+        writing = overload(name)
+        count = len(writing.schema.arguments)
+        types = [argument.type.text for argument in writing.schema.arguments]
         kind, dot, rest = name.partition(".")
-        if found.mode == "inplace":
-            alike = [own for text, own in zip(found.op.schemas, found.op.names, strict=True)
+        if writing.mode == "inplace":
+            alike = [candidate for text, candidate in zip(writing.op.schemas, writing.op.names, strict=True)
                      if [a.type.text for a in parse_schema(text).arguments[:count]] == types]
-            return next((own for own in alike if own.partition(".")[0] == kind[:-1]), (*alike, found.op.names[0])[0])
+            return next((each for each in alike if each.partition(".")[0] == kind[:-1]), (*alike, writing.op.names[0])[0])
         if not is_write(name):
             return None
-        own = PLAIN.get(kind) or (kind[:-1] if kind.endswith("_") else "")      # with a kernel of its own
+        plain = PLAIN.get(kind) or (kind[:-1] if kind.endswith("_") else "")      # for a write with its own kernel
         taken = [text.replace("?", "") for text in types]
-        return next((each for each in (own + dot + rest, own) if each in OPS and
+        return next((each for each in (plain + dot + rest, plain) if each in OPS and
                      [argument.type.text.replace("?", "") for argument in overload(each).schema.arguments] == taken), None)
 
     def only_writes(self, name: str) -> bool:
@@ -135,10 +137,10 @@ class Library:
         if kind in OPERATORS and (len(args) == 2 or args[2] == 1):
             return f"{label(args[0])} {OPERATORS[kind]} {label(args[1])}"
         schema = overload(name).schema
-        given = [f"{argument.name}={label(value)}" if argument.keyword_only else label(value)
+        arguments = [f"{argument.name}={label(value)}" if argument.keyword_only else label(value)
                  for argument, value in zip(schema.arguments, args, strict=False)
                  if not (argument.has_default and type(value) is type(argument.default) and value == argument.default)]
-        return f"{kind.removeprefix('aten::')}({', '.join(given)})"
+        return f"{kind.removeprefix('aten::')}({', '.join(arguments)})"
 
 
 _plain: dict[str, str | None] = {}

@@ -33,7 +33,7 @@ Apply = Callable[..., Any]
 class Recipe:
     """How one overload is differentiated."""
 
-    __slots__ = ("schema", "formula", "kept", "wanted", "is_whole", "whole", "count", "is_later", "plans")
+    __slots__ = ("schema", "formula", "saving", "wanted", "is_whole", "whole", "count", "is_later", "plans")
 
     def __init__(self, schema: Schema, formula: Formula) -> None:
         self.schema = schema
@@ -45,28 +45,29 @@ class Recipe:
         places: dict[Value, tuple[str, int]] = {value: ("arg", i) for i, value in enumerate(formula.graph.inputs)}
         places.update((value, ("result", i)) for i, value in enumerate(formula.results))
         saved = formula.context.node.inputs
-        own = [value for value in dict.fromkeys(saved) if value not in places]
-        places.update((value, ("kept", i)) for i, value in enumerate(own))
+        extra = [value for value in dict.fromkeys(saved) if value not in places]
+        places.update((value, ("extra", i)) for i, value in enumerate(extra))
         self.wanted = [places[value] for value in saved]
-        self.kept = _slice(formula, own) if own and not self.is_whole else None
-        self.is_later = self.kept is not None and all(node.kind in NO_ELEMENTS_ASKED for node in self.kept.walk())
-        """Are only sizes and dtypes kept, which can as well be asked for when they are needed?"""
+        self.saving = _slice(formula, extra) if extra and not self.is_whole else None
+        """The graph that computes what is saved besides operands and results; None where nothing is."""
+        self.is_later = self.saving is not None and all(node.kind in NO_ELEMENTS_ASKED for node in self.saving.walk())
+        """Does `saving` compute only sizes and dtypes, which the backward can as well ask for when it needs them?"""
 
     def forward(self, args: list[Any], apply: Apply) -> tuple[Any, Any]:
-        """The results, and what is kept."""
+        """The results, and what is saved besides operands and results."""
         if self.whole is not None:
             *results, saved = interpreted(self.whole, list(args), apply, self.plans)[0]
             return (tuple(results) if len(results) > 1 else results[0]), saved
         result = apply(self.schema.name, args)
-        if self.kept is None or self.is_later:
+        if self.saving is None or self.is_later:
             return result, None
         return result, self.saved(args, result if isinstance(result, tuple) else (result,), None, apply)
 
     def saved(self, args: Sequence[Any], results: Sequence[Any], saved: Any, apply: Apply) -> Any:
-        """What is kept besides operands and results, computed by `apply`."""
-        if self.kept is None:
+        """What is saved besides operands and results, computed by `apply`."""
+        if self.saving is None:
             return saved
-        return interpreted(self.kept, [*args, *results], apply, self.plans)
+        return interpreted(self.saving, [*args, *results], apply, self.plans)
 
     def backward(self, args: Sequence[Any], results: Sequence[Any], saved: Any, grads: Sequence[Any], apply: Apply) -> Sequence[Any]:
         """One gradient per operand, None where there is none."""
@@ -75,17 +76,17 @@ class Recipe:
         if self.is_whole:
             context = saved
         else:
-            sources = {"arg": args, "result": results, "kept": saved}
+            sources = {"arg": args, "result": results, "extra": saved}
             context = tuple([sources[source][i] for source, i in self.wanted])
         turned = self.formula.is_conjugated or not any(dtype_of(each.dtype).kind == "c" for each in tensors_in([list(args), list(results)]))
-        given = [filled(grad if turned else conjugated(grad, apply), result, apply)
+        cotangents = [filled(grad if turned else conjugated(grad, apply), result, apply)
                  for grad, result in zip(grads[:self.count], results, strict=False)]
-        if all(each is None for each in given):
+        if all(each is None for each in cotangents):
             return [None] * len(args)
-        (found,) = interpreted(self.formula.backward, [context, *given], apply, self.plans)
+        (gradients,) = interpreted(self.formula.backward, [context, *cotangents], apply, self.plans)
         if not isinstance(self.formula.backward.outputs[0].type, TupleType):
-            found = (found,)
-        return [self.fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(found, args, strict=True)]
+            gradients = (gradients,)
+        return [self.fitted(grad if turned else conjugated(grad, apply), arg, apply) for grad, arg in zip(gradients, args, strict=True)]
 
     def fitted(self, grad: Any, arg: Any, apply: Apply) -> Any:
         """A gradient in the dtype of its operand; of what is real, its real part."""
@@ -113,17 +114,17 @@ def conjugated(grad: Any, apply: Apply) -> Any:
     return map_tensors(lambda each: apply("aten::conj_physical", [each]) if dtype_of(each.dtype).kind == "c" else each, grad)
 
 
-def _slice(formula: Formula, own: list[Value]) -> Graph:
+def _slice(formula: Formula, values: list[Value]) -> Graph:
     """The part of a formula that computes values of it from operands and results."""
     graph = Graph(formula.graph.dialect)
     mapping = {value: graph.block.add_input(graph.fresh_id(), value.type) for value in (*formula.graph.inputs, *formula.results)}
-    needed = formula.needed(tuple(own), frozenset(formula.results))
+    needed = formula.needed(tuple(values), frozenset(formula.results))
     for node in formula.graph.block:
         if node in needed:
             before = dict(mapping)
             clone_node(node, mapping, graph.block, graph)
             mapping.update((value, before[value]) for value in node.outputs if value in before)     # results are given
-    graph.block.set_outputs([mapping[value] for value in own])
+    graph.block.set_outputs([mapping[value] for value in values])
     return graph
 
 
@@ -191,8 +192,8 @@ PYTHON = frozenset(("list", "dict", "scalar", "string"))
 def _reduced(apply: Apply, values: list[Any]) -> Any:
     """The sum of products of the first half with the second."""
     half = len(values) // 2
-    found = [apply("aten::mm", [a, b]) for a, b in zip(values[:half], values[half:], strict=True)]
-    return reduce(lambda a, b: apply("aten::add.Tensor", [a, b, 1]), found)
+    products = [apply("aten::mm", [a, b]) for a, b in zip(values[:half], values[half:], strict=True)]
+    return reduce(lambda a, b: apply("aten::add.Tensor", [a, b, 1]), products)
 
 
 OTHERS: dict[str, Callable[[Apply, list[Any]], Any]] = {
@@ -209,8 +210,8 @@ def wrapped_call(node: Node, values: list[Any]) -> Any:
     """A node that looks at facts of arrays (`prim::dtype`, `prim::device`), on the arrays at the bottom."""
     from irtool.dispatch.stack import elements_of
 
-    found = call_node(node, [map_tensors(elements_of, value) for value in values])
-    return found[0] if len(found) == 1 else tuple(found)
+    results = call_node(node, [map_tensors(elements_of, value) for value in values])
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _makes_tensors(node: Node) -> bool:

@@ -220,10 +220,10 @@ class Layer:
 
     def contains(self, layer: Layer) -> bool:
         """Is a layer this one, or below it?"""
-        found: Layer | None = self
-        while found is not None and found is not layer:
-            found = found.inner
-        return found is not None
+        candidate: Layer | None = self
+        while candidate is not None and candidate is not layer:
+            candidate = candidate.inner
+        return candidate is not None
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Do `aten::add`, whose overload is still to be chosen."""
@@ -246,12 +246,12 @@ _top: ContextVar[Layer | None] = ContextVar("irtool_layer", default=None)
 
 def current() -> Layer:
     """The layer on top of the stack; a backend when there is none."""
-    found = _top.get()
-    if found is None:
+    layer = _top.get()
+    if layer is None:
         from irtool.dispatch.backend import BACKEND
 
         return BACKEND
-    return found
+    return layer
 
 
 @contextmanager
@@ -270,8 +270,8 @@ def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, list | tuple):
-        found = [map_tensors(function, each) for each in value]
-        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
+        parts = [map_tensors(function, each) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if isinstance(value, dict):
         return {key: map_tensors(function, each) for key, each in value.items()}
     return value

@@ -160,8 +160,8 @@ def compared(number: Number, other: Any, name: str) -> Any:
     """The outcome of a comparison, which the trace was decided by."""
     if not is_number(other):
         return NotImplemented
-    found = number.tracer.computed(getattr(operator, name), (number, other), f"{{}} {SIGNS[name]} {{}}")
-    return found
+    outcome = number.tracer.computed(getattr(operator, name), (number, other), f"{{}} {SIGNS[name]} {{}}")
+    return outcome
 
 
 SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -233,16 +233,16 @@ class Mathematics:
     def __getattr__(self, name: str) -> Any:
         from irtool.dispatch.stack import Boxed
 
-        found = getattr(math, name)
-        if not callable(found):
-            return found
+        original = getattr(math, name)
+        if not callable(original):
+            return original
 
         def function(*args: Any, **named: Any) -> Any:
             args = tuple([to_float(each) if isinstance(each, Boxed) else each for each in args])
             numbers = [each for each in args if type(each) is Number]
             if not numbers or named or not all(map(is_number, args)):
-                return found(*args, **named)
-            return numbers[0].tracer.computed(found, args)
+                return original(*args, **named)
+            return numbers[0].tracer.computed(original, args)
         return function
 
 

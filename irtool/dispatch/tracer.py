@@ -56,8 +56,8 @@ class Tracer(Layer):
 
     def input(self, value: Tensor, name: str = "") -> Boxed:
         """One more input of the graph."""
-        given = self.graph.block.add_input(name or self.graph.fresh_id(), type_of(value))
-        return Boxed(self, value, given)
+        inner = self.graph.block.add_input(name or self.graph.fresh_id(), type_of(value))
+        return Boxed(self, value, inner)
 
     def apply(self, name: str, args: list[Any]) -> Any:
         """Do the operation, and write it down if it is about the trace's tensors."""
@@ -97,10 +97,10 @@ class Tracer(Layer):
             with pushed(self):
                 return (then if elements_of(condition) else otherwise)(*args)
         node = self.build.node("prim::If", (self.decided(condition),))
-        found = [self.block_of(node, then, args), self.block_of(node, otherwise, args)]
+        arms = [self.block_of(node, then, args), self.block_of(node, otherwise, args)]
         taken = 0 if elements_of(condition) else 1
         results = []
-        for a, b in zip(*found, strict=True):
+        for a, b in zip(*arms, strict=True):
             results.append(merged(a, b, lambda a, b: self.joined(node, (a, b), taken), "a branch"))
         return results
 
@@ -148,16 +148,16 @@ class Tracer(Layer):
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
         """The same; each round first puts what it begins with into lists."""
         final, below = self.below.keep(limit, self.opened(condition), body, self.opened(args), count)
-        kept = [self.build.construct_list((), tensor_type()) if isinstance(arg, Tensor) else None for arg in args[:count]]
+        lists = [self.build.construct_list((), tensor_type()) if isinstance(arg, Tensor) else None for arg in args[:count]]
 
         def noted(*values: Any) -> list[Any]:
-            for whole, value in zip(kept, values, strict=False):
+            for whole, value in zip(lists, values, strict=False):
                 if whole is not None:
                     self.build.node("aten::append", (whole, self.operand(value)), output_types=[whole.type])
             return body(*values)
-        found = self.loop(limit, condition, noted, args, final)
+        results = self.loop(limit, condition, noted, args, final)
         begun = self.opened(args[:count])
-        return found, History(self, (below, kept, begun, [common_type(*each) for each in zip(begun, final, strict=True)]))
+        return results, History(self, (below, lists, begun, [common_type(*each) for each in zip(begun, final, strict=True)]))
 
     def loop(self, limit: int | Value | None, condition: Any, body: Branch, args: list[Any], final: list[Any]) -> list[Any]:
         """A Loop that carries what `final` is, of which it begins with as many of `args`. Gives its results."""
@@ -168,14 +168,14 @@ class Tracer(Layer):
         node = self.build.node("prim::Loop", (first, self.decided(condition), *[self.operand(args[place]) for place in moving]))
 
         def round(*values: Any) -> list[Any]:
-            given = list(args)
+            operands = list(args)
             for place, value in zip(moving, values, strict=False):
-                given[place] = value
-            after, *found = body(*given)
+                operands[place] = value
+            after, *results = body(*operands)
             for place in range(count):
-                if place not in moving and found[place] != args[place]:
+                if place not in moving and results[place] != args[place]:
                     raise UnsupportedError(f"a traced loop carries {type(args[place]).__name__}, which is no tensor, and changes it")
-            return [after if after is True else truth(after, self.apply), *[found[place] for place in moving]]
+            return [after if after is True else truth(after, self.apply), *[results[place] for place in moving]]
 
         self.block_of(node, round, (), [(common_type(opened[place], final[place]), opened[place]) for place in moving])
         results = list(args[:count])
@@ -187,9 +187,9 @@ class Tracer(Layer):
         """A Loop over the lists, from their end."""
         if history.layer is not self:
             raise DispatchError(f"a loop of {history.layer} is gone back through in a trace that it is none of")
-        below, kept, samples, types = history.kept
+        below, lists_by_place, samples, types = history.record
         final = self.below.unwind(below, step, self.opened(state), self.opened(args))
-        lists = [whole for whole in kept if whole is not None]
+        lists = [whole for whole in lists_by_place if whole is not None]
         rounds = self.build.node("aten::len", (lists[0],), output_types=[INT]).output
         last = self.build.call("aten::sub", rounds, 1, type=INT)
 
@@ -198,10 +198,10 @@ class Tracer(Layer):
             place = self.build.call("aten::sub", last, counter, type=INT)
             carried = [sample if whole is None else
                        Boxed(self, sample, self.build.node("aten::__getitem__", (whole, place), output_types=[type]).output)
-                       for whole, sample, type in zip(kept, samples, types, strict=True)]
+                       for whole, sample, type in zip(lists_by_place, samples, types, strict=True)]
             return [True, *step(*carried, *values)]
-        found: list[Any] = self.loop(rounds, True, round, [*state, *args], final)
-        return found
+        results: list[Any] = self.loop(rounds, True, round, [*state, *args], final)
+        return results
 
     def record(self, name: str, args: list[Any], result: Any) -> Any:
         """A node, and its results in boxes."""
@@ -229,14 +229,14 @@ class Tracer(Layer):
             return Boxed(self, result, value)
         if isinstance(result, list) and result and all(isinstance(each, Tensor) for each in result):
             node = self.build.node("prim::ListUnpack", (value,), output_types=[type_of(each) for each in result])
-            return [Boxed(self, each, own) for each, own in zip(result, node.outputs, strict=True)]
+            return [Boxed(self, each, output) for each, output in zip(result, node.outputs, strict=True)]
         return result
 
     def operand(self, value: Any, argument: Argument | None = None) -> Value:
         """The value of the graph for an argument: a traced tensor's own, else a constant."""
         if self.owns(value):
-            found: Value = value.data
-            return found
+            traced: Value = value.data
+            return traced
         if value.__class__ is Dtype or value.__class__ is Place:
             value = int(value) if isinstance(value, int) else str(value)
         if isinstance(value, np.generic) and argument is not None and not isinstance(argument.type, TensorType):
@@ -268,13 +268,13 @@ class Tracer(Layer):
         if isinstance(tensor, Boxed):
             raise DispatchError(f"a value of another trace ({tensor.layer}) is used in this one" if isinstance(tensor.layer, Tracer) else
                                 f"incompatible dispatcher trees: a tensor of {tensor.layer} is used in a trace below it")
-        found = self.constants.get(id(tensor))
-        if found is None:
+        entry = self.constants.get(id(tensor))
+        if entry is None:
             array = np.array(tensor.array)
             literal = TensorLiteral("<Tensor>", array.dtype.name, array.shape, array)
             node = self.build.node("prim::Constant", (), {"value": Attribute(literal.text, literal)}, [type_of(tensor)])
-            found = self.constants[id(tensor)] = (tensor, node.output)
-        return found[1]
+            entry = self.constants[id(tensor)] = (tensor, node.output)
+        return entry[1]
 
     def finish(self, results: Sequence[Any]) -> Graph:
         """The graph, with its outputs. No more is written down."""
@@ -334,18 +334,18 @@ def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, name
            where: str = "trace") -> tuple[Graph, Any]:
     """The same of arguments that were taken apart: those that are tensors are inputs. Gives the shape of the result too."""
     layer = Tracer(current())
-    given = []
+    operands = []
     for place, leaf in enumerate(leaves):
         if type(leaf) is Tensor:        # the function may write into it
             leaf = Tensor(leaf.array.copy("K"))
-        given.append(layer.input(leaf, names[place] if place < len(names) else "") if isinstance(leaf, Tensor) else leaf)
+        operands.append(layer.input(leaf, names[place] if place < len(names) else "") if isinstance(leaf, Tensor) else leaf)
     with pushed(layer):
-        result = called(where, function, unflatten(shape, given))
-    results, made = flatten(result)
+        result = called(where, function, unflatten(shape, operands))
+    results, result_shape = flatten(result)
     wrong = [each for each in results if not isinstance(each, Tensor)]
     if wrong or not results:
         raise RunError(f"{where}: the function must give tensors, it gave {type(wrong[0] if wrong else result).__name__}")
-    return layer.finish(results), made
+    return layer.finish(results), result_shape
 
 
 __all__ = ["TraceWarning", "Tracer", "record", "trace"]

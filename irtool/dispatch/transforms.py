@@ -49,10 +49,10 @@ def as_variable(value: Any) -> Any:
     return as_tensor(value)
 
 
-def tensors(tree: Any, made: Callable[[Any], Any] = as_tensor) -> Any:
+def tensors(tree: Any, convert: Callable[[Any], Any] = as_tensor) -> Any:
     """The same tree with tensors for arrays."""
     leaves, shape = flatten(tree)
-    return unflatten(shape, [made(leaf) for leaf in leaves])
+    return unflatten(shape, [convert(leaf) for leaf in leaves])
 
 
 def do(kind: str, *args: Any, **named: Any) -> Any:
@@ -113,27 +113,27 @@ class Recorded:
 
         def taken(value: Any) -> Any:
             return lent.lend(as_tensor(value))
-        given = [tensors(arg, as_variable if place in which else taken) for place, arg in enumerate(args)]
+        operands = [tensors(arg, as_variable if place in which else taken) for place, arg in enumerate(args)]
         self.variables = []
         for place in which:
-            leaves, shape = flatten(given[place])
+            leaves, shape = flatten(operands[place])
             if leaves and not any(map(is_floating, leaves)):
-                found = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
-                raise RunError(f"{where}: only tensors of floating point numbers have gradients, argument {place} is {found}")
+                actual = leaves[0].array.dtype.name if type(leaves[0]) is Tensor else type(leaves[0]).__name__
+                raise RunError(f"{where}: only tensors of floating point numbers have gradients, argument {place} is {actual}")
             boxed = [self.layer.variable(leaf) if is_floating(leaf) else lent.lend(leaf) for leaf in leaves]
             self.variables.append((leaves, shape, [self.layer.snapshot(each) for each in boxed]))       # the function may write into it
-            given[place] = unflatten(shape, boxed)
+            operands[place] = unflatten(shape, boxed)
         with pushed(self.layer):
-            self.result = called(where, function, given, tensors(named or {}, taken))
+            self.result = called(where, function, operands, tensors(named or {}, taken))
         lent.hand_back(self.layer)
 
     def gradients(self, outputs: Sequence[Any], seeds: Sequence[Any], unused: str) -> list[Any]:
         """Trees of gradients, one per argument asked for. unused: "zeros" or "none" for what the outputs do not depend on."""
         wanted = [each for _, _, boxed in self.variables for each in boxed]
-        found = iter(self.layer.gradients(outputs, seeds, [each if self.layer.owns(each) else None for each in wanted]))
+        gradients = iter(self.layer.gradients(outputs, seeds, [each if self.layer.owns(each) else None for each in wanted]))
         trees = []
         for leaves, shape, _ in self.variables:
-            grads = [next(found) for _ in leaves]
+            grads = [next(gradients) for _ in leaves]
             if unused == "zeros":
                 grads = [do("aten::zeros_like", leaf) if grad is None and is_floating(leaf) else grad
                          for grad, leaf in zip(grads, leaves, strict=True)]
@@ -195,8 +195,8 @@ def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
     @wraps(func)
     def transformed(*args: Any, **named: Any) -> Any:
-        value, found = inner(*args, **named)
-        return (found, value[1]) if has_aux else found
+        value, gradient = inner(*args, **named)
+        return (gradient, value[1]) if has_aux else gradient
     return transformed
 
 
@@ -207,12 +207,12 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False, unused: str = "zer
     takes and that has none. Raises RunError.
     """
     func = as_function("vjp", func)
-    found = pulled_back(func, primals, has_aux, unused)
-    for leaf in flatten(found[0])[0]:
+    pulled = pulled_back(func, primals, has_aux, unused)
+    for leaf in flatten(pulled[0])[0]:
         if not is_floating(leaf):
             raise RunError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
                            f"{DTYPES[leaf.dtype]}")
-    return found if has_aux else found[:2]
+    return pulled if has_aux else pulled[:2]
 
 
 def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, unused: str = "zeros") -> tuple[Any, Function, Any]:
@@ -226,18 +226,18 @@ def pulled_back(func: Function, primals: Sequence[Any], has_aux: bool = False, u
             raise RunError(f"vjp: the function must give tensors, it gave {type(leaf).__name__}")
 
     def back(cotangents: Any) -> Any:
-        given = aligned(tensors(cotangents), shape)
-        if given is None:
+        aligned_cotangents = aligned(tensors(cotangents), shape)
+        if aligned_cotangents is None:
             count = len(flatten(cotangents)[0])
             raise RunError(f"expected {len(leaves)} cotangents, got {count}" if count != len(leaves) else
                            f"cotangents must stand in a tree as the outputs do{keys_of(shape)}")
-        for each, leaf in zip(given, leaves, strict=True):
+        for each, leaf in zip(aligned_cotangents, leaves, strict=True):
             if not isinstance(each, Tensor | int | float | complex | None):
                 raise RunError(f"a cotangent is {what_is(each)}, its output a tensor of shape {leaf.shape}")
             if isinstance(each, Tensor) and each.shape != leaf.shape:
                 raise RunError(f"a cotangent has shape {each.shape}, its output {leaf.shape}")
-        found = dict(zip(places, recorded.gradients(leaves, given, unused), strict=True))
-        return tuple([found.get(place) for place in range(len(primals))])
+        by_place = dict(zip(places, recorded.gradients(leaves, aligned_cotangents, unused), strict=True))
+        return tuple([by_place.get(place) for place in range(len(primals))])
 
     return recorded.opened(result), back, recorded.opened(aux) if has_aux else None
 
@@ -257,7 +257,7 @@ class Linearized:
         self.points = flatten([tensors(primal, as_variable) for primal in primals])[0]
         self.leaves = [outer.opened(leaf) for leaf in leaves]
         self.outputs = unflatten(self.shape, self.leaves)
-        self.aux = unflatten((found := flatten(aux))[1], [outer.opened(each) for each in found[0]])      # None where there is none
+        self.aux = unflatten((flat_aux := flatten(aux))[1], [outer.opened(each) for each in flat_aux[0]])      # None where there is none
         if strict and all(each is None for each in self.pulled):
             raise RunError("jvp: the output of the function is independent of the inputs. This is not allowed with strict=True")
 
@@ -312,10 +312,10 @@ def custom_vjp(forward: Function, backward: Function) -> Function:
 
     @wraps(forward)
     def ahead(*args: Any) -> tuple[Any, Any]:
-        found = called("custom_vjp", forward, args)
-        if not isinstance(found, tuple) or len(found) != 2:
-            raise RunError(f"custom_vjp: forward must give a tuple (output, saved), it gave {what_is(found)}")
-        return found
+        pair = called("custom_vjp", forward, args)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise RunError(f"custom_vjp: forward must give a tuple (output, saved), it gave {what_is(pair)}")
+        return pair
 
     @wraps(backward)
     def back(gradient: Any, saved: Any) -> Any:
@@ -347,25 +347,26 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
         dims = spread(list(in_dims) if isinstance(in_dims, tuple) else in_dims, list(args), "in_dims")
         length = extent_of(leaves, dims)
 
-        def once(given: list[Any], size: int) -> tuple[list[Any], list[Any], Any]:
+        def once(args_of_chunk: list[Any], size: int) -> tuple[list[Any], list[Any], Any]:
             """Results with the dimension where it belongs, where that is, and the tree they stand in."""
             layer, lent = Batched(current(), size, randomness=randomness), Lent()
-            boxed = [leaf if dim is None else lent.lend(leaf, layer.box(leaf, dim), dim) for leaf, dim in zip(given, dims, strict=True)]
+            boxed = [leaf if dim is None else lent.lend(leaf, layer.box(leaf, dim), dim)
+                     for leaf, dim in zip(args_of_chunk, dims, strict=True)]
             with pushed(layer):
                 result = called("vmap", func, unflatten(shape, boxed), tensors(named))
             lent.hand_back(layer)
-            found, out_shape = flatten(result)
+            results, out_shape = flatten(result)
             wanted = tuple(out_dims) if isinstance(out_dims, list) else out_dims
             if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(result, list | tuple | dict):
                 wanted = wanted[0]
             places = spread(wanted, result, "out_dims")
-            opened = [unhidden(layer, leaf, dim) for leaf, dim in zip(found, places, strict=True)]
+            opened = [unhidden(layer, leaf, dim) for leaf, dim in zip(results, places, strict=True)]
             layer.is_alive = False
             return opened, places, out_shape
 
         if chunk_size is None or chunk_size >= length:
-            found, _, out_shape = once(leaves, length)
-            return unflatten(out_shape, found)
+            results, _, out_shape = once(leaves, length)
+            return unflatten(out_shape, results)
         return in_chunks(once, leaves, dims, length, chunk_size, randomness)
     return transformed
 
@@ -373,24 +374,24 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
 def in_chunks(once: Callable[[list[Any], int], tuple[list[Any], list[Any], Any]], leaves: Sequence[Any], dims: Sequence[int | None],
               length: int, chunk_size: int, randomness: str) -> Any:
     """So many places at a time, put together again. The `same` random numbers are those of every chunk."""
-    made = []
+    outcomes = []
     random = generator()
     state = random.bit_generator.state
     for start in range(0, length, chunk_size):
         size = min(chunk_size, length - start)
-        given = [leaf if dim is None else do("aten::narrow", leaf, dim, start, size) for leaf, dim in zip(leaves, dims, strict=True)]
+        chunk = [leaf if dim is None else do("aten::narrow", leaf, dim, start, size) for leaf, dim in zip(leaves, dims, strict=True)]
         if randomness == "same":
             random.bit_generator.state = state
-        made.append(once(given, size))
-    first, places, shape = made[0]
-    chunks = zip(*[found for found, _, _ in made], strict=True)
+        outcomes.append(once(chunk, size))
+    first, places, shape = outcomes[0]
+    chunks = zip(*[results for results, _, _ in outcomes], strict=True)
     return unflatten(shape, [one if place is None else do("aten::cat", list(pieces), place)
                              for one, place, pieces in zip(first, places, chunks, strict=True)])
 
 
 def extent_of(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
     """The extent of the dimensions to hide. Raises RunError when they differ, or when there is none."""
-    found: int | None = None
+    extent: int | None = None
     for leaf, dim in zip(leaves, dims, strict=True):
         if dim is None:
             continue
@@ -399,12 +400,12 @@ def extent_of(leaves: Sequence[Any], dims: Sequence[int | None]) -> int:
         sizes = leaf.shape
         if not -len(sizes) <= dim < len(sizes):
             raise RunError(f"vmap: in_dims names dimension {dim} of a tensor of shape {sizes}")
-        if found is not None and sizes[dim] != found:
-            raise RunError(f"vmap: the dimensions to hide have extents {found} and {sizes[dim]}")
-        found = sizes[dim]
-    if found is None:
+        if extent is not None and sizes[dim] != extent:
+            raise RunError(f"vmap: the dimensions to hide have extents {extent} and {sizes[dim]}")
+        extent = sizes[dim]
+    if extent is None:
         raise RunError("vmap: in_dims says None for every argument, there is nothing to batch")
-    return found
+    return extent
 
 
 def unhidden(layer: Batched, value: Any, dim: Any) -> Any:

@@ -37,14 +37,14 @@ def unflatten(shape: Any, leaves: list[Any]) -> Any:
     return _built(shape, iter(leaves))
 
 
-def _built(node: Any, given: Iterator[Any]) -> Any:
+def _built(node: Any, leaves: Iterator[Any]) -> Any:
     if node is LEAF:
-        return next(given)
+        return next(leaves)
     if isinstance(node, tuple) and hasattr(node, "_fields"):
-        return type(node)(*[_built(each, given) for each in node])
+        return type(node)(*[_built(each, leaves) for each in node])
     if isinstance(node, list | tuple):
-        return type(node)([_built(each, given) for each in node])
-    return {key: _built(each, given) for key, each in node.items()}
+        return type(node)([_built(each, leaves) for each in node])
+    return {key: _built(each, leaves) for key, each in node.items()}
 
 
 def aligned(tree: Any, shape: Any) -> list[Any] | None:
@@ -76,16 +76,16 @@ def _aligned(node: Any, shape: Any, leaves: list[Any]) -> bool:
 
 def spread(prefix: Any, tree: Any, what: str) -> list[Any]:
     """One entry of `prefix`, an int, None or a tree of them, for each value of a tree. Raises RunError where the two do not fit."""
-    def walk(own: Any, node: Any) -> Iterator[Any]:
-        if own is None or isinstance(own, int) and not isinstance(own, bool):
-            yield from [own] * len(flatten(node)[0])
-        elif isinstance(own, dict) and isinstance(node, dict) and own.keys() == node.keys():
+    def walk(entry: Any, node: Any) -> Iterator[Any]:
+        if entry is None or isinstance(entry, int) and not isinstance(entry, bool):
+            yield from [entry] * len(flatten(node)[0])
+        elif isinstance(entry, dict) and isinstance(node, dict) and entry.keys() == node.keys():
             for key in node:
-                yield from walk(own[key], node[key])
-        elif isinstance(own, list | tuple) and isinstance(node, list | tuple) and len(own) == len(node):
-            for one, each in zip(own, node, strict=True):
+                yield from walk(entry[key], node[key])
+        elif isinstance(entry, list | tuple) and isinstance(node, list | tuple) and len(entry) == len(node):
+            for one, each in zip(entry, node, strict=True):
                 yield from walk(one, each)
         else:
-            raise RunError(f"vmap: {what} is {own!r}, which does not fit {'a tuple' if isinstance(node, list | tuple) else 'a value'}"
+            raise RunError(f"vmap: {what} is {entry!r}, which does not fit {'a tuple' if isinstance(node, list | tuple) else 'a value'}"
                            f"{f' of {len(node)}' if isinstance(node, list | tuple | dict) else ''}")
     return list(walk(prefix, tree))

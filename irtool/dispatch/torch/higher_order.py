@@ -31,18 +31,18 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, operands: Sequence[An
     several elements.
     """
     functions = [as_function("cond", true_fn), as_function("cond", false_fn)]
-    given = operands_of("cond", "operands", operands)
+    arguments = operands_of("cond", "operands", operands)
     condition = one_condition("cond: pred", pred)
     if not is_undecided(condition):
-        return functions[0 if bool(condition) else 1](*given)
-    leaves, shape = flatten(list(given))
+        return functions[0 if bool(condition) else 1](*arguments)
+    leaves, shape = flatten(list(arguments))
     lifted = Lifted(functions)
     shapes: dict[int, Any] = {}
 
     def as_branch(which: int) -> Function:
         def run(*values: Any) -> list[Any]:
-            results, found = flatten(lifted.function(which, values[len(leaves):])(*unflatten(shape, list(values[:len(leaves)]))))
-            shapes[which] = found
+            results, result_shape = flatten(lifted.function(which, values[len(leaves):])(*unflatten(shape, list(values[:len(leaves)]))))
+            shapes[which] = result_shape
             same_tree("cond: true_fn and false_fn give", *shapes.values())
             return results
         return run
@@ -99,8 +99,8 @@ def scan(combine_fn: Function, init: Any, xs: Any, *, dim: int = 0, reverse: boo
         results = combine(unflatten(carry_shape, carry), unflatten(shape, parts))
         if not isinstance(results, list | tuple) or len(results) != 2:
             raise RunError(f"scan: combine_fn gives {type(results).__name__}, expected a tuple of the next carry and the step's result")
-        following, found = flatten(results[0])
-        same_tree("scan: init and the carry that combine_fn gives are", carry_shape, found)
+        following, following_shape = flatten(results[0])
+        same_tree("scan: init and the carry that combine_fn gives are", carry_shape, following_shape)
         ys, y_shape = flatten(results[1])
         return following, ys, y_shape
     carry, stacks, y_shape = in_steps(step, start, leaves, dim, range(count)[::-1] if reverse else range(count))
@@ -115,8 +115,8 @@ def map_slices(f: Function, xs: Any, *args: Any) -> Any:
 
     def step(carry: list[Any], parts: list[Any]) -> tuple[list[Any], list[Any], Any]:
         return [], *flatten(function(unflatten(shape, parts), *args))
-    _, stacks, found = in_steps(step, [], leaves, 0, range(count))
-    return unflatten(found, stacks)
+    _, stacks, result_shape = in_steps(step, [], leaves, 0, range(count))
+    return unflatten(result_shape, stacks)
 
 
 def in_steps(step: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any], Any]], carry: list[Any], leaves: list[Any], dim: int,
@@ -127,16 +127,16 @@ def in_steps(step: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any], 
     carry, first, shape = step(carry, parts(places[0]))
     if loop_writer(current()) is not None and len(places) > 1:
         return *traced_steps(step, carry, first, leaves, dim, places), shape
-    found = {places[0]: first}
+    results = {places[0]: first}
     for place in places[1:]:
-        carry, found[place], _ = step(carry, parts(place))
-    return carry, [stacked([found[place][which] for place in sorted(found)]) for which in range(len(first))], shape
+        carry, results[place], _ = step(carry, parts(place))
+    return carry, [stacked([results[place][which] for place in sorted(results)]) for which in range(len(first))], shape
 
 
 def traced_steps(step: Function, carry: list[Any], first: list[Any], leaves: list[Any], dim: int,
                  places: range) -> tuple[list[Any], list[Any]]:
     """The same from the second step on, as a loop that carries the place, and puts results into tensors that hold all of them."""
-    count, made = len(places), len(carry)
+    count, carry_count = len(places), len(carry)
     torch = operators()
     stacks = [torch.select_scatter(torch.zeros([count, *each.shape], dtype=each.dtype), each, 0, places[0]) for each in first]
 
@@ -145,11 +145,11 @@ def traced_steps(step: Function, carry: list[Any], first: list[Any], leaves: lis
 
     def body(place: Any, *rest: Any) -> tuple[Any, ...]:
         index = place.reshape([1])
-        following, results, _ = step(list(rest[:made]), [leaf.index_select(dim, index).squeeze(dim) for leaf in leaves])
+        following, results, _ = step(list(rest[:carry_count]), [leaf.index_select(dim, index).squeeze(dim) for leaf in leaves])
         return (place + places.step, *following,
-                *[whole.index_copy(0, index, each.unsqueeze(0)) for whole, each in zip(rest[made:], results, strict=True)])
+                *[whole.index_copy(0, index, each.unsqueeze(0)) for whole, each in zip(rest[carry_count:], results, strict=True)])
     _, *rest = while_loop(goes_on, body, (torch.tensor(places[1]), *carry, *stacks))
-    return rest[:made], rest[made:]
+    return rest[:carry_count], rest[carry_count:]
 
 
 def operators() -> Any:
@@ -188,8 +188,8 @@ def carried_again(results: Any, shape: Any) -> list[Any]:
     """What a round gives, taken apart. Raises RunError where its tree is not that of what is carried."""
     if not isinstance(results, list | tuple):
         raise RunError(f"while_loop: body_fn gives a {type(results).__name__}, expected a tuple of as many values as are carried")
-    leaves, found = flatten(type(shape)(results))
-    same_tree("while_loop: carried_inputs and what body_fn gives are", shape, found)
+    leaves, result_shape = flatten(type(shape)(results))
+    same_tree("while_loop: carried_inputs and what body_fn gives are", shape, result_shape)
     return leaves
 
 

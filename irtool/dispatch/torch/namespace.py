@@ -35,13 +35,13 @@ class Torch(Functions):
     def __getattr__(self, name: str) -> Any:
         if name in ABSENT:
             raise NameMissing(f"irtool.torch has no {name}: {ABSENT[name]}")
-        made: Any = NAMES[name] if name in NAMES else Prefixed(f"{name}_") if name in PREFIXES else super().__getattr__(name)
+        function: Any = NAMES[name] if name in NAMES else Prefixed(f"{name}_") if name in PREFIXES else super().__getattr__(name)
         if name in VARIADIC:
-            made = taking_one_by_one(made)
+            function = taking_one_by_one(function)
         elif name in FACTORIES:
-            made = without_gradient(name, made)
-        setattr(self, name, made)
-        return made
+            function = without_gradient(name, function)
+        setattr(self, name, function)
+        return function
 
     @property
     def nn(self) -> Any:
@@ -67,20 +67,20 @@ class Torch(Functions):
         if isinstance(data, Tensor):
             return data.clone() if dtype is None else data.to(dtype, copy=True)
         try:
-            made = Tensor(np.array(data))
-            made.born = next_birth()        # its elements are nobody else's
+            tensor = Tensor(np.array(data))
+            tensor.born = next_birth()        # its elements are nobody else's
         except ValueError as error:
             raise RunError(f"tensor: expected numbers, or lists of them of equal length, got {str(data)[:40]}") from error
-        if made.array.dtype.kind not in "bifc" and made.array.dtype.name != "uint8":
+        if tensor.array.dtype.kind not in "bifc" and tensor.array.dtype.name != "uint8":
             raise RunError(f"tensor: expected numbers of at most 64 bits, got {str(data)[:40]}")
         if dtype is None and is_of_python(data):
-            dtype = {"f": self.float32, "c": self.complex64}.get(made.array.dtype.kind)
-        return made if dtype is None else made.to(dtype)
+            dtype = {"f": self.float32, "c": self.complex64}.get(tensor.array.dtype.kind)
+        return tensor if dtype is None else tensor.to(dtype)
 
     def asarray(self, data: Any, dtype: int | None = None, device: str | None = None) -> Any:
         """A tensor on an array's own elements, or of numbers."""
-        made = data if isinstance(data, Tensor) else Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
-        return made if dtype is None else made.to(dtype)
+        tensor = data if isinstance(data, Tensor) else Tensor(data) if isinstance(data, np.ndarray) else self.tensor(data)
+        return tensor if dtype is None else tensor.to(dtype)
 
     def from_numpy(self, array: Any) -> Any:
         """A tensor on an array's own elements. Raises RunError for what is no array."""
@@ -94,8 +94,8 @@ class Torch(Functions):
 
     def tensordot(self, a: Any, b: Any, dims: Any = 2) -> Any:
         """Sum over the last `dims` dimensions of a and the first of b, or over those that two lists name."""
-        own, others = (list(range(a.dim() - dims, a.dim())), list(range(dims))) if isinstance(dims, int) else dims
-        return a.tensordot(b, list(own), list(others))
+        summed, others = (list(range(a.dim() - dims, a.dim())), list(range(dims))) if isinstance(dims, int) else dims
+        return a.tensordot(b, list(summed), list(others))
 
 
 def is_of_python(data: Any) -> bool:
@@ -146,9 +146,9 @@ class Prefixed:
         if not is_kind(kind):
             raise NameMissing(f"there is no operator {kind}", name, lambda: [each.removeprefix(self._prefix) for each in operator_names()
                                                                              if each.startswith(self._prefix)])
-        made = calling_kind(kind)
-        setattr(self, name, made)
-        return made
+        function = calling_kind(kind)
+        setattr(self, name, function)
+        return function
 
 
 class Functional:
@@ -157,14 +157,14 @@ class Functional:
     def __getattr__(self, name: str) -> Any:
         from irtool.torchscript.nn_functional import OPERATORS
 
-        made: Any = FUNCTIONS.get(name) or functions().get(name)
-        if made is None:
+        function: Any = FUNCTIONS.get(name) or functions().get(name)
+        if function is None:
             operator = OPERATORS.get(name, name).removeprefix("aten::")
             if not is_kind(f"aten::{operator}"):
                 raise NameMissing(f"torch.nn.functional has no '{name}'", name, lambda: [*FUNCTIONS, *functions(), *operator_names()])
-            made = getattr(torch, operator)
-        setattr(self, name, made)
-        return made
+            function = getattr(torch, operator)
+        setattr(self, name, function)
+        return function
 
 
 @cache
@@ -174,17 +174,17 @@ def functions() -> dict[str, Callable[..., Any]]:
     from irtool.torchscript.nn_functional_more import HELPERS
     from irtool.torchscript.nn_functional_more import SOURCE as MORE
 
-    found = {**executed(SOURCE, "<torch.nn.functional>"), **executed(MORE, "<torch.nn.functional, more>")}
-    return {name: each for name, each in found.items() if name not in HELPERS}
+    defined = {**executed(SOURCE, "<torch.nn.functional>"), **executed(MORE, "<torch.nn.functional, more>")}
+    return {name: each for name, each in defined.items() if name not in HELPERS}
 
 
 def executed(source: str, filename: str) -> dict[str, Callable[..., Any]]:
     """The functions of a text of ours that is TorchScript and Python."""
-    given = {"Tensor": Tensor, "torch": torch, "math": math, "List": list, "Optional": Optional, "F": FUNCTIONAL}
-    space: dict[str, Any] = dict(given)
+    provided = {"Tensor": Tensor, "torch": torch, "math": math, "List": list, "Optional": Optional, "F": FUNCTIONAL}
+    space: dict[str, Any] = dict(provided)
     exec(compile(source, filename, "exec", __future__.annotations.compiler_flag, dont_inherit=True), space)     # noqa: S102
     space |= {"reduction_number": reduction_number, "sizes_of": sizes_of}       # the one says what is expected, the other takes a number
-    return {name: each for name, each in space.items() if callable(each) and name not in given}
+    return {name: each for name, each in space.items() if callable(each) and name not in provided}
 
 
 def sizes_of(sizes: Any, count: int) -> list[int]:

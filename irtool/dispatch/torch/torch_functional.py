@@ -67,8 +67,8 @@ def adaptive_pool(name: str, count: int) -> Any:
     """The same for windows that follow from the size of the output."""
     def maximum(input: Any, output_size: Any, return_indices: bool = False) -> Any:
         sizes = [output_size] * count if isinstance(output_size, int) else list(output_size)
-        found = do(name, input, sizes)
-        return found if return_indices else found[0]
+        results = do(name, input, sizes)
+        return results if return_indices else results[0]
     maximum.__name__ = name
     return maximum
 

@@ -106,10 +106,10 @@ def typed(dtype: str) -> Callable[[Any], Any]:
 def without_gradient(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that makes tensors, and takes `requires_grad=False` too."""
     @wraps(function)
-    def made(*args: Any, requires_grad: bool = False, **named: Any) -> Any:
+    def factory(*args: Any, requires_grad: bool = False, **named: Any) -> Any:
         refuse_gradient(requires_grad, name)
         return function(*args, **named)
-    return made
+    return factory
 
 
 class Transformations:
