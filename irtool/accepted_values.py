@@ -84,7 +84,7 @@ def attribute_of(value: Any, name: str, whose: str) -> Any:
 
 
 def takes_objects(graph: Graph) -> bool:
-    """Does it read attributes of an input?"""
+    """Does the graph read attributes of an input?"""
     return any(isinstance(value.type, ClassType) and any(use.user.kind == "prim::GetAttr" for use in value.uses) for value in graph.inputs)
 
 

@@ -152,7 +152,7 @@ class Walk:
         return self.run_block(graph.block, inputs)
 
     def run_block(self, block: Block, inputs: list[Any]) -> list[Any]:
-        """The same of a block that is planned."""
+        """Give the results of a block that has a plan. Empties `inputs`, as `run` does."""
         taken = list(inputs)
         inputs.clear()
         self.push(block, taken, None, None)

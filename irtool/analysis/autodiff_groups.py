@@ -51,7 +51,7 @@ class Item:
         return self.nodes_reversed[::-1]
 
     def operands(self) -> list[Value]:
-        """What it reads: a node that comes in is no longer read, and what it reads comes last."""
+        """The values that the group reads: a node that joins it is no longer read, and what that node reads comes last."""
         return list(self.reads)
 
     def results(self) -> list[Value]:
@@ -95,7 +95,7 @@ class Grouping:
         self.number()
 
     def number(self) -> None:
-        """Give each item its place; numbers in between are for those that move."""
+        """Number the items in their order, with gaps for items that move between two others."""
         for place, item in enumerate(self.items(), 1):
             item.place = place << 40
         self.end.place = 1 << 200

@@ -37,7 +37,7 @@ class Changes:
                 self._check(value)
 
     def is_changed(self, value: Value) -> bool:
-        """Is it, or may it be, a list that somebody changes?"""
+        """Is the value, or may it be, a list that a node changes?"""
         return bool(self._changers) and isinstance(value.type, ListType) and self._find(value) in self._changers
 
     def changes_after(self, value: Value, node: Node) -> bool:
@@ -119,7 +119,7 @@ def ancestor(node: Node, block: Block) -> Node | None:
 
 
 def comes_before(node: Node, other: Node) -> bool:
-    """Does it stand before another one, not in one loop with it, both seen from a block around them?"""
+    """Does `node`, or a node around it, stand before `other`, or a node around it, in the innermost block that holds both?"""
     block: Block | None = node.owner_block
     while block is not None:
         mine, its = ancestor(node, block), ancestor(other, block)

@@ -69,24 +69,24 @@ class Facts:
         return NOT_CONSTANT if value is None else constant(value)
 
     def number(self, name: str) -> int | None:
-        """The same for a whole number."""
+        """The value of an argument that is a constant whole number; else None."""
         number = self.constant(name)
         return number if isinstance(number, int) and not isinstance(number, bool) else None
 
     def flag(self, name: str) -> bool | None:
-        """The same for a bool."""
+        """The value of an argument that is a constant bool or integer, as a bool; else None."""
         flag = self.constant(name)
         return bool(flag) if isinstance(flag, int) else None
 
     def ints(self, name: str) -> list[int] | None:
-        """The same for a list of whole numbers that stays as it is."""
+        """The value of an argument that is a constant list of whole numbers, which nothing changes; else None."""
         numbers, value = self.constant(name), self.value(name)
         if not isinstance(numbers, list) or value is None or not self.changes.is_fixed(value):
             return None
         return [int(each) for each in numbers] if all(isinstance(each, int) for each in numbers) else None
 
     def length(self, name: str) -> int | None:
-        """How many elements an argument that is a list has."""
+        """How many elements an argument has that is a list which nothing changes; None where that is not known."""
         value = self.value(name)
         if value is None or not self.changes.is_fixed(value):
             return None
@@ -108,7 +108,7 @@ Rule = Callable[[Facts], "list[TensorType] | None"]
 
 
 def _is_number(value: Value) -> bool:
-    """Is it a constant that stands for a Python number?"""
+    """Is the value a constant that stands for a Python number?"""
     literal = constant(value) if value.node.kind in CONSTANT_KINDS else None
     declared = value.type
     if isinstance(literal, TensorLiteral) and isinstance(declared, TensorType):
@@ -168,7 +168,7 @@ def promoted(types: Sequence[TensorType]) -> str | None:
 
 
 def _meet(dtypes: Sequence[str], ranks: Sequence[int]) -> str | None:
-    """The same where all is known."""
+    """The dtype in which operands of these dtypes and numbers of dimensions meet; None where torch has no rule."""
     ranked = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if rank])
     other = widest([dtype for dtype, rank in zip(dtypes, ranks, strict=True) if not rank])
     if ranked is None or other is None:
@@ -185,7 +185,7 @@ MEET = {frozenset(pair.split()): third for pair, third in (
 
 
 def widest(dtypes: Sequence[str]) -> str | None:
-    """The dtype that holds all of them; None of none, and where torch has no such rule."""
+    """The dtype that holds all dtypes; None for an empty sequence, and where torch has no rule for the dtypes."""
     if not dtypes or any(dtype not in ORDER for dtype in dtypes):
         return dtypes[0] if dtypes and len(set(dtypes)) == 1 else None
     wide = dtypes[0]

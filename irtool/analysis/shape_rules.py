@@ -52,7 +52,7 @@ def _spread_float(facts: Facts) -> list[TensorType] | None:
 
 
 def _spread_known(facts: Facts) -> list[TensorType] | None:
-    """Of operands with known dtypes."""
+    """As `_spread`, where the dtypes of the first two operands are known."""
     return None if any(type.dtype is None for type in facts.types[:2]) else _spread(facts)
 
 
@@ -115,7 +115,7 @@ def _with_one(type: TensorType, dim: int | None) -> TensorType:
 
 
 def _with_dtype(dtype: Callable[[str | None], str | None]) -> Rule:
-    """The same dimensions in the dtype asked for."""
+    """A rule: the first operand's dimensions, in the dtype that the argument `dtype` asks for."""
     def rule(facts: Facts) -> list[TensorType] | None:
         type = facts.types[0]
         return None if type.dtype is None or type.rank is None else one(with_dtype(type, facts.dtype(dtype(type.dtype))))

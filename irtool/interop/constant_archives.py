@@ -83,7 +83,7 @@ def places(module: Module) -> Iterator[tuple[str, Node, str]]:
 
 
 def places_in(graph: Graph, prefix: str) -> Iterator[tuple[str, Node, str]]:
-    """The same for one graph and the subgraphs of its nodes."""
+    """As `places`, for one graph and the subgraphs of its nodes."""
     for node in graph.walk():
         if not node.attributes or not node.outputs:
             continue

@@ -94,7 +94,7 @@ def decode(data: bytes, filename: str) -> Archive:
 
 
 def decode_stream(stream: BinaryIO, size: int, filename: str) -> Archive:
-    """The same of a file that is open, of `size` bytes. Raises OSError, too, where the file cannot be read."""
+    """As `decode`, of an open file of `size` bytes. Raises OSError, too, where the file cannot be read."""
     if stream.read(6) == MAGIC:
         raise DamagedError(f"{filename}: a single array (.npy), not an .npz: give it by name, --input NAME=@{filename}")
     archive = Archive()

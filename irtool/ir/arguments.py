@@ -32,7 +32,7 @@ def check_function(where: str, function: object) -> None:
 
 
 def called(where: str, function: Callable[..., Any], args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
-    """What a function of the user's gives. Raises RunError where it does not take these arguments; what it raises itself stays."""
+    """Call a user's function. Raises RunError where the function does not take these arguments; exceptions of its body pass through."""
     try:
         return function(*args, **named or {})
     except TypeError as error:
@@ -69,7 +69,7 @@ def check_seed(where: str, seed: object) -> None:
 
 
 def is_whole(value: object) -> bool:
-    """Is it an integer, Python's or NumPy's, and no bool?"""
+    """Is the value an integer, Python's or NumPy's, and no bool?"""
     return not isinstance(value, bool) and hasattr(value, "__index__") and not getattr(value, "shape", ())
 
 

@@ -19,7 +19,7 @@ def users_frame() -> FrameType | None:
 
 
 def is_ours(filename: str) -> bool:
-    """Is it code of this package, or of the standard library that it goes through?"""
+    """Is the file part of this package, or of the standard library that calls go through?"""
     return filename.startswith((PACKAGE, PASSES, "<torch.", "<irtool")) or filename.endswith(("contextlib.py", "functools.py"))
 
 

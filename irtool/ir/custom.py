@@ -42,7 +42,7 @@ def custom_parts(node: Node) -> tuple[Graph, Graph, int] | None:
 
 
 def saved_values(node: Node, forward: Graph, count: int) -> Sequence[Value]:
-    """The values of the node's graph that stand for what is saved: operands and results themselves, where those are saved."""
+    """What the function saves, as values around the node: its operand where an input is saved, else its result."""
     known = dict(zip(forward.inputs, node.inputs, strict=True))
     for value, outer in zip(forward.outputs[:count], node.outputs, strict=False):
         known.setdefault(value, outer)

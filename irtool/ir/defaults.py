@@ -16,7 +16,7 @@ DEFAULTS = "defaults"
 
 
 def spelled(values: Mapping[str, object]) -> str:
-    """The values by name, as the line has them; those that no literal spells (nan) are left out."""
+    """The text of `defaults=`: names and values in turn; values that no literal spells (nan) are left out."""
     parts: list[str] = []
     for name, value in values.items():
         text = repr(value).replace("inf", "1e999") if isinstance(value, float | tuple | complex) else repr(value)
@@ -41,7 +41,7 @@ def defaults_of(graph: Graph) -> dict[str, Any]:
 
 
 def completed(graph: Graph, inputs: Sequence[Any]) -> Sequence[Any]:
-    """The inputs, and behind them the defaults of those that are missing; as they are where one of those has none."""
+    """The inputs, with defaults for the last ones that are missing; unchanged where one of these has no default."""
     if len(inputs) >= len(graph.inputs) or DEFAULTS not in graph.metadata or not isinstance(inputs, list | tuple):
         return inputs
     known = defaults_of(graph)

@@ -14,10 +14,10 @@ def dtype_code(name: str | None) -> int | None:
 
 
 def is_float_dtype(name: str) -> bool:
-    """Is it a floating-point dtype (complex ones are not)?"""
+    """Is the dtype a floating-point one (complex ones are not)?"""
     return name.startswith(("float", "bfloat"))
 
 
 def is_complex_dtype(name: str) -> bool:
-    """Is it a complex dtype?"""
+    """Is the dtype complex?"""
     return name.startswith("complex")

@@ -223,6 +223,6 @@ def may_write(node: Node) -> bool:
 
 
 def is_known_prim(kind: str) -> bool:
-    """Is it a `prim::` kind that the tables here or torch's declarations name?"""
+    """Is the kind a `prim::` one that the tables here or torch's declarations name?"""
     return kind in SPECIAL_PRIMS or kind in _FRESH_PRIMS or kind in SIDE_EFFECTS or kind in ("prim::Param", "prim::Return") \
         or bool(schemas(kind))

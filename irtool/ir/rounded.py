@@ -19,7 +19,7 @@ class RoundedWarning(UserWarning):
 
 
 def rounded_constants(graph: Graph) -> list[Node]:
-    """The nodes that hold tensors of which the text has rounded numbers, and nobody else has them; those of graphs that nodes own too."""
+    """The nodes whose constants are known only as rounded numbers of the text; also the nodes of graphs that nodes own."""
     nodes = []
     graphs = [graph]
     for each in graphs:         # grows by the graphs in it
@@ -33,7 +33,7 @@ def rounded_constants(graph: Graph) -> list[Node]:
 
 
 def remark(graphs: Iterable[Graph]) -> Diagnostic | None:
-    """The warning about the first such constant of the graphs, from now on said; None where there is none."""
+    """The warning about the first rounded constant of the graphs, noted as said; None where no constant is rounded."""
     graphs = list(graphs)
     nodes = [node for graph in graphs for node in rounded_constants(graph)]
     _said.update(graphs)

@@ -95,7 +95,7 @@ class Schema:
 
     @property
     def is_mutable(self) -> bool:
-        """Does it write into an argument?"""
+        """Does the operator write into an argument?"""
         return any(a.alias is not None and a.alias.is_write for a in self.arguments)
 
     def __str__(self) -> str:
@@ -422,7 +422,7 @@ def _takes(formal: Type, actual: Type, variables: dict[str, Type]) -> bool:
 
 
 def has_variables(type: Type) -> bool:
-    """Does it name a type that the operands decide?"""
+    """Does the type hold a variable, which the operands' types decide?"""
     return isinstance(type, TypeVar) or any(has_variables(element) for element in type.elements)
 
 

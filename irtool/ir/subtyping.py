@@ -21,7 +21,7 @@ NUMBERS = frozenset(("int", "float", "complex"))
 
 
 def same(a: Type, b: Type) -> bool:
-    """Is it one type, however spelled? (`string` and `str`; `Dynamic` and `Tensor`)"""
+    """Are the two one type, however spelled? (`string` and `str`; `Dynamic` and `Tensor`)"""
     return a is b or a.key == b.key
 
 

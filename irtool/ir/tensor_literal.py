@@ -87,7 +87,7 @@ class TensorLiteral:
 
     @property
     def is_number(self) -> bool:
-        """Does it stand for a Python number, as in a trace of `x * 2`? Not `{2}` of another dtype, nor ` 2 [ CPULongType{} ]`."""
+        """Does the literal stand for a Python number, as in a trace of `x * 2`? Not `{2}` of another dtype, nor ` 2 [ CPULongType{} ]`."""
         return self.data is None and self.text.startswith("{") and self.shape == () and self.dtype in NUMBER_DTYPES
 
     @property
@@ -97,7 +97,7 @@ class TensorLiteral:
 
     @property
     def is_quantized(self) -> bool:
-        """Is it a dump of a quantized tensor (its numbers are the dequantized ones)?"""
+        """Is the literal a dump of a quantized tensor (whose numbers are the dequantized ones)?"""
         return "qscheme: " in self.text
 
     @property
@@ -118,7 +118,7 @@ class TensorLiteral:
         return bool(fractions) and all(_FOUR_DIGITS.fullmatch(word) for word in fractions)
 
     def with_type(self, dtype: str | None, shape: tuple[int, ...] | None) -> TensorLiteral:
-        """The same literal where the text is silent about dtype and shape and the value's type is not."""
+        """The literal with dtype and shape of the value's type, where the text says neither."""
         if dtype is None and shape is None:
             return self
         is_braced = self.text.startswith("{")

@@ -85,7 +85,7 @@ def _custom_problem(node: Node, backward: Graph) -> str:
 
 
 def may_be_gradient(type: Type, gradient: Type) -> bool:
-    """Can a `gradient` be one of a value of `type`? Those of tensors, and of numbers, are either, or None; of others little is said."""
+    """Can a gradient of a `type` be a `gradient`? For tensors and numbers: a tensor, a number or None; other types are not checked."""
     if isinstance(gradient, OptionalType):
         gradient = gradient.element
     return not _is_tensor_or_number(type) or _is_tensor_or_number(gradient) or gradient.key == "None"
@@ -199,7 +199,7 @@ def _is_of_another(node: Node) -> bool:
 
 
 def _may_be_declared(actual: Type, said: Type) -> bool:
-    """May what an operator gives be called so: no narrower and no wider, but a number a tensor, or the other way round?"""
+    """May a result of type `actual` be declared as `said`: as wide, where a number stands for a tensor and the other way round?"""
     return flows(actual, said) and flows(said, actual) or "Scalar" in (actual.key, said.key) and {actual.key, said.key} <= NUMBERS
 
 

@@ -33,7 +33,7 @@ _namespaces: dict[type, XP] = {np.ndarray: np}
 
 
 def is_array(x: Any) -> TypeGuard[Array]:
-    """Is it an array, of whatever namespace?"""
+    """Is `x` an array, of whatever namespace?"""
     return isinstance(x, array_types)
 
 
@@ -179,12 +179,12 @@ def title(dtype: Any) -> str:
 
 
 def is_float(dtype: Any) -> bool:
-    """Is it float16, float32 or float64?"""
+    """Is the dtype float16, float32 or float64?"""
     return bool(np.dtype(dtype).kind == "f")
 
 
 def is_complex(dtype: Any) -> bool:
-    """Is it complex?"""
+    """Is the dtype complex?"""
     return bool(np.dtype(dtype).kind == "c")
 
 

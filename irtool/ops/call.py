@@ -146,7 +146,7 @@ class Plan:
 
 
 class ListPlan(Plan):
-    """The same for a tensor made of a list, which where it is empty has the dtype of the numbers that are not there."""
+    """A plan of an overload that makes a tensor of a list: where the list is empty, its type decides the dtype."""
 
     __slots__ = ("dtype",)
 

@@ -149,7 +149,7 @@ class OpTable:
 
     def define(self, schemas: str | Iterable[str], kernel: Kernel, promote: Any = None, doc: str = "",
                fits: str = "") -> Op:
-        """The same without a decorator, for combinators and tables of look-alikes."""
+        """As `op`, without a decorator: for combinators and tables of look-alikes."""
         op = Op((schemas,) if isinstance(schemas, str) else tuple(schemas), kernel, promote, self.family, fits)
         op.doc = doc or op.doc
         self.ops.append(op)

@@ -461,7 +461,7 @@ def run_kernel(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 
 def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The same within an `np.errstate` of the caller's, without short cuts."""
+    """As `run_kernel`, without short cuts; the caller has entered an `np.errstate`."""
     from irtool.ops.call import overload
 
     name, values = choose_again(kind, args, named)

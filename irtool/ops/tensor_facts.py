@@ -26,17 +26,17 @@ class Dtype(int):
 
     @property
     def is_floating_point(self) -> bool:
-        """Of real numbers with a fraction?"""
+        """Is it a dtype of real numbers with a fraction?"""
         return "float" in self.name
 
     @property
     def is_complex(self) -> bool:
-        """Of complex numbers?"""
+        """Is it a dtype of complex numbers?"""
         return "complex" in self.name
 
     @property
     def is_signed(self) -> bool:
-        """Has it negative numbers?"""
+        """Does the dtype have negative numbers?"""
         return "uint" not in self.name and self.name != "bool"
 
     @property

@@ -56,7 +56,7 @@ def unique_consecutive(self: Tensor, return_inverse: bool = False, return_counts
 
 
 def chosen(results: tuple[Any, ...], return_inverse: bool, return_counts: bool) -> Any:
-    """Of distinct elements, inverse and counts what was asked for: a tensor, or a tuple of them."""
+    """The parts asked for of (distinct elements, inverse, counts): a tensor, or a tuple of tensors."""
     values, inverse, counts = results
     parts = [values, *[inverse] * return_inverse, *[counts] * return_counts]
     return tuple(parts) if len(parts) > 1 else values

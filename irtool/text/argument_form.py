@@ -45,7 +45,7 @@ def arguments_to_attributes(graph: Graph, node: Node, target: Dialect) -> bool:
 
 
 def _is_about_tensors(schema: Schema) -> bool:
-    """Is it an operator on tensors? Those on numbers, lists and strings came when attributes were on their way out."""
+    """Does the operator take or give tensors? torch got operators on numbers, lists and strings when attributes were on their way out."""
     return any(is_tensor_like(_plain(each.type)) or _is_tensor_list(_plain(each.type)) for each in (*schema.arguments, *schema.returns))
 
 

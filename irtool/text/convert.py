@@ -356,7 +356,7 @@ def _can_say(value: object, target: Dialect) -> bool:
 
 
 def _is_loosely_written(value: object) -> bool:
-    """Do neighbouring periods, whose texts look the same otherwise, write this differently (`1` and `1.`, `[]`)?"""
+    """Is the attribute spelled differently in neighbouring dialects whose texts look alike otherwise (`1` and `1.`, `[]`)?"""
     if isinstance(value, list):
         return not value or any(isinstance(each, bool) or _is_loosely_written(each) for each in value)
     if isinstance(value, (tuple, dict)):

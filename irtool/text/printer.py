@@ -158,7 +158,7 @@ class Printer:
             out.append(self.result())
 
     def recorded(self, key: Node, text: str) -> str:
-        """`text`, or what the part looked like when it was read if it still is the same."""
+        """The text of a part as the file had it, while the part still prints as it did when it was read; else `text`."""
         entry = self.layout.entries.get(key) if self.layout is not None else None
         if entry is None:
             return text

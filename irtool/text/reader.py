@@ -218,7 +218,7 @@ class Reader(NodeReader):
         return not self.done
 
     def one_statement(self) -> None:
-        """The same, but raises Mistake."""
+        """Read one statement, with the blank lines and comments before it. Raises Mistake."""
         text = self.text
         pos = self.pos
         while True:

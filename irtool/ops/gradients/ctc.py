@@ -107,7 +107,7 @@ def from_before(x: Tensor, skips: Tensor, never: float) -> Tensor:
 
 
 def from_behind(x: Tensor, skips: Tensor, never: float) -> Tensor:
-    """The same for the states behind it."""
+    """As `from_before`, for the states behind a state."""
     following = torch.constant_pad_nd(x, [-1, 1], never)
     next_but_one = torch.constant_pad_nd(x.masked_fill(skips.logical_not(), never), [-2, 2], never)
     return torch.stack([x, following, next_but_one])

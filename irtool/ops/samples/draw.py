@@ -33,7 +33,7 @@ class Draw:
 
     @property
     def is_hermitian(self) -> bool:
-        """Does it move within Hermitian matrices?"""
+        """Is the array a Hermitian matrix, and stays one when it is moved?"""
         return self.form in ("hermitian", "definite")
 
     def array(self, random: np.random.Generator) -> Array:
@@ -69,7 +69,7 @@ def real(*shape: int, low: float = -2.0, high: float = 2.0) -> Draw:
 
 
 def exactly(numbers: Array) -> Draw:
-    """Just these, for others that depend on them."""
+    """Exactly these numbers, for arguments that depend on each other."""
     return Draw(numbers.shape, numbers=numbers)
 
 
@@ -124,7 +124,7 @@ def logs(*shape: int) -> Draw:
 
 
 def fixed(draw: Draw) -> Draw:
-    """The same, without a gradient."""
+    """The array, without a gradient."""
     draw.has_gradient = False
     return draw
 
@@ -151,12 +151,12 @@ class Call:
         """Why differences of the results say nothing about slopes, where they do not."""
 
     def taking(self, *results: int) -> Call:
-        """The same, of which only these results have a slope: eigenvectors are known up to a factor."""
+        """The call, of whose results only these have a slope: eigenvectors are known up to a factor."""
         self.results = results
         return self
 
     def rough(self, reason: str) -> Call:
-        """The same, on which slopes cannot be told from differences."""
+        """The call, marked as one whose slopes finite differences do not tell."""
         self.why_rough = reason
         return self
 

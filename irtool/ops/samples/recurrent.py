@@ -16,7 +16,7 @@ table.sample("_pad_packed_sequence", call(real(5, 2), ints(2, 2, 1), False, 0.5,
 
 
 def weights(gates: int, layers: int = 1, directions: int = 1, has_biases: bool = True) -> list[Draw]:
-    """Of each layer and direction, for three features in and two in the state."""
+    """The weights of each layer and direction, for three input features and a state of two."""
     drawn: list[Draw] = []
     for layer in range(layers):
         for _ in range(directions):

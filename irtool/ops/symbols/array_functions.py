@@ -26,7 +26,7 @@ def trace_where(recorder: Recorder, function: Any, args: tuple[Any, ...], named:
 
 
 def is_mask(value: Any) -> bool:
-    """Is it an array of bools?"""
+    """Is the value a traced array of bools?"""
     return is_traced(value) and value.dtype == np.bool_ and value.ndim > 0
 
 

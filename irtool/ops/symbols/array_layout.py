@@ -37,7 +37,7 @@ def meta_of(array: Any) -> Meta:
 
 
 def fresh_meta(dtype: Any, shape: Sequence[int]) -> Meta:
-    """Of a new array, row by row."""
+    """The Meta of a new array, which lies row by row."""
     dtype = np.dtype(dtype)
     return Meta(dtype, tuple(shape), contiguous_strides(tuple(shape), dtype.itemsize))
 

@@ -105,5 +105,5 @@ class StandIn:
 
 
 def is_traced(value: Any) -> bool:
-    """Is it a StandIn? (By its type: what is asked of `value.__class__` is deceived.)"""
+    """Is the value a StandIn? (By its type: a StandIn's `__class__` says that it is an array.)"""
     return issubclass(type(value), StandIn)
