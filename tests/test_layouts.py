@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 
+import irtool
 from irtool.ops.symbols.array_layout import Meta, meta_of, reshaped
 from tests.laws import over, seeds, ten
 
@@ -46,3 +47,19 @@ def test_nothing_is_read() -> None:
     """Nor as much memory taken: NumPy makes the copy before it refuses."""
     size = 10**6
     assert reshaped(Meta(np.dtype(np.float32), (size, size), (4, 4 * size)), (size * size,)) is None
+
+
+EXPANDED = ("x[0].expand(3, -1)", "x.unbind(0)[0].expand(3, -1)", "x[:, 1:2].expand(8, 4)", "x[0, 0].expand(2, 3)")
+
+
+@pytest.mark.parametrize("turned", ["swapaxes_(0, 1)", "t_()", "unsqueeze_(0)", "transpose_(0, -1)"])
+@pytest.mark.parametrize("expanded", EXPANDED)
+def test_expanded_tensors_take_another_shape_in_place(expanded: str, turned: str) -> None:
+    out_of_place = turned.replace("_(", "(")
+    made, same = (irtool.from_script(f"def f(x):\n    v = {expanded}\n{body}") for body in (
+        f"    v.{turned}\n    return v\n", f"    return v.{out_of_place}\n"))
+    x = np.arange(64.0).reshape(8, 8)
+    (want,) = irtool.run(same, [x], interpret=True)
+    for found in (irtool.run(made, [x], interpret=True), irtool.run(made, [x]), irtool.run(made, [x])):
+        np.testing.assert_array_equal(found[0], want, strict=True)
+        assert found[0].strides == want.strides

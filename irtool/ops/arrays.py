@@ -289,6 +289,12 @@ def strided_view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Arra
     return _as_strided(x, tuple(shape), tuple([s * x.itemsize for s in strides]))
 
 
+def _start(x: Array) -> int:
+    """Where its first element lies."""
+    start: int = x.__array_interface__["data"][0]
+    return start
+
+
 def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """`x` with other strides, in bytes, writable where `x` is; what stands for an array has a method of that name."""
     if type(x) is not np.ndarray and hasattr(type(x), "as_strided"):
@@ -297,6 +303,15 @@ def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
     if not isinstance(x, np.ndarray):
         seen: Array = namespace_of(x).lib.stride_tricks.as_strided(x, tuple(shape), tuple(strides))
         return seen
+    whole = x       # NumPy's own as_strided hides whose memory it is, and then strides cannot be set in place
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    flags = whole.flags
+    if x.size and (flags.c_contiguous or flags.f_contiguous) and whole.dtype.isbuiltin == 1:
+        view: Array = np.ndarray(shape, x.dtype, whole, _start(x) - _start(whole), strides)
+        if flags.writeable and not x.flags.writeable:
+            view.flags.writeable = False
+        return view
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
 
 

@@ -89,13 +89,13 @@ def by_place(batch: Batch, self: Any, dim: int, index: Any, shape: list[int]) ->
 def index_add(batch: Batch, self: Any, dim: int, index: Any, source: Any, *rest: Any) -> Any:
     """With one index for all, or each place by its own."""
     if not self.ndim:
-        one = [batch.again("aten::reshape", each, [1]) for each in (self, source)]
+        one = [batch.again("aten::reshape", each, [-1]) for each in (self, source)]
         return batch.again("aten::reshape", index_add(batch, one[0], 0, index, one[1], *rest), [])
+    if not source.ndim:
+        source = batch.again("aten::reshape", source, [1] * self.ndim)
     if not batch.has(index):
         return batch.box(batch.same(batch.whole(self), shifted(dim, self), index, batch.whole(source), *rest))
     dim = wrapped_dim(dim, self.ndim)
-    if not source.ndim:
-        source = batch.again("aten::reshape", source, [1] * self.ndim)
     places = by_place(batch, self, dim, index, list(source.shape))
     if batch.kind == "aten::index_copy":
         return batch.again("aten::scatter", self, dim, places, source)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, astype, is_array, title, to_number, wrap_dim
 from irtool.ops.checks import c_name, fit, row_major
+from irtool.ops.kernels.index_checks import check_added, check_copied, slices_have_elements
 from irtool.ops.op import OpTable
 
 table = OpTable("indexing")
@@ -39,10 +40,13 @@ def index_tuple(xp, x, indices):
         raise RunError(f"too many indices for tensor of dimension {x.ndim}")
     if x.size and all(isinstance(index, slice) for index in result):
         raise RunError("indexing with nothing but masks without dimensions: torch ends in an internal error")
-    for place, index in enumerate(result):
-        if not isinstance(index, slice):
-            check_index(index, x.shape[place], place)
-    _check_broadcast(xp, [i for i in result if not isinstance(i, slice)])
+    indexed_places = [place for place, index in enumerate(result) if not isinstance(index, slice)]
+    if not x.size and all(x.shape[place] for place in indexed_places):      # torch looks at no index where there is nothing
+        for place in indexed_places:
+            result[place] = xp.zeros_like(result[place])
+    for place in indexed_places:
+        check_index(result[place], x.shape[place], place)
+    _check_broadcast(xp, [result[place] for place in indexed_places])
     return tuple(result)
 
 
@@ -180,8 +184,10 @@ def index_select(xp, self, dim, index):
     extent = self.shape[dim] if self.ndim else 1
     if index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
         raise RunError("index out of range in self")
+    if not self.ndim and index.size != 1:
+        raise RunError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     if not self.ndim:
-        return self.copy() if index.size == 1 else xp.repeat(self, index.size)
+        return self.copy()
     return row_major(xp, xp.take(self, index.reshape(-1), dim))
 
 
@@ -204,29 +210,12 @@ def _added_at(xp, target, dim, index, source):
     return target
 
 
-def _check_source(name, self, dim, index, source):
-    """The checks that index_add, index_copy and index_reduce share; gives the wrapped dimension."""
-    dim = wrap_dim(dim, self.ndim)
-    if index.ndim > 1:
-        raise RunError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
-    if self.dtype != source.dtype:
-        raise RunError(f"{name}(): self and source expected to have the same dtype, but got (self) {title(self.dtype)} and (source) "
-                       f"{title(source.dtype)}")
-    extent = self.shape[dim] if self.ndim else 1
-    if name == "index_copy_":
-        check_index(index, extent, dim)
-    elif index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
-        raise RunError("index out of range in self")
-    if source.ndim and index.size != (source.shape[dim] if source.ndim > dim else 1):
-        raise RunError(f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
-                       f"({source.shape[dim] if source.ndim > dim else 1}), for dim: {dim}")
-    return dim
-
-
 @table.op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", fits="alpha")
 def index_add(xp, self, dim, index, source, alpha):
     """A copy with alpha * source added along a dimension at the places of an index vector, repetitions included."""
-    dim = _check_source("index_add_", self, dim, index, source)
+    dim = check_added("index_add_", self, dim, index, source)
+    if not self.size:
+        return self.copy()
     if alpha != 1:
         source = source * as_array(alpha, self.dtype)
     if self.dtype.kind == "b":
@@ -241,11 +230,11 @@ def index_add(xp, self, dim, index, source, alpha):
 @table.op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
 def index_copy(xp, self, dim, index, source):
     """A copy with the places of an index vector overwritten."""
-    dim = _check_source("index_copy_", self, dim, index, source)
-    if not self.ndim:
-        return source.reshape(()).copy()
+    dim = check_copied(self, dim, index, source)
     result = self.copy()
-    result[_along(dim, index.reshape(-1))] = source if source.ndim else source.reshape((1,) * self.ndim)
+    if slices_have_elements(self, dim):
+        target = result if self.ndim else result.reshape(1)
+        target[_along(dim, index.reshape(-1))] = source
     return result
 
 
@@ -265,11 +254,11 @@ def _index_fill(xp, self, dim, index, value):
     kind = value.dtype.kind if hasattr(value, "dtype") else "c" if isinstance(value, complex) else "i"
     if kind == "c" and self.dtype.kind != "c":
         raise RunError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-    extent = self.shape[dim] if self.ndim else 1
-    check_index(index, extent, dim)
-    result = self.copy()
-    target = result if self.ndim else result.reshape(1)
-    target[_along(dim, index.reshape(-1))] = _fitting(value, self.dtype)
+    value, result = _fitting(value, self.dtype), self.copy()
+    if slices_have_elements(self, dim):
+        check_index(index, self.shape[dim] if self.ndim else 1, dim)
+        target = result if self.ndim else result.reshape(1)
+        target[_along(dim, index.reshape(-1))] = value
     return result
 
 

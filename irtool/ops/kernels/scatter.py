@@ -4,7 +4,8 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import add_at, as_array, max_at, min_at, mul_at, title, wrap_dim
+from irtool.ops.arrays import add_at, as_array, max_at, min_at, mul_at, wrap_dim
+from irtool.ops.kernels.index_checks import check_added
 from irtool.ops.kernels.indexing import check_gather, grid_index
 from irtool.ops.op import OpTable
 
@@ -134,15 +135,7 @@ def index_reduce(xp, self, dim, index, source, reduce, include_self):
     """A copy with slices of `source` reduced into the places of an index vector: prod, mean, amax or amin."""
     if reduce not in REDUCTIONS[1:]:
         raise RunError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    dim = wrap_dim(dim, self.ndim)
-    if index.dtype not in ("int32", "int64"):
-        raise RunError("index_reduce(): Expected dtype int32/int64 for index but got: " + title(index.dtype))
-    if source.dtype != self.dtype:
-        raise RunError(f"index_reduce(): self and source expected to have the same dtype, but got (self) {title(self.dtype)} and (source) "
-                       f"{title(source.dtype)}")
-    extent = self.shape[dim] if self.ndim else 1
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
-        raise RunError("index out of range in self")
+    dim = check_added("index_reduce_", self, dim, index, source)
 
     def into(target, values, combine):
         place = (slice(None),) * dim + (index.reshape(-1),)
