@@ -10,9 +10,9 @@ from irtool.ir.rewrite import replace_node
 from irtool.passes import BY_NAME
 
 TREE = 4
-"""Products in a sum, at least."""
+"""The fewest products in a sum that become one node."""
 SIDE = 8
-"""Products that share a factor, at least: as many as one unrolled loop makes."""
+"""The fewest products with a common factor that become one node: as many as one unrolled loop makes."""
 LEFT, RIGHT = 0, 1
 
 

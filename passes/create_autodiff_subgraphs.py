@@ -230,7 +230,7 @@ def wrap(graph: Graph, nodes: list[Node], operands: Sequence[Value] = (), result
 
 
 def newest(value: Value, renamed: Mapping[Value, Value]) -> Value:
-    """What a value is called now."""
+    """The value that stands for `value` now: operators moved into groups have new results."""
     while value in renamed:
         value = renamed[value]
     return value

@@ -87,7 +87,7 @@ class QuickEntry(Entry):
 
 
 class CustomEntry(Entry):
-    """One function with a gradient of its own; `saved` is what goes back through it."""
+    """One call of a function that has its own backward; `saved` is a function of the gradients of the results."""
 
     __slots__ = ()
 
@@ -97,12 +97,12 @@ class CustomEntry(Entry):
 
 
 class BranchEntry(Entry):
-    """A branch that nobody could decide: `saved` is its condition and both functions. They are run again on the way back."""
+    """A branch whose condition no layer knows: `saved` is the condition and both functions. The backward runs both functions again."""
 
     __slots__ = ()
 
     def propagate(self, grads: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """A branch on the same condition, which gives gradients."""
+        """A branch on the same condition: each side runs its function again, and gives the gradients of the operands."""
         tape = self.tape
         layer: Layer = apply.__self__       # type: ignore[attr-defined]
         condition, then, otherwise = self.saved
@@ -127,7 +127,7 @@ class BranchEntry(Entry):
 
 
 class LoopEntry(Entry):
-    """A loop that nobody could decide: `saved` is the history of its rounds, its body, and how many values it carries."""
+    """A loop whose condition no layer knows: `saved` is the history of its rounds, its body, and how many values it carries."""
 
     __slots__ = ()
 
@@ -160,7 +160,7 @@ class Autograd(Layer):
         return map_tensors(lambda each: Boxed(self, another(each), Variable()), value)
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Do `aten::add`; what was done before with such operands is noted without asking the rules again."""
+        """Run an operator by its kind. What the rules said of such operands is looked up in `_simple`, so that they are asked once."""
         if named or not self.is_quick:
             return super().call(kind, args, named)
         key: list[Any] = [kind]
@@ -194,11 +194,13 @@ class Autograd(Layer):
         return remember(self, name, [*args, *rest], boxed) if is_view else boxed
 
     def takes_part(self, args: Sequence[Any]) -> bool:
-        """Does what is done with these go on the tape?"""
+        """Does an operation on these operands go on the tape?"""
         return self.records and any(self.owns(value) for value in tensors_in(list(args)))
 
     def simple(self, kind: str, args: Sequence[Any]) -> tuple[str, list[Any], bool] | None:
-        """The overload, arguments behind those given, and if it gives a view, of an operator whose gradient needs operands and result."""
+        """The overload, the arguments that are defaults, and whether it gives a view. None where the gradient needs more than operands and
+        result.
+        """
         if not all(each.__class__ is Tensor or each.__class__ in NUMBERS for each in map(self.opened, args)):
             return None
         name, values = self.rules.choose(kind, args, {})
@@ -238,7 +240,7 @@ class Autograd(Layer):
         return boxed
 
     def note(self, entry: Entry, result: Any) -> Any:
-        """Put an entry on the tape; its results in boxes."""
+        """Put an entry on the tape; gives the results in boxes."""
         place = len(self.tape)
         self.tape.append(entry)
 
@@ -254,7 +256,7 @@ class Autograd(Layer):
         return another(value) if value.born > self.start or self.owns(value) else value
 
     def silent_tapes(self, is_detached: bool) -> list[Any]:
-        """Inside no_grad this one alone."""
+        """Tapes that a write tells nothing: if it goes through a detached tensor this one and those below, else this one inside no_grad."""
         return [self, *self.below.silent_tapes(True)] if is_detached else [] if self.records else [self]
 
     @contextmanager
@@ -280,7 +282,7 @@ class Autograd(Layer):
         return write(self, name, target, result)
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """Run below, where lower tapes keep the rule too; `backward` runs on this layer."""
+        """Run on the layer below, where lower tapes note the function with its backward too; `backward` runs on this layer."""
         if not self.takes_part(args):
             return self.below.custom_vjp(forward, backward, [self.opened(arg) for arg in args])
         output, saved = self.below.custom_vjp(forward, backward, [self.opened(arg) for arg in args])
@@ -311,7 +313,7 @@ class Autograd(Layer):
                                  for one, each in zip(flatten(grads)[0], leaves, strict=True)])
 
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
-        """Run below; noted with both functions. Raises UnsupportedError for tensors in lists."""
+        """Run the branch on the layer below; the entry holds both functions. Raises UnsupportedError for tensors in lists."""
         if not self.takes_part(args):
             return self.below.branch(condition, then, otherwise, [self.opened(arg) for arg in args])
         refuse_lists(args, self.owns, "a branch")
@@ -335,14 +337,14 @@ class Autograd(Layer):
         return list(self.note(entry, tuple(finals)))
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
-        """Below. Raises UnsupportedError where a gradient would go through the history."""
+        """Run and keep on the layer below. Raises UnsupportedError where a gradient would go through the history."""
         if any(self.owns(value) for value in tensors_in([condition, *args])):
             raise UnsupportedError("the second derivative of a loop whose condition is traced is not supported by tapes: trace the first, "
                                    "and differentiate its graph")
         return self.below.keep(limit, condition, body, args, count)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
-        """Below. Raises UnsupportedError where a gradient would go through it."""
+        """Unwind on the layer below. Raises UnsupportedError where a gradient would go through the history."""
         if any(self.owns(value) for value in tensors_in([*state, *args])):
             raise UnsupportedError("the second derivative of a loop whose condition is traced is not supported by tapes: trace the first, "
                                    "and differentiate its graph")
@@ -387,7 +389,7 @@ class Autograd(Layer):
         return results
 
     def propagated(self, entry: Entry, cotangents: list[Any], apply: Callable[..., Any]) -> Sequence[Any]:
-        """The gradients of an operation's operands, the tape's hooks done."""
+        """The gradients of an operation's operands, after the tape's hooks."""
         for before in self.pre_hooks:
             replaced = before(entry.name, cotangents)
             cotangents = cotangents if replaced is None else list(replaced)
@@ -403,7 +405,7 @@ class Autograd(Layer):
         return top if top.contains(self.below) and not top.contains(self) else self.below
 
     def hand_on(self, grads: dict[int, Any], arg: Any, gradient: Any, apply: Callable[..., Any]) -> None:
-        """An operand's gradient goes to the variable it is."""
+        """Add an operand's gradient to the gradient of the operand's variable."""
         if gradient is None:
             return
         if isinstance(arg, list | tuple | dict):
@@ -413,12 +415,12 @@ class Autograd(Layer):
             self.accumulate(grads, arg.data, gradient, apply)
 
     def accumulate(self, grads: dict[int, Any], variable: Variable, gradient: Any, apply: Callable[..., Any]) -> None:
-        """One more gradient of a variable."""
+        """Add a gradient to that of a variable."""
         before = grads.get(id(variable))
         grads[id(variable)] = gradient if before is None else self.rules.add(before, gradient, apply)
 
     def hooked(self, grads: dict[int, Any], value: Any, seen: set[int]) -> Any:
-        """The gradient of a result, its hooks done, once a walk; None when there is none, and for what is no variable."""
+        """The gradient of a result, after its hooks, which run once per walk. None where there is none, and for what is no variable."""
         if isinstance(value, list | tuple):
             return [self.hooked(grads, each, seen) for each in value]
         if isinstance(value, dict):
@@ -436,7 +438,7 @@ class Autograd(Layer):
 
 
 _simple: dict[Any, tuple[str, list[Any], bool] | None] = {}
-"""What was found out about calls, by operator and what its operands are."""
+"""Answers of `Autograd.simple`, by operator and class of each operand."""
 
 
 def zeros_of(tensor: Any) -> Any:

@@ -23,7 +23,7 @@ from irtool.ops.tensor_facts import Size
 NOTHING: Mapping[int, Any] = {}
 NUMBERS = frozenset((int, float, bool))
 _simple: dict[Any, bool] = {}
-"""What was found out about calls, by operator and what its operands are."""
+"""Answers of `Batched.is_simple`, by operator and class of each operand."""
 RANDOMNESS = ("error", "same", "different")
 
 
@@ -70,7 +70,7 @@ class Batched(Layer):
         return tensor.value.ndim - 1
 
     def call(self, kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Do `aten::add`; a pointwise operator on tensors of one shape and dtype as it is."""
+        """Run an operator by its kind. A pointwise operator on tensors of one rank and dtype runs on the whole batches, without a rule."""
         if not named and self.rules.is_library and self.is_simple(kind, args):
             result = self.below.call(kind, [arg.value if isinstance(arg, Tensor) else arg for arg in args], named)
             if result.__class__ is Tensor:
@@ -152,7 +152,7 @@ class Batched(Layer):
 
     # -- branches and loops
     def branch(self, condition: Any, then: Branch, otherwise: Branch, args: list[Any]) -> list[Any]:
-        """Where the condition is batched both are done, and of each place's results those that hold are taken."""
+        """If the condition is batched both functions run, and each place takes the results of the function that its condition chooses."""
         if not self.owns(condition):
             dims = self.dims_of(args)
             results = self.below.branch(condition, self.batchwise(then, dims), self.batchwise(otherwise, dims), self.opened(args))
@@ -161,18 +161,18 @@ class Batched(Layer):
             return either(self, condition, then(*args), otherwise(*args))
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
-        """Rounds go on while the condition holds anywhere; places where it does not keep what they have."""
+        """Rounds go on while the condition holds at any place; a place where it does not hold keeps its values."""
         condition, below, opened = self.in_rounds(condition, body, args, count)
         return [self.boxed(each) for each in self.below.repeat(limit, condition, below, opened, count + 1)[1:]]
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
-        """The same, with a history: the condition is what the loop below carries first."""
+        """As `repeat`, with a history. The first value that the loop below carries is the condition."""
         condition, below, opened = self.in_rounds(condition, body, args, count)
         finals, history = self.below.keep(limit, condition, below, opened, count + 1)
         return [self.boxed(each) for each in finals[1:]], History(self, history)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
-        """Places where a round did nothing keep the state. A history of a layer below is the same for all places."""
+        """A place that took no part in a round keeps its state. A history of a layer below is the same for all places."""
         is_own = history.layer is self
 
         def rounds(*values: Any) -> list[Any]:
@@ -187,7 +187,7 @@ class Batched(Layer):
         return [self.boxed(each) for each in results]
 
     def anywhere(self, condition: Any) -> bool | None:
-        """At any of the places."""
+        """Does the condition hold at any place?"""
         return self.below.anywhere(self.below.call("aten::any", (condition.value,), {}) if self.owns(condition) else condition)
 
     def in_rounds(self, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[Any, Branch, list[Any]]:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """A graph of its own inside of a trace: while it is written, the trace's operations go into it."""
+    """A second graph of a trace: while a function is written into it, the trace's operations go there."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self.graph = Graph(LATEST)
 
     def write(self, function: Callable[..., list[Any]], samples: Sequence[tuple[Tensor, Any]]) -> list[Any]:
-        """Write down what a function of tensors does, whose types are given; gives its results, which become the graph's."""
+        """Run a function on samples (tensor, type) and write its operations down; gives its results, which become the graph's."""
         tracer = self.tracer
         outer = tracer.graph, tracer.build, tracer.constants, tracer.numbers
         tracer.graph, tracer.build, tracer.constants, tracer.numbers = self.graph, Builder(self.graph), {}, {}
@@ -42,7 +42,7 @@ class Part:
         return results
 
     def take_in(self) -> list[Value]:
-        """Values of graphs around it that it reads become inputs of its own; gives them."""
+        """Turn the values of surrounding graphs that this graph reads into inputs; gives these values."""
         graph = self.graph
         readers = [*graph.walk(), *[block.return_node for block in graph.walk_blocks()]]
         outer_values = dict.fromkeys(value for node in readers for value in node.inputs if value.node.graph is not graph)
@@ -53,7 +53,7 @@ class Part:
         return list(outer_values)
 
     def give(self, values: Sequence[Value]) -> None:
-        """More results: values of graphs around it, which become inputs if they are not yet."""
+        """Add results: values of surrounding graphs, which become inputs if they are none yet."""
         self.graph.block.set_outputs([*self.graph.outputs, *values])
 
 

@@ -1,4 +1,4 @@
-"""Gradients of loops that nobody could decide: rounds are kept, and gone through backwards.
+"""Gradients of loops whose condition no layer knows: what each round begins with is kept, and the rounds are gone through backwards.
 
 A tape runs a loop round by round where it can be told when to stop: of a batched condition, when it holds nowhere any more. Under a trace
 it cannot: the loop stays a Loop, whose rounds leave what they carry in lists, and the way back is a Loop over them, which runs each
@@ -29,7 +29,7 @@ class History:
 
 
 def run_rounds(layer: Layer, limit: int | None, condition: Any, body: Branch, args: Sequence[Any], count: int) -> list[Any] | None:
-    """What a loop carries at its end, run round by round on a layer: as long as its condition holds at any place. None: nobody can say.
+    """What a loop carries at its end, run round by round on a layer while its condition holds at any place. None: no layer knows it.
 
     Places where it does not hold keep what they have.
     """
@@ -52,7 +52,7 @@ def run_rounds(layer: Layer, limit: int | None, condition: Any, body: Branch, ar
 
 
 def propagate_rounds(entry: Entry, tape: Autograd, grads: list[Any], layer: Layer) -> Sequence[Any]:
-    """One gradient per operand of a loop, of gradients of what it carries at the end; done on a layer."""
+    """The gradients of a loop's operands from those of what it carries at its end. Operations run on `layer`."""
     history, body, count = entry.saved
     args = entry.args if layer is tape else [tape.opened(arg) for arg in entry.args]
     moving = [place for place in range(count) if is_floating(args[place])]
@@ -63,7 +63,10 @@ def propagate_rounds(entry: Entry, tape: Autograd, grads: list[Any], layer: Laye
         return layer.apply("aten::zeros_like", [value, None, None, None, None, None])
 
     def back(*values: Any) -> list[Any]:
-        """Of what a round began with, the gradients of what it ended with, and what was read: the gradients of what it began with."""
+        """One round backwards: the gradients of what it began with, and the sums of gradients of what it reads.
+
+        values: what it began with; the gradients of what it ended with, and the sums so far; what it reads.
+        """
         inner = tape.again(current())
         carried, state, others = values[:count], values[count:count + len(moving) + len(read)], values[count + len(moving) + len(read):]
         operands = [inner.variable(each) if place in moving or place in read else each for place, each in enumerate([*carried, *others])]

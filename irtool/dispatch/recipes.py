@@ -115,7 +115,7 @@ def conjugated(grad: Any, apply: Apply) -> Any:
 
 
 def _slice(formula: Formula, values: list[Value]) -> Graph:
-    """The part of a formula that computes values of it from operands and results."""
+    """The part of a formula that computes `values` from operands and results."""
     graph = Graph(formula.graph.dialect)
     mapping = {value: graph.block.add_input(graph.fresh_id(), value.type) for value in (*formula.graph.inputs, *formula.results)}
     needed = formula.needed(tuple(values), frozenset(formula.results))
@@ -123,7 +123,7 @@ def _slice(formula: Formula, values: list[Value]) -> Graph:
         if node in needed:
             before = dict(mapping)
             clone_node(node, mapping, graph.block, graph)
-            mapping.update((value, before[value]) for value in node.outputs if value in before)     # results are given
+            mapping.update((value, before[value]) for value in node.outputs if value in before)     # a result is an input already
     graph.block.set_outputs([mapping[value] for value in values])
     return graph
 

@@ -83,7 +83,7 @@ class Tracer(Layer):
         return Boxed(self, another(tensor), self.build.call("aten::clone", self.constant(tensor), None, type=type_of(tensor)))
 
     def custom_vjp(self, forward: Callable[..., Any], backward: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
-        """A node that holds both (`irtool.ir.custom`), so that the graph can be differentiated as the function says."""
+        """Write a node that holds both functions (`irtool.ir.custom`), so that the graph is differentiated by `backward`."""
         if any(self.owns(each) for each in flatten(list(args))[0]):
             return record_custom(self, forward, backward, args)
         with pushed(self):
@@ -125,7 +125,7 @@ class Tracer(Layer):
         return results
 
     def decided(self, condition: Any) -> Value:
-        """A condition as a bool of the graph."""
+        """The graph's value of type bool for a condition."""
         if isinstance(condition, bool):
             return self.operand(condition)
         return self.build.node("aten::Bool", (self.operand(condition),), output_types=[BOOL]).output
@@ -137,7 +137,7 @@ class Tracer(Layer):
         return Boxed(self, opened[taken], output)
 
     def anywhere(self, condition: Any) -> bool | None:
-        """A trace does not decide."""
+        """None for a condition of the trace, which the trace leaves open."""
         return None if self.owns(condition) else self.below.anywhere(condition)
 
     def repeat(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> list[Any]:
@@ -146,7 +146,7 @@ class Tracer(Layer):
         return self.loop(limit, condition, body, args, final)
 
     def keep(self, limit: int | None, condition: Any, body: Branch, args: list[Any], count: int) -> tuple[list[Any], Any]:
-        """The same; each round first puts what it begins with into lists."""
+        """As `repeat`, with a history: each round first appends the values that it begins with to lists."""
         final, below = self.below.keep(limit, self.opened(condition), body, self.opened(args), count)
         lists = [self.build.construct_list((), tensor_type()) if isinstance(arg, Tensor) else None for arg in args[:count]]
 
@@ -160,7 +160,7 @@ class Tracer(Layer):
         return results, History(self, (below, lists, begun, [common_type(*each) for each in zip(begun, final, strict=True)]))
 
     def loop(self, limit: int | Value | None, condition: Any, body: Branch, args: list[Any], final: list[Any]) -> list[Any]:
-        """A Loop that carries what `final` is, of which it begins with as many of `args`. Gives its results."""
+        """Write a Loop; gives its results. It carries the first len(final) of `args`; final: their values behind the loop in this trace."""
         count = len(final)
         moving = [place for place in range(count) if isinstance(args[place], Tensor)]
         opened = self.opened(args)
@@ -184,7 +184,7 @@ class Tracer(Layer):
         return results
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
-        """A Loop over the lists, from their end."""
+        """Write a Loop over the lists of the history, from their end."""
         if history.layer is not self:
             raise DispatchError(f"a loop of {history.layer} is gone back through in a trace that it is none of")
         below, lists_by_place, samples, types = history.record
@@ -204,7 +204,7 @@ class Tracer(Layer):
         return results
 
     def record(self, name: str, args: list[Any], result: Any) -> Any:
-        """A node, and its results in boxes."""
+        """Write a node; gives its results in boxes."""
         schema = overload(name).schema
         operands = [self.operand(arg, argument) for arg, argument in zip(args, schema.arguments, strict=True)]
         if schema.is_mutable:
@@ -332,7 +332,7 @@ def check_names(leaves: Sequence[Any], names: Sequence[str]) -> None:
 
 def record(function: Callable[..., Any], leaves: Sequence[Any], shape: Any, names: Sequence[str] = (),
            where: str = "trace") -> tuple[Graph, Any]:
-    """The same of arguments that were taken apart: those that are tensors are inputs. Gives the shape of the result too."""
+    """As `trace`, for arguments taken apart into `leaves` and `shape`: tensors are inputs. Gives the shape of the result too."""
     layer = Tracer(current())
     operands = []
     for place, leaf in enumerate(leaves):

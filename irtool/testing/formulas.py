@@ -47,7 +47,7 @@ RTOL = 2e-6
 CLOSE = 1e-9
 """How far two ways of computing the same may be apart, relative to the largest number."""
 FEW, MANY = 3, 7
-"""Of up to so few things all subsets are tried; of not too many each one, each two; of more each one, each two neighbours."""
+"""All subsets of up to FEW things are tried; of up to MANY each one and each two; of more each one and each two neighbours."""
 
 
 def check_formula(name: str, sample: Call, order: int = 2, seed: int = 0) -> list[str]:
@@ -84,7 +84,7 @@ class Trial:
         assert function is not None
         self.formula: Formula = compiled(function, name)
         self.taken = len(self.formula.backward.inputs) - 1
-        """So many of the results have a gradient."""
+        """How many results have a gradient: the first ones."""
         self.graph, self.inputs, tensors = call_graph(self.schema, self.args)
         arguments = [tensors[place] for place in sample.places(text)]
         self.wrt = [i for each in arguments for i in each]
@@ -195,7 +195,7 @@ class Trial:
                 yield f"input {i}: {problem}"
 
     def direction(self, i: int, value: Any) -> Any:
-        """Where to move an input."""
+        """A random direction in which an input is moved, None for an input that has none."""
         random_direction = drawn(value, self.random)
         return self.draws[i].direction(value, random_direction) if i in self.draws else random_direction
 

@@ -83,7 +83,7 @@ def called_instance(e: Emitter, node: ast.Call, callee: Value) -> Method:
 
 
 Callee = Builtin | Called | ClassDefinition | Method | Overloads | Structure
-"""What takes values."""
+"""Meanings that can be called."""
 
 
 def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Value], named: Mapping[str, Value]) -> Value:
@@ -128,7 +128,7 @@ def structure(e: Emitter, node: ast.AST, callee: Structure, positional: Sequence
 
 
 def chosen(e: Emitter, node: ast.Call, choice: Choice) -> Sugared:
-    """Which of two functions a call means. The argument that tells has to be known here."""
+    """Which of two functions a call means. The argument that decides has to be a constant bool."""
     argument: ast.expr | None = node.args[choice.position] if len(node.args) > choice.position else None
     argument = next((keyword.value for keyword in node.keywords if keyword.arg == choice.argument), argument)
     if argument is None:
@@ -234,7 +234,7 @@ def special_call(e: Emitter, node: ast.Call, name: str, positional: Sequence[Val
 
 
 def truth(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`bool(x)`: of a list, a dict or a string whether it holds anything."""
+    """`bool(x)`. A list, a dict or a string is True if it has elements."""
     value = _one(e, node, "bool")
     of_instance = special_method(e, node, "__bool__", value)
     if of_instance is not None:

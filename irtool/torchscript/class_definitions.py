@@ -30,7 +30,7 @@ class ClassDefinition(Sugared):
         self.getters: dict[str, Function] = {}
         self.setters: dict[str, Function] = {}
         self.attributes: dict[str, Type] = {}
-        """By name; `__init__` declares them one by one."""
+        """Types of the attributes by name. `__init__` declares them: its first assignment to each."""
         self.is_begun = False
         """Is `__init__` compiled, or being compiled?"""
 

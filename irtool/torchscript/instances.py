@@ -33,7 +33,7 @@ BINARY_METHODS: dict[type[ast.AST], str] = {
 UNARY_METHODS: dict[type[ast.AST], str] = {ast.USub: "__neg__", ast.Invert: "__invert__"}
 CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "bool": "__bool__", "str": "__str__", "complex": "__complex__",
                   "abs": "__abs__", "hash": "__hash__"}
-"""What Python's functions call of an instance."""
+"""The method of an instance that each of these Python functions calls."""
 
 
 def definition_of(e: Emitter, type: Type) -> ClassDefinition | None:
