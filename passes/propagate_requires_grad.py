@@ -28,7 +28,7 @@ def propagate_requires_grad(graph: Graph) -> bool:
     _sweep(graph.block, reached)
     changed = False
     for node in graph.walk():
-        for value in node.outputs:
+        for value in (*node.outputs, *(value for block in node.blocks for value in block.inputs)):
             changed = _mark(value, value in reached) or changed
     return changed
 
