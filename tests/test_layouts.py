@@ -5,6 +5,7 @@ import math
 import random
 
 import numpy as np
+import pytest
 
 import irtool
 from irtool.ops.symbols.array_layout import Meta, meta_of, reshaped
