@@ -34,7 +34,7 @@ def lu_back(for_lower: Tensor, for_upper: Tensor, permutation: Tensor, lower: Te
 
 
 def packed_back(grad: Tensor, factors: Tensor, pivots: Tensor) -> Tensor:
-    """The same for packed factors."""
+    """As `lu_back`, for the gradient of packed factors."""
     permutation, lower, upper = torch.lu_unpack(factors, pivots)
     extent = lower.size(-1)
     for_lower = grad.narrow(-1, 0, extent).tril(-1)

@@ -18,7 +18,7 @@ def with_ones(reduced: Tensor, dims: list[int] | None, keepdim: bool, sizes: lis
 
 
 def along(reduced: Tensor, dim: int, keepdim: bool, sizes: list[int]) -> Tensor:
-    """The same for one dimension."""
+    """A reduction's result with the one reduced dimension put back as 1."""
     if keepdim or len(sizes) == 0:
         return reduced
     return reduced.unsqueeze(dim)

@@ -79,7 +79,7 @@ def check_layout(layout):
 @table.op("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
           "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
 def to_copy(xp, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
-    """The same, always a new tensor."""
+    """A new tensor with the elements in another dtype and memory format."""
     check_layout(layout)
     return _converted(xp, self, dtype, True, memory_format, device)
 

@@ -53,7 +53,7 @@ def linalg_lu_factor_ex(xp, A, pivot, check_errors):
 
 @table.op("aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
 def lu_with_info(xp, self, pivot, check_errors):
-    """The same under its old name."""
+    """Packed LU, row swaps, and the first zero on U's diagonal (0: none): linalg_lu_factor_ex under its old name."""
     return linalg_lu_factor_ex.kernel(xp, self, pivot, check_errors)
 
 
@@ -158,7 +158,7 @@ def linalg_qr(xp, A, mode):
 
 @table.op("aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)")
 def qr(xp, self, some):
-    """The same, reduced or complete."""
+    """Q and R with A = Q @ R; complete unless `some`."""
     return linalg_qr.kernel(xp, self, "reduced" if some else "complete")
 
 
@@ -240,7 +240,7 @@ def linalg_eigh(xp, self, UPLO):
 
 @table.op("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)")
 def linalg_eigh_optional(xp, A, UPLO, compute_v):
-    """The same, without vectors if not wanted."""
+    """Eigenvalues, ascending, of a Hermitian matrix, and eigenvectors; these are empty without `compute_v`."""
     if compute_v:
         return linalg_eigh.kernel(xp, A, UPLO)
     return linalg_eigvalsh.kernel(xp, A, UPLO), xp.empty(0, A.dtype)
@@ -275,7 +275,7 @@ def linalg_svd(xp, A, full_matrices, driver):
 @table.op("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, "
           "Tensor Vh)")
 def linalg_svd_optional(xp, A, full_matrices, compute_uv, driver):
-    """The same, without vectors if not wanted."""
+    """S of A = U @ diag(S) @ Vh, with U and Vh; these are empty without `compute_uv`."""
     if compute_uv:
         return linalg_svd.kernel(xp, A, full_matrices, driver)
     return xp.empty(0, A.dtype), linalg_svdvals.kernel(xp, A, driver), xp.empty(0, A.dtype)

@@ -87,7 +87,7 @@ def linalg_solve(xp, A, B, left):
 
 @table.op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
 def linalg_solve_ex(xp, A, B, left, check_errors):
-    """The same with a report instead of an error; a singular matrix is refused."""
+    """linalg_solve with a report instead of an error; a singular matrix is refused."""
     X, info = _solve(xp, A, B, left, "linalg.solve")
     if X is None:
         if check_errors:
@@ -99,7 +99,7 @@ def linalg_solve_ex(xp, A, B, left, check_errors):
 @table.op("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, "
           "Tensor pivots, Tensor info)")
 def linalg_solve_with_lu(xp, A, B, left, check_errors):
-    """The same with the factorization it rests on."""
+    """linalg_solve_ex with the LU factorization that the result comes from."""
     X, info = linalg_solve_ex.kernel(xp, A, B, left, check_errors)
     LU, pivots, _ = lu_packed(xp, A if left else A.swapaxes(-1, -2))
     return X, LU, pivots, info
@@ -162,7 +162,7 @@ def linalg_lu_solve(xp, LU, pivots, B, left, adjoint):
 
 @table.op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor")
 def lu_solve(xp, self, LU_data, LU_pivots):
-    """The same in the old order of arguments."""
+    """X with A @ X = self from the LU factorization of A: linalg_lu_solve with the old order of arguments."""
     return lu_solved(xp, LU_data, LU_pivots, self, True, False)
 
 
@@ -404,7 +404,7 @@ def linalg_vander(xp, x, N):
 
 @table.op("aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
 def vander(xp, x, N, increasing):
-    """The same, the highest power first unless `increasing`."""
+    """Powers 0 to N - 1 of each element as rows, the highest power first unless `increasing`."""
     result = linalg_vander.kernel(xp, x, x.shape[-1] if N is None else N)
     return result if increasing else row_major(xp, result[..., ::-1])
 
@@ -470,7 +470,7 @@ def linalg_cross(xp, self, other, dim):
 
 @table.op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
 def cross(xp, self, other, dim):
-    """The same, along the first dimension of size 3 unless told."""
+    """Vector product along `dim`; without `dim` along the first dimension of size 3."""
     if dim is None:
         if 3 not in self.shape:
             raise RunError("no dimension of size 3 in input")

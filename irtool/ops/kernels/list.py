@@ -263,7 +263,7 @@ def rangelist(xp, n):
 
 @table.op("aten::Size(int[] sizes) -> int[]")
 def size_of_ints(xp, sizes):
-    """The same ints."""
+    """A list of the sizes."""
     return list(sizes)
 
 

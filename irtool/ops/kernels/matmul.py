@@ -243,7 +243,7 @@ def addmm(xp, self, mat1, mat2, beta, alpha):
 @table.op("aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype" + _FACTORS,
           "aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype" + _FACTORS)
 def addmm_to(xp, self, mat1, mat2, out_dtype, beta, alpha):
-    """The same computed in a wider dtype."""
+    """beta * self + alpha * mat1 @ mat2, computed in `out_dtype`."""
     dtype = dtype_of(out_dtype)
     return fused(xp, astype(self, dtype), xp.matmul(astype(mat1, dtype), astype(mat2, dtype)), beta, alpha)
 

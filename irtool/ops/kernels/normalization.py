@@ -186,7 +186,7 @@ table.define("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Te
 @table.op("aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, "
           "Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)")
 def batch_norm_backward(xp, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask, reserve):
-    """The same, with the reserve of other backends."""
+    """Gradients of batch_norm for input, weight and bias; `reserve`, of other backends, is not read."""
     return _batch_norm_backward(xp, grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask)
 
 
@@ -195,7 +195,7 @@ def batch_norm_backward(xp, grad_out, input, weight, running_mean, running_var, 
           "Tensor reservedSpace) -> (Tensor, Tensor, Tensor)")
 def batch_norm_impl_index_backward(xp, impl_index, input, grad_output, weight, running_mean, running_var, save_mean, save_var_transform,
                                    train, eps, output_mask, reserved):
-    """The same for _batch_norm_impl_index."""
+    """Gradients of _batch_norm_impl_index for input, weight and bias."""
     return _batch_norm_backward(xp, grad_output, input, weight, running_mean, running_var, save_mean, save_var_transform, train, eps,
                                 output_mask)
 

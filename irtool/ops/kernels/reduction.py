@@ -300,7 +300,7 @@ def sum_to_size(xp, self, size):
 
 @table.op("aten::_grad_sum_to_size(Tensor(a) self, int[]? size) -> Tensor(a)")
 def grad_sum_to_size(xp, self, size):
-    """The same, with None: as it is."""
+    """self summed down to `size`; self itself for None."""
     return self if size is None else sum_to(xp, self, size)
 
 

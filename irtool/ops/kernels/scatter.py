@@ -70,7 +70,7 @@ def scatter_by(xp, self, dim, index, src, reduce):
 
 @table.op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", fits="value")
 def scatter_value_by(xp, self, dim, index, value, reduce):
-    """The same with one value."""
+    """A copy with one value added to (`add`) or multiplied into (`multiply`) the places of `index`."""
     dim = _prepare("scatter", self, dim, index, None)
     return _scatter(xp, self.copy(), dim, index, as_array(value, self.dtype), _old_reduction(reduce))
 

@@ -155,7 +155,7 @@ table.define(("aten::polygamma(int n, Tensor self) -> Tensor", "aten::special_po
 
 @table.op("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)")
 def polygamma_into(xp, self, n):
-    """The same, written into self."""
+    """polygamma, written into self."""
     if self.dtype.kind != "f":
         raise RunError(f"result type Float can't be cast to the desired output type {title(self.dtype)}")
     self[...] = _polygamma(xp, n, self)

@@ -228,7 +228,7 @@ def count(xp, self, substr, start, end):
 
 @table.op("aten::startswith(str self, str substr, int start=0, int end=-1) -> bool")
 def startswith(xp, self, substr, start, end):
-    """Does it begin with `substr`?"""
+    """Does the string begin with `substr`?"""
     data = raw(self)
     low, high = _bounds(data, start, end)
     return data[low:high].startswith(raw(substr))
@@ -236,7 +236,7 @@ def startswith(xp, self, substr, start, end):
 
 @table.op("aten::endswith(str self, str substr, int start=0, int end=-1) -> bool")
 def endswith(xp, self, substr, start, end):
-    """Does it end with `substr`?"""
+    """Does the string end with `substr`?"""
     data = raw(self)
     low, high = _bounds(data, start, end)
     return data[low:high].endswith(raw(substr))
@@ -284,7 +284,7 @@ def partition(xp, self, separator):
 
 @table.op("aten::rpartition(str self, str separator) -> (str, str, str)")
 def rpartition(xp, self, separator):
-    """The same at its last place."""
+    """Before, separator, after, for the last separator."""
     return self.rpartition(separator) if separator else (self, "", "")
 
 

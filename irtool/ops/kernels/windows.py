@@ -49,7 +49,7 @@ def conv_extents(extents, kernel, stride, dilation, before, after):
 
 
 def pool_extents(extents, kernel, stride, dilation, padding, ceil_mode):
-    """The same for pooling: with `ceil_mode` a last window may hang over, but must begin inside the tensor or its left border."""
+    """Number of positions of a pooling's windows: with `ceil_mode` the last may hang over, but begins in the tensor or its left border."""
     counts = []
     for n, k, s, d, p in zip(extents, kernel, stride, dilation, padding, strict=True):
         room = n + 2 * p - d * (k - 1) - 1
