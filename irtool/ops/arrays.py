@@ -298,8 +298,8 @@ def _start(x: Array) -> int:
 def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """`x` with other strides, in bytes, writable where `x` is; what stands for an array has a method of that name."""
     if type(x) is not np.ndarray and hasattr(type(x), "as_strided"):
-        view: Array = x.as_strided(shape, strides)
-        return view
+        strided: Array = x.as_strided(shape, strides)
+        return strided
     if not isinstance(x, np.ndarray):
         seen: Array = namespace_of(x).lib.stride_tricks.as_strided(x, tuple(shape), tuple(strides))
         return seen
