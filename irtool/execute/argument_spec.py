@@ -1,7 +1,7 @@
-"""What a plan is made for: of each tensor among the inputs its dtype, rank and device, whether it is there and needs a gradient.
+"""Specs, which plans are made for: of each tensor among the inputs dtype, rank and device, and whether it is defined and needs a gradient.
 
-Not in a spec: sizes, strides, values, numbers, strings. What is looked at follows from the types of the graph's inputs and is worked
-out once, as a short list of instructions, so that making a spec costs one loop over the inputs.
+Not in a spec: sizes, strides, values, numbers, strings. The types of the graph's inputs decide which values are looked at; a short list of
+instructions says so, made once, so that making a spec costs one loop over the inputs.
 """
 from __future__ import annotations
 
@@ -119,13 +119,13 @@ class SpecMaker:
             return ArgumentSpec(tuple([record_of(value, 0) for value, what in zip(values, self.instructions, strict=True)
                                        if what == TENSOR]), present)
         records: list[int] = []
-        found: list[bool] = []
+        presence: list[bool] = []
         for what, value, flag in self.noted(values, requires_grad):
             if what == TENSOR:
                 records.append(record_of(value, flag))
             else:
-                found.append(value is not None)
-        return ArgumentSpec(tuple(records), tuple(found))
+                presence.append(value is not None)
+        return ArgumentSpec(tuple(records), tuple(presence))
 
     def noted(self, values: Sequence[Any], requires_grad: Sequence[bool] = ()) -> Iterator[tuple[int, Any, int]]:
         """What is noted of these inputs, in order: TENSOR or PRESENCE, the value, and 2 where a gradient is needed (else 0)."""
@@ -231,19 +231,19 @@ def _sample(type: Type) -> Any:
     return {"int": 1, "float": 1.0, "bool": True, "str": "", "complex": 1j, "Scalar": 1}.get(str(type.key))
 
 
-def specialize_inputs(graph: Graph, spec: ArgumentSpec, told: Sequence[TensorType | None] = ()) -> list[bool]:
-    """Write into the types of a graph's inputs what the spec says; an absent optional input is None wherever it was read.
+def specialize_inputs(graph: Graph, spec: ArgumentSpec, types: Sequence[TensorType | None] = ()) -> list[bool]:
+    """Write the facts of a spec into the types of a graph's inputs; an absent optional input is None wherever it was read.
 
-    told: where given, types by record that say more than the records do. Gives for each input whether it is there. The signature stays:
-    an absent input is still taken.
+    types: types by record that say more than the records do, such as sizes. Returns for each input whether it is defined. The signature
+    stays: an absent input is still an input.
     """
-    records, present = iter(zip(spec.records, told or [None] * len(spec.records), strict=True)), iter(spec.present)
-    there: list[bool] = []
+    records, present = iter(zip(spec.records, types or [None] * len(spec.records), strict=True)), iter(spec.present)
+    defined: list[bool] = []
     absent = []
     for value in graph.inputs:
         old = value.type
         new, is_there = _specialized(old, records, present)
-        there.append(is_there)
+        defined.append(is_there)
         if isinstance(old, OptionalType) and not is_there:
             absent.append(value)
         elif new is not old:
@@ -254,7 +254,7 @@ def specialize_inputs(graph: Graph, spec: ArgumentSpec, told: Sequence[TensorTyp
         none = Builder(graph).at_start(graph.block).constant(None)
         for value in absent:
             value.replace_all_uses_with(none)
-    return there
+    return defined
 
 
 def _specialized(type: Type, records: Iterator[tuple[int, TensorType | None]], present: Iterator[bool],

@@ -1,8 +1,8 @@
 """Making plans: the phases of one compilation, with gradients where the spec asks for them.
 
 A graph that needs gradients becomes, when all of it can be differentiated, one node that owns f and df; otherwise groups of operators
-become such nodes, and what stands between them is walked back node by node (`irtool.execute.recording`). df has an executor of its own,
-which makes its plans when the first gradients come in and it is known which of them are there.
+become such nodes, and the nodes between them are differentiated one by one on the tape (`irtool.execute.recording`). A separate executor
+runs df, and makes its plans when the first cotangents come in, since only then is it known which of them are defined.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from irtool.execute.argument_spec import ArgumentSpec
 from irtool.execute.device.device_plan import DevicePlan
 from irtool.execute.differentiable import Differentiable, Versions, does_more, on_tape
 from irtool.execute.graph_gradients import is_construct
-from irtool.execute.phases import Phases, Told, custom_passes
+from irtool.execute.phases import OnPass, Phases, custom_passes
 from irtool.execute.plan.compiled import Plan, compile_plan
 from irtool.execute.recording import Recording, Step, alone, functional
 from irtool.execute.run_dtypes import may_mix, mixed_dtypes, observed_dtypes
@@ -49,25 +49,25 @@ class Options:
     """How plans are made.
 
     whole: differentiate all of a graph at once where that can be done; else only groups of at least `autodiff_threshold` operators,
-    of which those with fewer than `inline_threshold` are opened again. told: hears of each pass of a compilation. native: may groups of
-    pointwise operators run as loops in C (None: large ones, where there is a compiler; True: all); threads: how many share large groups
-    and run heavy nodes beside each other. check_saved: is what gradients need the same when it is used as when it was saved? profiling:
-    make a plan for what the first `profiled_runs` saw (`irtool.execute.profiling`); what it does not fit is profiled in turn,
-    `bailout_depth` times in all.
+    of which those with fewer than `inline_threshold` are opened again. on_pass: called with the name of each pass of a compilation, and
+    the graph after it. native: may groups of pointwise operators run as loops in C (None: large ones, where there is a compiler; True:
+    all); threads: how many share large groups and run heavy nodes at the same time. check_saved: check by a checksum that no array saved
+    for gradients has changed when it is used. profiling: make a plan for the shapes of the first `profiled_runs` runs
+    (`irtool.execute.profiling`); inputs that it does not fit are profiled in turn, `bailout_depth` times in all.
     """
 
-    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "told", "native", "threads", "check_saved",
+    __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "on_pass", "native", "threads", "check_saved",
                  "profiling", "profiled_runs", "bailout_depth")
 
     def __init__(self, optimize: bool = True, backend: str = "numpy", whole: bool = True, autodiff_threshold: int = 2,
-                 inline_threshold: int = 5, told: Told | None = None, native: bool | None = None, threads: int = 1,
+                 inline_threshold: int = 5, on_pass: OnPass | None = None, native: bool | None = None, threads: int = 1,
                  check_saved: bool = False, profiling: bool = False, profiled_runs: int = 1, bailout_depth: int = 2) -> None:
         self.optimize = optimize
         self.backend = backend
         self.whole = whole
         self.autodiff_threshold = autodiff_threshold
         self.inline_threshold = inline_threshold
-        self.told = told
+        self.on_pass = on_pass
         self.native = native
         self.threads = threads
         self.check_saved = check_saved
@@ -75,9 +75,9 @@ class Options:
         self.profiled_runs = profiled_runs
         self.bailout_depth = bailout_depth
 
-    def changed(self, **given: Any) -> Options:
-        """The same but for what is given."""
-        return Options(**{name: given.get(name, getattr(self, name)) for name in self.__slots__})
+    def changed(self, **changes: Any) -> Options:
+        """These options with some of them changed, by name."""
+        return Options(**{name: changes.get(name, getattr(self, name)) for name in self.__slots__})
 
 
 class ExecutionPlan:
@@ -95,7 +95,7 @@ class ExecutionPlan:
         self.is_custom = bool(custom_passes())      # users' passes have rewritten it
         self.writes = writes(graph)
         self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
-        self.together: Any = None   # f and df as one (`irtool.execute.joint_plan`); False: cannot be
+        self.together: Any = None   # f and df as one graph (`irtool.execute.joint_plan`); False: they cannot be joined
         self.guarded: Graph | None = None       # with the guard that a profiling executor asks before it runs the graph
         self._owner = owner
         self._code: Code | None = None
@@ -105,12 +105,12 @@ class ExecutionPlan:
 
     @property
     def shown(self) -> Graph:
-        """What is executed, with the guard in front of it where there is one."""
+        """The graph that is executed, with the guard in front of it where there is one."""
         return self.guarded or self.graph
 
     @property
     def code(self) -> Code:
-        """What runs the graph when nothing has to be remembered."""
+        """Runs the graph without a tape."""
         if self._code is None:
             with self._lock:
                 if self._code is None:
@@ -127,10 +127,10 @@ class ExecutionPlan:
         if self._outline is None:
             self._outline = outline(self.graph, self.differentiables)
         if self._outline:
-            ((node, made),) = self.differentiables.items()
-            found = dict(zip(self.graph.inputs, values, strict=True))
-            found.update(zip(node.outputs, made([found[value] for value in node.inputs]), strict=True))
-            return [put_together(each, found) for each in self._outline]
+            ((node, run),) = self.differentiables.items()
+            env = dict(zip(self.graph.inputs, values, strict=True))
+            env.update(zip(node.outputs, run([env[value] for value in node.inputs]), strict=True))
+            return [put_together(each, env) for each in self._outline]
         return self.recording().run(self.graph, values)
 
     def recording(self) -> Recording:
@@ -138,24 +138,24 @@ class ExecutionPlan:
         return Recording(self.differentiables, self.step, self.writes)
 
     def step(self, node: Node, flags: tuple[bool, ...], without_its_write: bool) -> Step:
-        """What runs one node on the tape; made once for each set of operands that need gradients."""
+        """The function that runs one node on the tape; made once for each set of operands that need gradients."""
         key = (node, flags, without_its_write)
         with self._lock:
-            found = self._steps.get(key)
-            if found is None:
+            step = self._steps.get(key)
+            if step is None:
                 with using(np):     # what passes compute, they compute on the host
-                    found = self._steps[key] = self._make_step(node, functional(node) if without_its_write else node, flags)
-            return found
+                    step = self._steps[key] = self._make_step(node, functional(node) if without_its_write else node, flags)
+            return step
 
     def _make_step(self, node: Node, run: Node, flags: tuple[bool, ...]) -> Step:
         """`run`, with the operands of `node`."""
         graph, positions = alone(run, self.graph.dialect)
         positions = [node.inputs.index(run.inputs[i]) for i in positions]
         pair = differentiate_graph(graph, [flags[i] and holds_tensors(node.inputs[i].type) for i in positions], True)
-        made = differentiable(self._owner, pair, None, is_piece=True)
+        piece = differentiable(self._owner, pair, None, is_piece=True)
 
         def step(operands: Sequence[Any], versions: Versions | None) -> list[Any]:
-            return made([operands[i] for i in positions], versions)
+            return piece([operands[i] for i in positions], versions)
 
         return step
 
@@ -165,28 +165,29 @@ Outline = Value | list[Any] | tuple[Any, ...]
 
 
 def outline(graph: Graph, differentiables: dict[Node, Differentiable]) -> list[Outline]:
-    """The outputs of a graph that is one node with a gradient and what puts its results together; empty for any other graph."""
+    """The outputs of a graph that is one node with a gradient, behind which only lists and tuples of its results are made; empty for any
+    other graph."""
     first = graph.block.return_node.next
     rest = list(graph.block)[1:]
     if first not in differentiables or len(differentiables) > 1 or any(node.kind not in CONSTRUCTS for node in rest):
         return []
-    found: dict[Value, Outline] = {value: value for value in (*graph.inputs, *first.outputs)}
+    outlines: dict[Value, Outline] = {value: value for value in (*graph.inputs, *first.outputs)}
     for node in rest:
-        parts = [found[value] for value in node.inputs]
-        found[node.output] = tuple(parts) if node.kind == "prim::TupleConstruct" else parts
-    return [found[value] for value in graph.outputs]
+        parts = [outlines[value] for value in node.inputs]
+        outlines[node.output] = tuple(parts) if node.kind == "prim::TupleConstruct" else parts
+    return [outlines[value] for value in graph.outputs]
 
 
-def put_together(part: Outline, found: dict[Value, Any]) -> Any:
-    """What an outline stands for."""
+def put_together(part: Outline, env: dict[Value, Any]) -> Any:
+    """The output that an outline describes, from the values of a run."""
     if isinstance(part, Value):
-        return on_tape(found[part], None, None, None)
-    parts = [put_together(each, found) for each in part]
+        return on_tape(env[part], None, None, None)
+    parts = [put_together(each, env) for each in part]
     return tuple(parts) if isinstance(part, tuple) else parts
 
 
 def writes(graph: Graph) -> bool:
-    """May it write into memory that it did not make?"""
+    """May a graph write into memory that it did not make?"""
     return any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph))
 
 
@@ -197,7 +198,7 @@ class Code:
 
     def __init__(self, graph: Graph, options: Options, is_piece: bool = False) -> None:
         self.graph = graph
-        self.is_direct = is_piece and writes(graph)     # whoever runs the other pieces has copied what is written into
+        self.is_direct = is_piece and writes(graph)     # the run of the whole graph has copied the inputs that are written
         self.backend = None if options.backend == "numpy" else options.backend
         self.plan: Any = None       # a Plan or a DevicePlan
         if options.optimize:
@@ -210,8 +211,8 @@ class Code:
                 return walk(self.graph, list(values), call_node)
         if self.plan is None:
             return interpret(self.graph, values, seed=None, backend=self.backend)
-        found: list[Any] = self.plan(values, seed=None, accepted=True)
-        return found
+        outputs: list[Any] = self.plan(values, seed=None, accepted=True)
+        return outputs
 
     def forget(self) -> None:
         """Let go of the functions made so far, and of their memory."""
@@ -222,7 +223,7 @@ class Code:
 # -- plans
 def fallback_plan(owner: Executor) -> ExecutionPlan:
     """The plan that fits every input: required passes only."""
-    phases = Phases(owner.options.told)
+    phases = Phases(owner.options.on_pass)
     graph = phases.fallback(owner.graph)
     return ExecutionPlan(owner, graph, None, with_own_gradients(owner, graph, None))
 
@@ -235,7 +236,7 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
     """
     with Paused():
         options = owner.options
-        phases = Phases(options.told)
+        phases = Phases(options.on_pass)
         graph = phases.specialized(owner.graph, spec, types)
         phases.differentiable(graph)
         if not spec.requires_gradient:
@@ -260,16 +261,17 @@ def differentiable(owner: Executor, pair: Reverse, phases: Phases | None, is_pie
 
 def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, flags: Sequence[bool],
            values: Sequence[Any]) -> ExecutionPlan | None:
-    """All of a graph as one node with a gradient; what only puts the results together stays outside. None where that cannot be."""
+    """All of a graph as one node with a gradient; nodes that only make lists and tuples of results stay outside. None where the graph
+    cannot be differentiated as a whole."""
     ending = dict.fromkeys(trailing(graph))
     body = [node for node in graph.block if node not in ending and node.kind not in CONSTANT_KINDS]
     if not body:
         return None
-    made = set(body)
+    inside = set(body)
     if writes(graph):       # into copies of the inputs: those are given back
-        made.add(graph.block.param_node)
+        inside.add(graph.block.param_node)
     readers = (*ending, graph.block.return_node)
-    results = list(dict.fromkeys(value for node in readers for value in node.inputs if value.node in made))
+    results = list(dict.fromkeys(value for node in readers for value in node.inputs if value.node in inside))
     inner = Graph(graph.dialect)
     inner.source = graph.source
     mapping: dict[Value, Value] = {value: inner.block.add_input(value.name, value.type) for value in graph.inputs}
@@ -300,20 +302,20 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
 
 
 def known_dtypes(graph: Graph, values: Sequence[Any]) -> dict[Value, str]:
-    """The dtypes of values where several may meet: those of a run; as types say, where a run would be seen outside, or fails."""
+    """The dtypes of values, if several may meet: those of a run; or those of the types, if a run would have side effects, or fails."""
     if not may_mix(graph, values):
         return {}
     if not any(map(does_more, all_nodes(graph))):
         try:
             return observed_dtypes(graph, values)
-        except Error:       # not with these inputs; when they are run, they hear of it
+        except Error:       # the inputs are wrong: the run itself will report the error
             pass
     return mixed_dtypes(graph)
 
 
 def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> dict[Node, Differentiable]:
-    """Functions with gradients of their own, which a tape must not look into."""
-    found: dict[Node, Differentiable] = {}
+    """The nodes that own their gradient (`custom_vjp`), as nodes with gradients: the tape must not differentiate their bodies."""
+    pieces: dict[Node, Differentiable] = {}
     for node in graph.walk():
         if node.kind == CUSTOM_VJP or owns_gradient(node):
             inner = Graph(graph.dialect)
@@ -321,21 +323,21 @@ def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> 
             copy.set_inputs([inner.block.add_input(inner.fresh_id(), value.type) for value in node.inputs])
             inner.block.set_outputs(copy.outputs)
             pair = differentiate_graph(inner, [holds_tensors(value.type) for value in node.inputs], True)
-            found[node] = differentiable(owner, pair, phases, is_piece=True)
-    return found
+            pieces[node] = differentiable(owner, pair, phases, is_piece=True)
+    return pieces
 
 
 def trailing(graph: Graph) -> list[Node]:
-    """The nodes that only put the graph's results together."""
-    found: dict[Node, None] = {}
+    """The nodes that only make lists and tuples of the graph's results."""
+    constructs: dict[Node, None] = {}
     pending = list(graph.outputs)
     while pending:
         value = pending.pop()
         node = value.node
-        if is_construct(value) and all(user.kind == "prim::Return" or user in found for user, _ in value.uses):
-            found[node] = None
+        if is_construct(value) and all(user.kind == "prim::Return" or user in constructs for user, _ in value.uses):
+            constructs[node] = None
             pending += node.inputs
-    return list(found)
+    return list(constructs)
 
 
 def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Differentiable]:
@@ -343,7 +345,7 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Diffe
     options = owner.options
     BY_NAME["create-autodiff-subgraphs"].function(graph, threshold=options.autodiff_threshold)
     phases.tell("create-autodiff-subgraphs", graph)
-    found = with_own_gradients(owner, graph, phases)
+    pieces = with_own_gradients(owner, graph, phases)
     for node in [each for each in graph.walk() if each.kind in GROUP_KINDS and not owns_gradient(each)]:
         group = node.graphs["Subgraph"]
         flags = [holds_tensors(value.type) and not (isinstance(value.type, TensorType) and value.type.requires_grad is False)
@@ -356,7 +358,7 @@ def as_groups(owner: Executor, phases: Phases, graph: Graph) -> dict[Node, Diffe
         if pair is None or sum(1 for each in pair.f.walk() if each.kind not in CONSTANT_KINDS) < options.inline_threshold:
             replace_node(node, inline_graph(group, node, node.inputs))
             continue
-        found[node] = differentiable(owner, pair, phases, is_piece=True)
+        pieces[node] = differentiable(owner, pair, phases, is_piece=True)
         node.set_attribute("Subgraph", Attribute("<Graph>", pair.f))
     phases.tell("inline-autodiff-subgraphs", graph)
-    return found
+    return pieces

@@ -90,8 +90,8 @@ class Saved(Holder):
     def unpack(self, create_graph: bool, outputs: Any = None) -> Any:
         """The value, as a Variable where it is a tensor with a gradient. Raises RunError where the caller has changed it since."""
         if isinstance(self.data, list | tuple):
-            given = outputs if isinstance(outputs, list) else [None] * len(self.data)
-            items = [each.unpack(create_graph, one) for each, one in zip(self.data, given, strict=True)]
+            edges = outputs if isinstance(outputs, list) else [None] * len(self.data)
+            items = [each.unpack(create_graph, one) for each, one in zip(self.data, edges, strict=True)]
             return items if isinstance(self.data, list) else tuple(items)
         if self.checksum is not None and self.checksum != checksum(self.data):
             raise self._modified("is not what it was when the graph ran")
@@ -120,16 +120,16 @@ class GraphBackward(Function):
     def __init__(self, owner: Differentiable, operands: Sequence[Any], outputs: list[Any], versions: Versions | None) -> None:
         pair = owner.pair
         self.operand_places: list[Places] = []      # of each gradient df gives: its place among the edges
-        given: list[Any] = []
+        leaves: list[Any] = []
         for index in pair.output_vjps:
-            self.operand_places.append(placed(operands[index], given))
-        self.operands: list[Metadata | None] = [metadata_of(each) for each in given]
+            self.operand_places.append(placed(operands[index], leaves))
+        self.operands: list[Metadata | None] = [metadata_of(each) for each in leaves]
         self.places: list[Places] = []              # of each gradient df takes: its slot
         results: list[Any] = []
         for index in pair.input_vjps:
             self.places.append(placed(outputs[index], results))
         self.pieces: list[Metadata | None] = [metadata_of(each) for each in results]
-        super().__init__([edge_of(each) for each in given], len(self.pieces))
+        super().__init__([edge_of(each) for each in leaves], len(self.pieces))
         self.owner = owner
         checks = owner.backward.options.check_saved
         self.saved = [Saved(operands[index], False, pair.f.inputs[index].name, checks) for index in pair.captured_inputs]
@@ -140,18 +140,18 @@ class GraphBackward(Function):
         """What df takes: gradients by output, then what was saved."""
         pair = self.owner.pair
         slots = dict(zip(pair.input_vjps, self.places, strict=True))
-        own = [None] * len(pair.captured_inputs) + [self._edges(slots.get(index)) for index in pair.captured_outputs]
+        edges = [None] * len(pair.captured_inputs) + [self._edges(slots.get(index)) for index in pair.captured_outputs]
         return [*[self._gathered(place, gradients) for place in self.places],
-                *[saved.unpack(create_graph, outputs) for saved, outputs in zip(self.saved, own, strict=True)]]
+                *[saved.unpack(create_graph, outputs) for saved, outputs in zip(self.saved, edges, strict=True)]]
 
     def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
         """Run df."""
         handed = self.owner.backward.run_on_tape(self.arguments(gradients, create_graph), create_graph)
-        found: list[Any] = [None] * len(self.edges)
+        by_edge: list[Any] = [None] * len(self.edges)
         for gradient, place in zip(handed, self.operand_places, strict=True):
-            put(gradient, place, found)
+            put(gradient, place, by_edge)
         return [each if metadata is None else metadata.fitted(each, create_graph)
-                for each, metadata in zip(found, self.operands, strict=True)]
+                for each, metadata in zip(by_edge, self.operands, strict=True)]
 
     def may_run_ahead(self) -> bool:
         """Not where df draws random numbers, writes, or calls what is not known."""
@@ -161,16 +161,16 @@ class GraphBackward(Function):
         """What df is given for one output: a gradient, a tuple of them, or the list of them, with zeros for those that are missing."""
         if isinstance(place, int):
             return gradients[place]
-        found = [self._gathered(each, gradients) for each in place]
+        gathered = [self._gathered(each, gradients) for each in place]
         if isinstance(place, tuple):
-            return tuple(found)
-        if all(each is None for each in found):
+            return tuple(gathered)
+        if all(each is None for each in gathered):
             return None
         for at, slot in enumerate(place):
-            metadata = self.pieces[slot] if found[at] is None and isinstance(slot, int) else None
+            metadata = self.pieces[slot] if gathered[at] is None and isinstance(slot, int) else None
             if metadata is not None:
-                found[at] = metadata.zeros()
-        return found
+                gathered[at] = metadata.zeros()
+        return gathered
 
     def _edges(self, place: Places | None) -> Any:
         """Where gradients of an output of this step go."""
@@ -296,11 +296,11 @@ class Small:
 
         self.executor = new_executor(parse(text).graph(), Options(backend=backend))
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """One Variable, of operands and, last, whether it needs gradients in turn."""
-        *operands, create_graph = given
-        found = self.executor.run_on_tape(operands, create_graph)[0]
-        return found if isinstance(found, Variable) else Variable(here(found))
+        *operands, create_graph = arguments
+        result = self.executor.run_on_tape(operands, create_graph)[0]
+        return result if isinstance(result, Variable) else Variable(here(result))
 
 
 def small(name: str) -> Small:
@@ -331,10 +331,10 @@ class Versions:
     def of(self, array: Any) -> Version:
         """The version shared by all arrays in one piece of memory."""
         memory = memory_of(array)
-        found = self.known.get(id(memory))
-        if found is None:
-            found = self.known[id(memory)] = (memory, Version())      # holds it, so that its id stays its own
-        return found[1]
+        entry = self.known.get(id(memory))
+        if entry is None:
+            entry = self.known[id(memory)] = (memory, Version())      # holds it, so that its id stays its own
+        return entry[1]
 
 
 def on_tape(value: Any, function: Function | None, place: Any, versions: Versions | None) -> Any:

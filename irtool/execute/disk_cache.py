@@ -1,7 +1,7 @@
-"""What is worth keeping between processes: compiled kernels and plans, in a folder of the user's own.
+"""Compiled kernels and plans that are kept between processes, in a folder that belongs to the user.
 
-An entry is bytes under a key, the SHA-256 of what it was made from (text, options, versions). It is written beside its place and renamed,
-so that nobody sees half of one, and ends with its own checksum: a damaged one counts as absent and is made anew. The folder is
+An entry is bytes under a key, the SHA-256 of what it was made from (text, options, versions). It is written to another file and renamed,
+so that nobody sees half of one, and ends with a checksum: a damaged entry counts as absent and is made anew. The folder is
 `$IRTOOL_CACHE_DIR`, else `$XDG_CACHE_HOME/irtool`, else `~/.cache/irtool`; an empty IRTOOL_CACHE_DIR turns the cache off, and so does a
 folder that others may write to. One that cannot be written to is read. Nothing read from it is unpickled, and files that are no entries
 are never touched.
@@ -27,16 +27,16 @@ _is_entry = re.compile(r"[0-9a-f]{64}\.\w+").fullmatch
 
 
 def key_of(*parts: str) -> str:
-    """The key of what is made from these texts."""
-    found = hashlib.sha256()
+    """The key of an entry that is made from these texts."""
+    digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
-        found.update(str(len(data)).encode() + b":" + data)
-    return found.hexdigest()
+        digest.update(str(len(data)).encode() + b":" + data)
+    return digest.hexdigest()
 
 
 def folder() -> Path | None:
-    """The folder, made if need be; None where there is none to be had."""
+    """The folder, made if need be; None where the cache is off, or the folder cannot be made or is not safe."""
     named = os.environ.get("IRTOOL_CACHE_DIR")
     if named == "":
         return None
@@ -44,28 +44,29 @@ def folder() -> Path | None:
         base = os.environ.get("XDG_CACHE_HOME")
         path = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "irtool"
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.stat()
+        status = path.stat()
     except (OSError, RuntimeError):
         return None
-    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022):
+    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
         return None
     return path
 
 
 def load(key: str, suffix: str) -> Path | None:
-    """Where a sound entry lies; None when there is none. A damaged one is removed."""
-    found = _sound(key, suffix)
-    return None if found is None else found[0]
+    """The path of a sound entry; None when there is none. A damaged entry is removed."""
+    entry = _sound(key, suffix)
+    return None if entry is None else entry[0]
 
 
 def read(key: str, suffix: str) -> bytes | None:
     """The bytes of an entry, the very ones that were checked; None when there is none."""
-    found = _sound(key, suffix)
-    return None if found is None else found[1]
+    entry = _sound(key, suffix)
+    return None if entry is None else entry[1]
 
 
 def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
-    """An entry whose checksum is right, and its bytes without it. A damaged one is removed, one that is read lives longer."""
+    """The path of an entry whose checksum is right, and its bytes without the checksum. A damaged entry is removed; one that is read counts
+    as used now."""
     base = folder()
     if base is None:
         return None
@@ -85,17 +86,17 @@ def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
 
 
 def _bytes_of(path: Path) -> bytes | None:
-    """The bytes of a file of the user's own; None for what is no such file, without waiting for anything. Raises OSError."""
+    """The bytes of a regular file that the user owns; None for anything else, without waiting for it. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES or hasattr(os, "getuid") and found.st_uid != os.getuid():
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES or hasattr(os, "getuid") and status.st_uid != os.getuid():
             return None
-        return file.read(found.st_size)
+        return file.read(status.st_size)
 
 
 def store(key: str, suffix: str, data: bytes) -> Path | None:
-    """Keep bytes under a key; where they lie, or None when they could not be kept."""
+    """Keep bytes under a key: the path of the entry, or None when it could not be written."""
     base = folder()
     if base is None:
         return None
@@ -122,12 +123,12 @@ def _trim(base: Path) -> None:
     entries = []
     for path in base.iterdir():
         with suppress(OSError):
-            found = path.lstat()
-            if not stat.S_ISREG(found.st_mode):
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode):
                 continue
             if _is_entry(path.name):
-                entries.append((found.st_mtime, found.st_size, path))
-            elif path.name.startswith(UNFINISHED) and found.st_mtime < time.time() - ABANDONED:
+                entries.append((status.st_mtime, status.st_size, path))
+            elif path.name.startswith(UNFINISHED) and status.st_mtime < time.time() - ABANDONED:
                 path.unlink()
     total = sum(size for _, size, _ in entries)
     if total <= MAX_BYTES:

@@ -74,8 +74,8 @@ class Counters:
         with self.lock:
             self.counts[name] += 1
 
-    def found(self) -> None:
-        """One more run by a plan that was there."""
+    def count_hit(self) -> None:
+        """One more call that ran by a plan made before."""
         counts = self.counts
         with self.lock:
             counts["graph_executor_invocations"] += 1
@@ -114,11 +114,11 @@ class Executor:
         self.spec_maker = SpecMaker(self.graph)
         self.plans: dict[ArgumentSpec, ExecutionPlan] = {}
         self.fallback: ExecutionPlan | None = None
-        self.writes = writes(self.graph) and any(written_inputs(self.graph))    # into what it is given, or gives back
+        self.writes = writes(self.graph) and any(written_inputs(self.graph))    # into an input, or into a part of a result
         self.quick: dict[Any, Kept] = {}        # compiled functions by the arrays they were made for
         self.shelf: Shelf | None = None
         self.profile = Profile(self) if self.options.optimize and self.options.profiling else None
-        if self.options.optimize and self.options.backend == "numpy" and self.options.told is None and not self.writes \
+        if self.options.optimize and self.options.backend == "numpy" and self.options.on_pass is None and not self.writes \
                 and self.profile is None and sum(1 for _ in self.graph.block) >= WORTH_KEEPING:
             self.shelf = Shelf(self.graph, (self.options.native, self.options.threads))
         self.reached: dict[int, bool] = {}
@@ -133,9 +133,9 @@ class Executor:
 
         For `irtool.Tensor`s it gives Tensors; inside `irtool.trace` the graph goes into the trace.
         """
-        found = self.run_again(inputs)
-        if found is not None:
-            return found
+        results = self.run_again(inputs)
+        if results is not None:
+            return results
         if any(isinstance(value, Tensor) for each in inputs for value in (each if isinstance(each, list | tuple) else (each,))):
             from irtool.execute.tracing import run_on_tensors
 
@@ -147,16 +147,16 @@ class Executor:
         """As a call, for what is no `irtool.Tensor`. seed: None draws random numbers from the generator in use."""
         if inputs.__class__ is not list and inputs.__class__ is not tuple:
             check_listed("run", self.graph, inputs)
-        found = self.run_again(inputs)
-        if found is not None:
-            return found
+        results = self.run_again(inputs)
+        if results is not None:
+            return results
         check_seed("run", seed)
         return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def run_again(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The outputs for arrays such as a function was made for; None for any others."""
-        found = self.run_quick(inputs, arrays_key(inputs)) if self.quick else None
-        return found if found is None or all([type(each) is np.ndarray for each in found]) else self.delivered(found)
+        results = self.run_quick(inputs, arrays_key(inputs)) if self.quick else None
+        return results if results is None or all([type(each) is np.ndarray for each in results]) else self.delivered(results)
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
         """Gradients of the inputs named by `wrt`, as `irtool.vjp` gives them: None where no gradient can reach.
@@ -168,9 +168,9 @@ class Executor:
         values = self.accepted(inputs)
         wrt = self.wanted("vjp", wrt, values)
         if self.options.optimize:
-            found = self._together(values, cotangents, wrt, seed)
-            if found is not None:
-                return found
+            gradients = self._together(values, cotangents, wrt, seed)
+            if gradients is not None:
+                return gradients
         return self.record(inputs, wrt, seed=seed).backward(cotangents)
 
     def _together(self, values: list[Any], cotangents: Sequence[Any], wrt: Sequence[int], seed: int) -> list[Any] | None:
@@ -182,20 +182,20 @@ class Executor:
             plan = self.plans.get(self.spec_maker.make(values, flags))
             if self.profile is not None and not self.profile.fits(values, flags):
                 return None
-        if plan is None or not plan.differentiables:        # the first time the tape finds out
+        if plan is None or not plan.differentiables:        # the first time, the tape makes the plan
             return None
         with self._lock:
             if plan.together is None:
                 plan.together = together_of(self, plan) or False
         if not plan.together:
             return None
-        found: list[Any] | None = plan.together.run(values, cotangents, wrt, seed)
-        if found is None:
+        gradients: list[Any] | None = plan.together.run(values, cotangents, wrt, seed)
+        if gradients is None:
             plan.together = False
             return None
         for name in ("graph_executor_invocations", "execution_plan_cache_hit") * 2:     # as f and df, one by one, would count
             self.counters.count(name)
-        return found
+        return gradients
 
     def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:
         """Run forwards and remember what gradients of the inputs named by `wrt` will need: `.outputs`, `.backward(cotangents)`."""
@@ -237,9 +237,9 @@ class Executor:
         """Run on values that have been accepted; random numbers come from `seed`, or from the generator in use."""
         key = arrays_key(values)
         if self.quick or self.shelf is not None:
-            found = self.run_quick(values, key)
-            if found is not None:
-                return found
+            outputs = self.run_quick(values, key)
+            if outputs is not None:
+                return outputs
         plan = self.get_plan(values, ())
         _last.graph = weakref.ref(plan.shown)
         if seed is None or not plan.is_random:
@@ -279,11 +279,12 @@ class Executor:
                 self.plan_again(values, error)
             return None
         _last.graph = known.graph
-        self.counters.found()
+        self.counters.count_hit()
         return results
 
     def plan_again(self, values: Sequence[Any], error: Exception) -> None:
-        """The plan raises what its function has raised, and says where; else it is said that the two differ."""
+        """Run the plan again, so that it raises the error that its function raised, with the node; if it does not, report that the two
+        differ."""
         with np.errstate(all="ignore"), seeded(0):
             self.get_plan(list(values), ()).code(list(values))
         failed(error, self.graph, "the function")
@@ -299,15 +300,15 @@ class Executor:
         return plan.record(list(values))
 
     def reaches(self, index: int) -> bool:
-        """Could a gradient reach this input, whatever branches are taken? False where nothing in the graph depends on that."""
-        found = self.reached.get(index)
-        if found is None:
-            found = False
+        """Could a gradient reach this input if other branches were taken? False for a graph without branches and loops."""
+        is_reached = self.reached.get(index)
+        if is_reached is None:
+            is_reached = False
             if any(node.blocks for node in self.graph.block):
-                found = not requiring(self.graph, [place == index for place in range(len(self.graph.inputs))], False).isdisjoint(
+                is_reached = not requiring(self.graph, [place == index for place in range(len(self.graph.inputs))], False).isdisjoint(
                     self.graph.outputs)
-            self.reached[index] = found
-        return found
+            self.reached[index] = is_reached
+        return is_reached
 
     # -- plans
     def get_plan(self, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:
@@ -330,7 +331,7 @@ class Executor:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Where a plan cannot be made of what is no graph, say why it is none: nobody had verified it."""
+        """Within, errors of an invalid graph, which nobody had verified, become the verifier's explanation of it."""
         try:
             yield
         except ODD as error:

@@ -1,8 +1,8 @@
-"""What is run another way than it was to be: said once, with the node's line. Where tests run it is an error, but for what is declared.
+"""Fallbacks: a graph runs another, slower way than was asked for. A warning says so once, with the node's line.
 
-A plan cannot be made of every graph: some are nested too deeply, or hold what only the interpreter runs. Such reasons are declared, by
-raising `NotLowered`. Any other is a fault of ours, which the interpreter covers for whoever only wants results; the project's own tests
-have it raised (`raise_faults`).
+A plan cannot be made of every graph: some are nested too deeply, or contain nodes that only the interpreter runs. Such reasons are
+declared, by raising `NotLowered`. Any other reason is a bug of irtool's: the interpreter still gives users their results, but in the
+project's tests the error is raised (`raise_faults`).
 """
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from irtool.ir.source import Diagnostic, SourceFile
 
 
 class FallbackWarning(UserWarning):
-    """A graph is run another way than it was to be; results are what they would be."""
+    """A graph runs another way than was asked for; results are the same."""
 
 
 class Fault(Exception):
-    """What was to run a graph failed, and another way to run it did not: a bug of irtool's."""
+    """A way to run a graph failed, and another way to run it did not: a bug of irtool's."""
 
 
 class NotLowered(Exception):
-    """Why no plan is made of a graph, and the node that it is about. is_declared: is it no fault of ours?"""
+    """Why no plan is made of a graph, and the node that cannot be lowered. is_declared: False for a bug of irtool's."""
 
     def __init__(self, reason: str, node: Node | None = None, is_declared: bool = True) -> None:
         super().__init__(reason)
@@ -37,12 +37,12 @@ _are_raised = [False]
 
 
 def raise_faults(flag: bool = True) -> None:
-    """From now on, raise what is no declared reason for running a graph another way than it was to be."""
+    """From now on, raise errors that are no declared reason for a fallback."""
     _are_raised[0] = flag
 
 
 def is_strict() -> bool:
-    """Are faults of ours raised?"""
+    """Are bugs of irtool's raised, and not covered by a fallback?"""
     return _are_raised[0]
 
 
@@ -56,15 +56,15 @@ def placed(message: str, graph: Graph, node: Node | None) -> str:
 
 
 @contextmanager
-def noted(told: Callable[[str], None]) -> Iterator[None]:
-    """Within, what is run another way than it was to be is told to a function, each time, and is no warning."""
+def noted(report: Callable[[str], None]) -> Iterator[None]:
+    """Within, each fallback calls `report` with its message, and is no warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FallbackWarning)
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
             if issubclass(category, FallbackWarning):
-                told(str(message))
+                report(str(message))
             else:
                 shown(message, category, *where)
         warnings.showwarning = show     # type: ignore[assignment]
@@ -72,12 +72,12 @@ def noted(told: Callable[[str], None]) -> Iterator[None]:
 
 
 def why(reason: NotLowered, graph: Graph) -> str:
-    """That no plan is made of a graph, and the reason."""
+    """The message that no plan is made of a graph, with the reason."""
     return placed(f"no plan is made of this graph, the interpreter runs it: {reason}", graph, reason.node)
 
 
 def interpreted(reason: NotLowered, graph: Graph) -> str:
-    """Say that no plan is made of a graph, and why. Raises Fault where the reason is none that is declared, and faults are raised."""
+    """Warn that no plan is made of a graph, and why. Raises Fault if the reason is not declared, and faults are raised."""
     said = why(reason, graph)
     if not reason.is_declared and is_strict():
         raise Fault(said) from reason
@@ -86,7 +86,7 @@ def interpreted(reason: NotLowered, graph: Graph) -> str:
 
 
 def failed(error: BaseException, graph: Graph, what: str = "the plan") -> None:
-    """Say that something failed where the reference did not. Raises Fault where faults are raised."""
+    """Warn that a way to run a graph failed, and the reference did not. Raises Fault if faults are raised."""
     words = str(error).splitlines()[0] if str(error) else ""
     said = placed(f"{what} of this graph failed ({type(error).__name__}: {words}), the interpreter ran it: please report this",
                   graph, None)
@@ -96,7 +96,7 @@ def failed(error: BaseException, graph: Graph, what: str = "the plan") -> None:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Is an error none of those that are raised on purpose?"""
+    """Is an error none of those that irtool raises on purpose?"""
     return not isinstance(error, Error)
 
 

@@ -1,11 +1,11 @@
 """Groups of pointwise operators run in one go: block by block with NumPy, or as one loop in C.
 
-A group (`prim::FusionGroup`) becomes steps for the dtypes it meets (`irtool.ops.symbols.elementwise`), and the steps become a way to run
-them for the shapes it meets. Blocks are small enough that what goes from step to step stays in the processor's cache; nothing in between is
-ever a whole array. NumPy's steps are the very functions the kernels call, so blocked results have the bits of the graph run node by node.
+A group (`prim::FusionGroup`) becomes steps for the dtypes of its operands (`irtool.ops.symbols.elementwise`), and the steps become a Way to
+run them for the shapes of its operands. Blocks are so small that intermediate results stay in the processor's cache; no intermediate result
+is ever a whole array. NumPy's steps are the very functions the kernels call, so results have the bits of the graph run node by node.
 
-What is not of the largest shape (`bias * 2` before it is broadcast) is computed before the loop, once. What cannot be fused on what it
-meets (dtypes a kernel refuses, numbers, empty arrays) is run node by node.
+Steps whose result is smaller than the largest shape (`bias * 2` before it is broadcast) run once, before the loop. On operands that cannot
+be fused (dtypes a kernel refuses, numbers, empty arrays) the group is run node by node.
 """
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 2**15
 """Elements of a block: 128 KiB of float32, a few of which fit a second-level cache."""
 SHORTEST = 2**13
-"""Elements of a block where memory is scarce: what goes from step to step should take an eighth of the result at most."""
+"""Elements of a block where memory is scarce: intermediate results should take an eighth of the memory of the result at most."""
 WORTH_COMPILING = 2**23
 """Elements times steps from which a native loop is made by itself: a run of several milliseconds, for a compilation of about 100."""
 WORTH_COMPILING_SOON = 2**17
 """The same for a group whose results have the same bits in C: NumPy runs it once, the native loop from then on."""
 SLOW = {"erf": 64, "erfc": 64, "power": 16}
-"""Functions that NumPy and SciPy compute number by number, and how many other steps each of them takes the time of."""
+"""Functions that NumPy and SciPy compute element by element, and how many other steps take the same time."""
 WORTH_COMPILING_SLOW = 2**19
 """The same as `WORTH_COMPILING` of those alone: next to one of them, the vector function of the C library takes next to no time."""
 FEW = 2**10
@@ -73,13 +73,13 @@ class Fused:
     def into(self, operands: Sequence[Any], outs: Sequence[Array], scratch: Array | None = None) -> None:
         """The results, written to `outs`: arrays of their dtypes and shapes, in any layout, that share no memory with the operands."""
         way = self.way(operands)
-        found = run(self.graph, operands) if way is None else way([x for x in operands if isinstance(x, np.ndarray)], outs, scratch)
-        for one, out in zip(found, outs, strict=True):
+        results = run(self.graph, operands) if way is None else way([x for x in operands if isinstance(x, np.ndarray)], outs, scratch)
+        for one, out in zip(results, outs, strict=True):
             if one is not out:
                 np.copyto(out, one)
 
     def scratch(self, apart: bool) -> int:
-        """Bytes that it can work in, for what was met so far. apart: if its results' memory is none of the operands'."""
+        """Bytes of scratch memory for all operands so far. apart: results share no memory with operands."""
         return max([way.scratch_bytes[apart] for way in self.ways.values() if way is not None], default=0)
 
     def is_native_for(self, operands: Sequence[Any]) -> bool:
@@ -94,7 +94,7 @@ class Fused:
         return bool(steps.steps)
 
     def way(self, operands: Sequence[Any]) -> Way | None:
-        """How these operands are dealt with; None: node by node."""
+        """The way to run these operands; None: node by node."""
         key = tuple([(x.dtype.char, x.shape, x.strides) if isinstance(x, np.ndarray) else number_key(x) for x in operands])
         try:
             return self.ways[key]
@@ -120,7 +120,7 @@ class Fused:
 
 
 class Bound:
-    """A group whose operands and result have the same dtypes, shapes and strides in every call: what is looked up, is looked up once."""
+    """A group whose operands and result have the same dtypes, shapes and strides in every call, so that its way is looked up once."""
 
     __slots__ = ("group", "meta", "make", "quick")
     __name__ = "group"      # in the source of plans
@@ -164,25 +164,25 @@ class BoundToMany:
             quick.call(*operands if quick.in_order else [operands[i] for i in quick.places], *outputs)
             return outputs
         if outs is None:
-            found: Sequence[Any] = self.group(operands)
+            results: Sequence[Any] = self.group(operands)
         else:
             self.group.into(operands, outs, scratch)
-            found = outs
+            results = outs
         way = self.group.way(operands)
-        if way is not None and len(way.written) == len(found) and all(each.flags.c_contiguous for each in found):
-            self.quick = way.quick(operands, found)
-        return found
+        if way is not None and len(way.written) == len(results) and all(each.flags.c_contiguous for each in results):
+            self.quick = way.quick(operands, results)
+        return results
 
 
 class Quick:
-    """A native loop with all it takes but the arrays."""
+    """A native loop with all its arguments but the arrays."""
 
-    __slots__ = ("call", "places", "in_order", "outputs", "kept")
+    __slots__ = ("call", "places", "in_order", "outputs", "c_arrays")
 
     def __init__(self, function: Callable[..., None], extents: Any, strides: Any, places: list[int], count: int,
                  outputs: Sequence[Any]) -> None:
-        self.kept = (extents, strides)
-        self.call = partial(function, *[ctypes.c_void_p(ctypes.addressof(each)) for each in self.kept])
+        self.c_arrays = (extents, strides)
+        self.call = partial(function, *[ctypes.c_void_p(ctypes.addressof(each)) for each in self.c_arrays])
         self.places = places
         self.in_order = places == list(range(count))
         self.outputs = [partial(np.empty, each.shape, each.dtype) for each in outputs]
@@ -224,7 +224,8 @@ class Way:
         self.reason = self._reason(is_native)
 
     def is_exact(self, numbered: tuple[int, Step]) -> bool:
-        """Has a step the same bits in C and in NumPy? Not what the C library computes, nor numbers too large for what they are cast to."""
+        """Has a step the same bits in C and in NumPy? Not a function of the C library, nor a cast of floats to integers, which may be too
+        small for them."""
         step = numbered[1]
         cut = step.function == CAST and step.dtype.kind in "iu" and self.program.dtype(step.operands[0]).kind == "f"
         return step.name not in LIBRARY and not cut
@@ -253,14 +254,14 @@ class Way:
             for register, output in zip(self.written, outputs, strict=True):
                 registers[register] = output if self.back is None else output.transpose(self.back)
         count = len(operands)
-        found = []
+        results = []
         for place, register in enumerate(self.results):
-            value = registers[register]     # operands, and what is there already, are given once more in memory of their own
-            found.append(value.copy() if register < count else value.copy("K") if register in self.results[:place] else value)
-        return found
+            value = registers[register]     # a result that is an operand or an earlier result is copied
+            results.append(value.copy() if register < count else value.copy("K") if register in self.results[:place] else value)
+        return results
 
     def quick(self, operands: Sequence[Any], outputs: Sequence[Array]) -> Quick | None:
-        """The native loop for arrays that lie as these do; None where Python has to do more than call it."""
+        """The native loop for arrays of these strides; None where Python has to do more than call it."""
         serial = self.threads <= 1 or self.size < WORTH_THREADS
         if not self.is_native or self.before or not serial or self.written != self.results or len(outputs) != len(self.written):
             return None
@@ -271,10 +272,10 @@ class Way:
         arrays = [np.broadcast_to(operands[i], self.full).transpose(self.order) for i in places]
         laid = [each.transpose(self.order) for each in outputs]
         extents, strides = coalesced(self.shape, [x.strides for x in (*arrays, *laid)])
-        found = self.loops.get((self._kinds(arrays, laid, strides), len(extents)))
-        if found is None or found.direct is None:
+        loop = self.loops.get((self._kinds(arrays, laid, strides), len(extents)))
+        if loop is None or loop.direct is None:
             return None
-        function = found.direct
+        function = loop.direct
         function.argtypes = (*[ctypes.c_void_p] * 2, *[ctypes.py_object] * (len(arrays) + len(laid)))
         flat = [s for each in strides for s in each]
         return Quick(function, (ctypes.c_longlong * len(extents))(*extents), (ctypes.c_longlong * len(flat))(*flat), places,
@@ -282,7 +283,7 @@ class Way:
 
     @staticmethod
     def _kinds(arrays: Sequence[Array], outputs: Sequence[Array], strides: list[tuple[int, ...]]) -> str:
-        """Per array how it lies in the innermost loop (see `irtool.execute.native.c_source.source`)."""
+        """Per array a letter for its stride in the innermost loop (see `irtool.execute.native.c_source.source`)."""
         return "".join(["s" if s[-1] == 0 and i < len(arrays) else "v" if s[-1] == x.itemsize else "g"
                         for i, (x, s) in enumerate(zip((*arrays, *outputs), strides, strict=True))])
 
@@ -309,11 +310,11 @@ class Way:
             self._blocks(views, places, scratch, apart)
 
     def function(self, apart: bool) -> Callable[..., None]:
-        """What runs a block; apart: if the results' memory is none of the operands'."""
-        found = self.functions[apart]
-        if found is None:
-            found = self.functions[apart] = _block_function(self.bodies[apart])
-        return found
+        """The function that runs a block; apart: results share no memory with operands."""
+        function = self.functions[apart]
+        if function is None:
+            function = self.functions[apart] = _block_function(self.bodies[apart])
+        return function
 
     def _blocks(self, views: list[Array], places: list[Any], room: Array | None, apart: bool) -> None:
         """Run some blocks; views: operands and outputs, room: bytes to work in."""
@@ -329,7 +330,7 @@ class Way:
                 function(*parts, *scratch)
 
     def scratch(self, shape: tuple[int, ...], room: Array | None, apart: bool) -> list[Array]:
-        """Arrays for what goes from step to step, in memory that is there if it is large enough."""
+        """Arrays for intermediate results of a block, in `room` if that is large enough."""
         dtypes = self.bodies[apart].scratch
         if room is None or room.nbytes < self.scratch_bytes[apart]:
             return [np.empty(shape, dtype) for dtype in dtypes]
@@ -343,20 +344,20 @@ class Way:
 
     def _run_native(self, operands: list[Array], arrays: list[Array], outputs: list[Array], extents: tuple[int, ...],
                     strides: list[tuple[int, ...]]) -> bool:
-        """The same by the loop in C. False where there is none."""
+        """The steps of the loop, by the loop in C. False where there is none."""
         everything = (*arrays, *outputs)
         key = (self._kinds(arrays, outputs, strides), len(extents))
         if key not in self.loops:
             self.loops[key] = building.loop(self.body.program, *key)
-        found = self.loops[key]
-        if found is None:
+        loop = self.loops[key]
+        if loop is None:
             return False
         depth = len(extents)
         flat = (ctypes.c_longlong * (depth * len(everything)))(*[s for each in strides for s in each])
 
         def part(start: int, stop: int) -> None:
             base = (ctypes.c_void_p * len(everything))(*[x.ctypes.data + start * s[0] for x, s in zip(everything, strides, strict=True)])
-            found((ctypes.c_longlong * depth)(stop - start, *extents[1:]), base, flat)
+            loop((ctypes.c_longlong * depth)(stop - start, *extents[1:]), base, flat)
 
         if self.threads > 1 and self.size >= WORTH_THREADS and extents[0] >= self.threads:
             bounds = [extents[0] * i // self.threads for i in range(self.threads + 1)]
@@ -371,14 +372,14 @@ def is_slow(steps: Iterable[tuple[str, int]]) -> bool:
     return sum([size * SLOW.get(name, 0) for name, size in steps if size >= FEW]) >= WORTH_COMPILING_SLOW
 
 
-# -- what is done where
+# -- which steps run before the loop, and which in it
 def _shapes(steps: Program, operands: list[Array]) -> list[tuple[int, ...]]:
     """The shape of every register. Raises NotPointwise where they do not broadcast."""
     shapes = [x.shape for x in operands]
     for step in steps.steps:
-        own = [shapes[each] for each in step.operands if type(each) is int]
+        read = [shapes[each] for each in step.operands if type(each) is int]
         try:
-            shapes.append(own[0] if len(set(own)) == 1 else np.broadcast_shapes(*own))
+            shapes.append(read[0] if len(set(read)) == 1 else np.broadcast_shapes(*read))
         except ValueError:
             raise NotPointwise from None
     return shapes
@@ -389,13 +390,13 @@ def _split(steps: Program, shapes: list[tuple[int, ...]], full: tuple[int, ...],
     numbered = list(enumerate(steps.steps, count))
     before = [(register, step) for register, step in numbered if shapes[register] != full]
     inside = [(register, step) for register, step in numbered if shapes[register] == full]
-    own = {register for register, _ in inside}
-    read = dict.fromkeys(each for _, step in inside for each in step.operands if type(each) is int and each not in own)
+    computed = {register for register, _ in inside}
+    read = dict.fromkeys(each for _, step in inside for each in step.operands if type(each) is int and each not in computed)
     return before, inside, sorted(read)
 
 
 def _order(full: tuple[int, ...], operands: list[Array]) -> tuple[int, ...]:
-    """The axes from the widest stride to the narrowest: as the largest operand lies in memory, so that the results lie likewise."""
+    """The axes from the widest stride to the narrowest, those of an operand of the full shape: results get its order in memory."""
     for x in operands:
         if x.shape == full and 0 not in x.strides:
             if x.flags.c_contiguous:
@@ -405,23 +406,23 @@ def _order(full: tuple[int, ...], operands: list[Array]) -> tuple[int, ...]:
 
 
 def coalesced(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Neighbouring axes made one where that goes for every array; axes of extent 1 left out."""
+    """Extents and strides with neighbouring axes merged where every array allows it, and without axes of extent 1."""
     extents: list[int] = []
-    found: list[list[int]] = [[] for _ in strides]
+    merged: list[list[int]] = [[] for _ in strides]
     for axis, extent in enumerate(shape):
         if extent == 1:
             continue
-        if extents and all(own[-1] == s[axis] * extent for own, s in zip(found, strides, strict=True)):
+        if extents and all(row[-1] == s[axis] * extent for row, s in zip(merged, strides, strict=True)):
             extents[-1] *= extent
-            for own, s in zip(found, strides, strict=True):
-                own[-1] = s[axis]
+            for row, s in zip(merged, strides, strict=True):
+                row[-1] = s[axis]
             continue
         extents.append(extent)
-        for own, s in zip(found, strides, strict=True):
-            own.append(s[axis])
+        for row, s in zip(merged, strides, strict=True):
+            row.append(s[axis])
     if not extents:
         return (1,), [(0,)] * len(strides)
-    return tuple(extents), [tuple(own) for own in found]
+    return tuple(extents), [tuple(row) for row in merged]
 
 
 def _places(extents: tuple[int, ...], block: int) -> Iterator[tuple[Any, ...]]:
@@ -439,27 +440,27 @@ def _places(extents: tuple[int, ...], block: int) -> Iterator[tuple[Any, ...]]:
 
 # -- the steps of a block, as one Python function
 class Body:
-    """The steps inside the loop with registers counted anew: what they read, then one per step."""
+    """The steps inside the loop with registers numbered anew: first those that are read from outside, then one per step."""
 
     __slots__ = ("program", "scratch", "places")
 
     def __init__(self, program: Program, scratch: list[Any], places: list[str]) -> None:
         self.program = program
-        self.scratch = scratch      # dtypes of the arrays for what is in between
+        self.scratch = scratch      # dtypes of the arrays for intermediate results
         self.places = places        # per step, the name of the array it writes
 
 
 def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], written: list[int], apart: bool) -> Body:
-    """The steps of the loop, and where each puts its result: an output, or a scratch array that is free again after its last reader.
+    """The steps of the loop, and the array for each result: an output, or a scratch array that is free again after its last reader.
 
     apart: outputs share no memory with operands, and are scratch arrays, too, until they are written.
     """
     number = {register: i for i, register in enumerate([*inputs, *[register for register, _ in inside]])}
-    own = [Step(step.function, tuple([number[each] if type(each) is int else each for each in step.operands]), step.dtype)
+    renumbered = [Step(step.function, tuple([number[each] if type(each) is int else each for each in step.operands]), step.dtype)
            for _, step in inside]
     outputs = [number[register] for register in written]
     last: dict[int, int] = {}
-    for i, step in enumerate(own):
+    for i, step in enumerate(renumbered):
         last.update((each, i) for each in step.operands if type(each) is int)
     count = len(inputs)
     place_of: dict[int, str] = {register: f"o{i}" for i, register in enumerate(outputs)}
@@ -467,24 +468,24 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
     scratch: list[Any] = []
     free: dict[Any, list[str]] = {}
     for place, end in ends.items() if apart else ():
-        free.setdefault(own[end].dtype, []).append(place)
-    for i, step in enumerate(own):
+        free.setdefault(renumbered[end].dtype, []).append(place)
+    for i, step in enumerate(renumbered):
         register = count + i
         dying = [each for each in dict.fromkeys(step.operands) if type(each) is int and each >= count and last[each] == i
                  and each not in outputs]
-        for each in dying:      # what goes element by element may write over its own operand
-            free.setdefault(own[each - count].dtype, []).append(place_of[each])
+        for each in dying:      # an elementwise step may write over its operand
+            free.setdefault(renumbered[each - count].dtype, []).append(place_of[each])
         if register not in place_of:
             places = free.setdefault(step.dtype, [])
-            found = [place for place in places if last.get(register, i) <= ends.get(place, len(own))]
-            if found:
-                place_of[register] = found[-1]
-                places.remove(found[-1])
+            fitting = [place for place in places if last.get(register, i) <= ends.get(place, len(renumbered))]
+            if fitting:
+                place_of[register] = fitting[-1]
+                places.remove(fitting[-1])
             else:
                 place_of[register] = f"s{len(scratch)}"
                 scratch.append(step.dtype)
     dtypes = [steps.dtype(register) for register in inputs]
-    return Body(Program(dtypes, own, outputs), scratch, [place_of[count + i] for i in range(len(own))])
+    return Body(Program(dtypes, renumbered, outputs), scratch, [place_of[count + i] for i in range(len(renumbered))])
 
 
 def _block_function(body: Body) -> Callable[..., None]:
@@ -513,8 +514,8 @@ def _block_function(body: Body) -> Callable[..., None]:
     arguments += [f"s{i}" for i in range(len(body.scratch))]
     text = f"def block({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines or ["pass"])
     exec(compile(text, "<fused block>", "exec"), names)     # noqa: S102  made of our own names
-    found: Callable[..., None] = names["block"]
-    return found
+    block: Callable[..., None] = names["block"]
+    return block
 
 
 def _plain(step: Step, registers: dict[int, Any]) -> Any:

@@ -1,6 +1,6 @@
 """Gradients of a graph on arrays: differentiate it, run f, wire the captured values, run df.
 
-A graph that cannot be differentiated as a whole is interpreted on a tape, node by node: what has gradients does not depend on the way.
+A graph that cannot be differentiated as a whole is interpreted on a tape, node by node; it has gradients for the same inputs either way.
 """
 from __future__ import annotations
 
@@ -51,9 +51,10 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
 
         unfolded = Unfolded(graph)
         values, places = unfolded.values(inputs), unfolded.positions(wrt)
-        there = [place for place in places if may_have_gradient(values[place])]
-        found = dict(zip(there, Differentiated(unfolded.graph, there, values).gradients(values, cotangents), strict=True))
-        return unfolded.gathered(wrt, [found.get(place) for place in places])
+        differentiable = [place for place in places if may_have_gradient(values[place])]
+        of_these = Differentiated(unfolded.graph, differentiable, values).gradients(values, cotangents)
+        gradients = dict(zip(differentiable, of_these, strict=True))
+        return unfolded.gathered(wrt, [gradients.get(place) for place in places])
     return Differentiated(graph, wrt, inputs).gradients(inputs, cotangents)
 
 
@@ -72,7 +73,7 @@ def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[i
 
 
 def may_have_gradient(value: Any) -> bool:
-    """Is it a tensor of floating-point or complex numbers, or a list, tuple or dict with one in it?"""
+    """Is a value a tensor of floating-point or complex numbers, or a list, tuple or dict with one in it?"""
     if isinstance(value, list | tuple | dict):
         return any(map(may_have_gradient, parts_of(value)))
     return is_array(value) and value.dtype.kind in "fc"
@@ -116,17 +117,17 @@ class Differentiated:
             if self.pair is None:
                 assert self.tape is not None
                 return self.tape.vjp(inputs, cotangents, self.wrt, seed=seed)
-            _, found = run_pair(self.pair, inputs, cotangents, seed, self.outline)
-            return [fitted(found[index], inputs[index]) if index in found else None for index in self.wrt]
+            _, gradients = run_pair(self.pair, inputs, cotangents, seed, self.outline)
+            return [fitted(gradients[index], inputs[index]) if index in gradients else None for index in self.wrt]
 
 
 def prepared(graph: Graph) -> Graph:
-    """A copy that gives its results one by one and writes into nothing, as far as that can be had."""
+    """A copy that returns results without tuples and does not write in place, as far as that can be."""
     return prepared_with_outline(graph)[0]
 
 
 def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
-    """The same, and how the graph's results are put together of those of the copy."""
+    """The same, and per output of the graph an outline that builds it from results of the copy."""
     f = without_tuples(graph)
     open_groups(f)
     results = iter(f.outputs)
@@ -139,7 +140,7 @@ def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
 
 
 def without_tuples(graph: Graph) -> Graph:
-    """A copy with fewer tuples, without those that loops carry and branches give where that can be had."""
+    """A copy with fewer tuples; without those that loops carry and branches return, unless one cannot be taken apart."""
     f = clone_graph(graph)
     if any(isinstance(value.type, TupleType) for node in f.walk() if node.blocks for value in node.outputs) and not any(
             isinstance(value.type, TupleType) for value in f.inputs):
@@ -153,12 +154,12 @@ def without_tuples(graph: Graph) -> Graph:
 
 
 def is_construct(value: Value) -> bool:
-    """Is it a tuple or list put together by one node, to which nothing is added afterwards?"""
+    """Is a value a tuple or list that one node constructs, and to which no node adds afterwards?"""
     return value.node.kind in CONSTRUCTS and not any(user.kind in MUTATORS for user, _ in value.uses)
 
 
 def is_dict_construct(value: Value) -> bool:
-    """The same for a dict, whose keys are constants, each another one; nobody but the results holds it."""
+    """Is a value a dict that one node constructs with different constant keys, and that only the results of the graph hold?"""
     node = value.node
     if node.kind != "prim::DictConstruct" or not is_only_result(value) or not all(map(is_constant, node.inputs[::2])):
         return False
@@ -167,7 +168,7 @@ def is_dict_construct(value: Value) -> bool:
 
 
 def is_only_result(value: Value) -> bool:
-    """Does a value go nowhere but into the results, and tuples among them?"""
+    """Is a value used only as a result of the graph, or in tuples that are?"""
     return all(user.kind == RETURN or user.kind == "prim::TupleConstruct" and is_only_result(user.output) for user, _ in value.uses)
 
 
@@ -176,7 +177,7 @@ Outline = Value | list[Any] | dict[Any, Any]
 
 
 def outline_of(type: Type, results: Iterator[Value]) -> Outline:
-    """An output of a type, of the next of these results: of several, where tuples were taken apart."""
+    """The outline of an output of a type; takes the next result, or several, where a tuple was taken apart."""
     value = next(results)
     if not isinstance(type, TupleType) or isinstance(value.type, TupleType):
         return outline_of_value(value)
@@ -185,7 +186,7 @@ def outline_of(type: Type, results: Iterator[Value]) -> Outline:
 
 
 def outline_of_value(value: Value) -> Outline:
-    """A value, as far as it is seen what it is put together of."""
+    """The outline of a value: of its parts, if the node that constructs it is known; else the value itself."""
     parts = value.node.inputs
     if is_construct(value):
         return [outline_of_value(each) for each in parts]
@@ -195,19 +196,19 @@ def outline_of_value(value: Value) -> Outline:
 
 
 def leaves_of_outline(outline: Outline) -> list[Any]:
-    """What outputs are put together of, in order."""
+    """The values in an outline, in order."""
     return [each for part in parts_of(outline) for each in leaves_of_outline(part)] if isinstance(outline, list | dict) else [outline]
 
 
 def filled_in(outline: Outline, results: Iterator[Any]) -> Any:
-    """Outputs put together again."""
+    """The output that an outline describes, from the results of a run."""
     if isinstance(outline, dict):
         return {key: filled_in(part, results) for key, part in outline.items()}
     return [filled_in(part, results) for part in outline] if isinstance(outline, list) else next(results)
 
 
 def spread_over(outline: Outline, cotangent: Any) -> list[Any]:
-    """The cotangents of what an output is put together of, one by one."""
+    """The cotangents of the values in an outline, in order, from the cotangent of the output."""
     if isinstance(outline, dict):
         return [each for key, part in outline.items() for each in spread_over(part, cotangent[key])]
     if isinstance(outline, list):
@@ -219,40 +220,40 @@ def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], se
              outline: list[Outline] | None = None) -> tuple[list[Any], dict[int, Any]]:
     """Run f, then df on `cotangents` (one per leaf of f's real outputs): the real outputs, and gradients by input index.
 
-    A gradient is None where it turned out to be undefined. outline: how the outputs that cotangents are for are put together of f's.
+    A gradient is None where it turned out to be undefined. outline: how the outputs that have cotangents are built from those of f.
     """
     outputs = run(pair.f, inputs, seed=seed)
     real = outputs[:pair.real_outputs]
     if outline is None:
-        given = distributed(real, cotangents)
+        per_output = distributed(real, cotangents)
     else:
-        given = spread_over(outline, distributed(filled_in(outline, iter(real)), cotangents))
-    seeds = [as_seed(given[index], outputs[index]) if index < pair.real_outputs else None for index in pair.input_vjps]
+        per_output = spread_over(outline, distributed(filled_in(outline, iter(real)), cotangents))
+    seeds = [as_seed(per_output[index], outputs[index]) if index < pair.real_outputs else None for index in pair.input_vjps]
     captured = [accept(inputs[i], declared) for i, declared in zip(pair.captured_inputs, pair.df.inputs[len(seeds):], strict=False)]
     values = [*seeds, *captured, *[outputs[i] for i in pair.captured_outputs]]      # lists that f saved may hold None
     return real, dict(zip(pair.output_vjps, run(pair.df, values, seed=seed, accepted=True), strict=True))
 
 
-def fitted(gradient: Any, given: Any) -> Any:
-    """A gradient with the dtype and shape of its input; zeros where it turned out to be undefined; None for what has no gradient."""
-    if isinstance(given, dict):
-        return {key: fitted(gradient[key] if isinstance(gradient, dict) else None, each) for key, each in given.items()}
-    if isinstance(given, list | tuple):
-        pieces = gradient if isinstance(gradient, list | tuple) else [None] * len(given)
-        return [fitted(piece, each) for piece, each in zip(pieces, given, strict=True)]
-    array = here(given)
+def fitted(gradient: Any, value: Any) -> Any:
+    """A gradient with the dtype and shape of its input `value`; zeros where it is undefined; None for an input that has no gradient."""
+    if isinstance(value, dict):
+        return {key: fitted(gradient[key] if isinstance(gradient, dict) else None, each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        pieces = gradient if isinstance(gradient, list | tuple) else [None] * len(value)
+        return [fitted(piece, each) for piece, each in zip(pieces, value, strict=True)]
+    array = here(value)
     dtype = array.dtype if array.dtype.kind in "fc" else np.dtype(np.float32) if array.dtype.name == "bfloat16" else None
     if dtype is None:
         return None
     if gradient is None:
         return namespace_of(array).zeros(array.shape, dtype)
-    found = conjugate(here(gradient))
-    if found.dtype.kind == "c" and dtype.kind != "c":
-        found = found.real
-    if found.shape != array.shape:
-        found = summed(found, array.shape)
+    result = conjugate(here(gradient))
+    if result.dtype.kind == "c" and dtype.kind != "c":
+        result = result.real
+    if result.shape != array.shape:
+        result = summed(result, array.shape)
     with np.errstate(all="ignore"):     # what is too large for the input's dtype is infinite
-        return found.astype(dtype, copy=False)
+        return result.astype(dtype, copy=False)
 
 
 def summed(gradient: Any, shape: tuple[int, ...]) -> Any:

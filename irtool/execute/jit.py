@@ -63,15 +63,15 @@ class Jitted:
         known = self.quick.get(kind) if kind is not None else None
         if known is None:
             return self.run(args, named, kind)
-        executor, made = known
+        executor, shape = known
         self.why = ""
-        found = executor.run_quick(values, kind) if executor.quick else None
-        return unflatten(made, [Tensor(each) for each in (executor.run(values, None) if found is None else found)])
+        results = executor.run_quick(values, kind) if executor.quick else None
+        return unflatten(shape, [Tensor(each) for each in (executor.run(values, None) if results is None else results)])
 
     def run(self, args: tuple[Any, ...], named: dict[str, Any], quick: Any = None) -> Any:
         """The same, without the short cut. quick: the key to be remembered for it."""
-        given = args, named
-        leaves, shape = flatten(given)
+        arguments = args, named
+        leaves, shape = flatten(arguments)
         call = Call(leaves)
         tree = self.tree((signature(leaves, shape), pattern(leaves)))
         known: dict[Fork, Any] = {}
@@ -82,7 +82,7 @@ class Jitted:
                 with self._lock:
                     variant = tree.find(call, known, failed)        # another thread may have traced it
                     if variant is None:
-                        return self.trace(tree, call, given, shape, known, bool(failed))
+                        return self.trace(tree, call, arguments, shape, known, bool(failed))
             answers = call.answers(variant.steps)
             try:
                 outputs, others = variant.run(leaves, answers)
@@ -96,21 +96,21 @@ class Jitted:
                 if quick is not None and tree.root is variant and variant.is_plain and variant.tensors == list(range(len(args))) \
                         and len(self.quick) < MAX_QUICK:
                     self.quick[quick] = variant.executor, variant.shape
-                return unflatten(variant.shape, variant.deliver(leaves, given, outputs, answers))
+                return unflatten(variant.shape, variant.deliver(leaves, arguments, outputs, answers))
             known.update(others)
             variant = tree.find(call, known, failed)
 
     def tree(self, key: Any) -> Tree:
         """The variants of a signature."""
-        found = self.trees.get(key)
-        if found is None:
+        tree = self.trees.get(key)
+        if tree is None:
             with self._lock:
                 if len(self.trees) >= MAX_SIGNATURES:
                     self.clear()
-                found = self.trees.setdefault(key, Tree())
-        return found
+                tree = self.trees.setdefault(key, Tree())
+        return tree
 
-    def trace(self, tree: Tree, call: Call, given: Any, shape: Any, known: dict[Fork, Any], has_failed: bool) -> Any:
+    def trace(self, tree: Tree, call: Call, arguments: Any, shape: Any, known: dict[Fork, Any], has_failed: bool) -> Any:
         """Trace one more variant; what the trace computed is the result. Raises RunError where there are too many."""
         reason = "it is the first call of its signature"
         if has_failed:
@@ -120,7 +120,7 @@ class Jitted:
             if tree.count(call) >= MAX_VARIANTS:
                 raise RunError(f"jit: {self.name} took another way {MAX_VARIANTS} times for arguments of one signature, and does again: "
                                f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop")
-        variant, results = trace_call(self.function, given, call.leaves, shape)
+        variant, results = trace_call(self.function, arguments, call.leaves, shape)
         variant.reason = self.why = reason
         tree.add(variant)
         return unflatten(variant.shape, results)

@@ -15,7 +15,7 @@ LONGEST = 1 << 63
 
 
 class Same:
-    """An object by its identity, which cannot be another's while this is there."""
+    """An object as a key, equal only to itself; the key keeps the object alive, so that its id stays its own."""
 
     __slots__ = ("value",)
 
@@ -100,7 +100,7 @@ class Span:
         self.parts = parts
 
     def is_one(self, arrays: dict[int, Any]) -> bool:
-        """Is it one array, again and again?"""
+        """Are all parts the same array?"""
         first = arrays[self.first]
         return not any(self.parts.values()) and all((arrays[place].shape, arrays[place].strides) == (first.shape, first.strides)
                                                     for place in self.parts)
@@ -117,7 +117,7 @@ def spans_of(arrays: dict[int, Any]) -> list[Span] | None:
         return []
     if any(stride < 0 for each in arrays.values() for stride in each.strides):
         return None
-    found = []
+    spans = []
     views = {place: each.view() for place, each in arrays.items()}      # an array may be there twice
     places = {id(view): place for place, view in views.items()}
     for piece in overlapping(views.values()):
@@ -129,8 +129,8 @@ def spans_of(arrays: dict[int, Any]) -> list[Span] | None:
                 any(offset % first.itemsize for offset in parts.values()):
             return None
         count = (max(high for _, _, high in piece) - low) // first.itemsize
-        found.append(Span(places[id(first)], count, {place: offset // first.itemsize for place, offset in parts.items()}))
-    return found
+        spans.append(Span(places[id(first)], count, {place: offset // first.itemsize for place, offset in parts.items()}))
+    return spans
 
 
 def pattern(leaves: Sequence[Any]) -> Any:

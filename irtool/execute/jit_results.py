@@ -1,4 +1,4 @@
-"""What a run of a trace hands back: results, and what the function left in its arguments, each said by where it comes from."""
+"""The results of a run of a trace, and the state of its arguments afterwards: each value is described by its source."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -64,15 +64,16 @@ class Rest:
         self.parts = parts
 
 
-def rebased(found: Any, copy: Any, target: Any) -> Any:
-    """A result that is a part of a copy as that part of what was copied; any other as it is, and where one of them has gaps."""
-    if type(found) is not np.ndarray or not found.size or found.dtype != target.dtype or copy.shape != target.shape \
+def rebased(result: Any, copy: Any, target: Any) -> Any:
+    """A result that is a view of `copy` as the same view of `target`, the array that was copied. Other results are returned unchanged, and
+    so are views if copy or target is not contiguous."""
+    if type(result) is not np.ndarray or not result.size or result.dtype != target.dtype or copy.shape != target.shape \
             or not (copy.flags.c_contiguous and target.flags.c_contiguous):
-        return found
-    offset = found.__array_interface__["data"][0] - copy.__array_interface__["data"][0]
+        return result
+    offset = result.__array_interface__["data"][0] - copy.__array_interface__["data"][0]
     if not 0 <= offset < copy.nbytes:
-        return found
-    return np.ndarray(found.shape, found.dtype, target, offset, found.strides)
+        return result
+    return np.ndarray(result.shape, result.dtype, target, offset, result.strides)
 
 
 def containers(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -88,7 +89,7 @@ def containers(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[An
 
 
 def rest_of(tree: Any, paths: dict[int, tuple[Any, ...]], item: Callable[[Any], Item]) -> Any:
-    """What a tree of arguments is after the function ran. paths: of its containers before, by their ids."""
+    """A tree of arguments after the function has run, as Rests and Items. paths: those of its containers before, by their ids."""
     path = paths.get(id(tree))
     if isinstance(tree, list | tuple):
         return Rest(type(tree), path, [rest_of(each, paths, item) for each in tree])
@@ -98,33 +99,33 @@ def rest_of(tree: Any, paths: dict[int, tuple[Any, ...]], item: Callable[[Any], 
 
 
 def refill(rest: Any, known: dict[tuple[Any, ...], Any], fetch: Fetch) -> Any:
-    """The caller's containers, with what the function left in them. known: the caller's containers by path."""
+    """Put the state that the function left into the caller's containers. known: the caller's containers by path."""
     if isinstance(rest, Item):
         return fetch(rest)
-    own = known.get(rest.path) if rest.path is not None else None
+    container = known.get(rest.path) if rest.path is not None else None
     if rest.kind is dict:
-        found = {key: refill(each, known, fetch) for key, each in rest.parts.items()}
-        if own is None:
-            return found
-        if list(own) != list(found) or any(own[key] is not each for key, each in found.items()):
-            own.clear()
-            own.update(found)
-        return own
+        entries = {key: refill(each, known, fetch) for key, each in rest.parts.items()}
+        if container is None:
+            return entries
+        if list(container) != list(entries) or any(container[key] is not each for key, each in entries.items()):
+            container.clear()
+            container.update(entries)
+        return container
     parts = [refill(each, known, fetch) for each in rest.parts]
-    if own is not None and isinstance(own, list):
-        own[:] = parts
-        return own
-    if own is not None and len(own) == len(parts) and all(a is b for a, b in zip(own, parts, strict=True)):
-        return own
+    if container is not None and isinstance(container, list):
+        container[:] = parts
+        return container
+    if container is not None and len(container) == len(parts) and all(a is b for a, b in zip(container, parts, strict=True)):
+        return container
     return rest.kind(*parts) if hasattr(rest.kind, "_fields") else rest.kind(parts)
 
 
 def fetcher(leaves: Sequence[Any], outputs: Sequence[Any], answers: Any) -> Fetch:
-    """What gives the value of an Item for one run."""
+    """The function that returns the value of an Item in one run."""
     def fetch(item: Item) -> Any:
         if item.source == "output":
-            found = outputs[item.place]
-            return Tensor(found) if item.is_tensor else found
+            output = outputs[item.place]
+            return Tensor(output) if item.is_tensor else output
         if item.source == "argument":
             leaf = leaves[item.place]
             return Tensor(leaf) if isinstance(leaf, np.ndarray) else leaf

@@ -37,13 +37,13 @@ class Trace:
         self.shape = shape
         self.follower = Follower(current())
         self.outputs: list[Value] = []          # of the graph
-        self.contents: list[Any] = []           # what they are in this trace
+        self.contents: list[Any] = []           # their arrays and numbers in this trace
         self.places: dict[Value, int] = {}
         self.tensors: list[int | Span] = []
         self.boxes: dict[int, Boxed] = {}       # leaves that are tensors, by place
-        self.arguments: dict[int, int] = {}     # places of leaves, by the id of what stands for them in the trace
-        self.given = self.opened()
-        self.tree = unflatten(shape, self.given)
+        self.arguments: dict[int, int] = {}     # id of a traced leaf -> place of the leaf
+        self.traced_leaves = self.opened()
+        self.tree = unflatten(shape, self.traced_leaves)
 
     # -- in
     def opened(self) -> list[Any]:
@@ -55,22 +55,22 @@ class Trace:
         self.is_tangled = spans is None
         for span in spans or ():
             self.share(span, copies)
-        found: list[Any] = []
-        handles: dict[int, Boxed] = {}          # one that is there twice is one
+        opened: list[Any] = []
+        handles: dict[int, Boxed] = {}          # a tensor that is an argument twice is one box
         for place, leaf in enumerate(self.leaves):
             if place in copies:
                 box = handles.get(id(leaf)) if isinstance(leaf, Tensor) else None
                 if box is None:
                     box = self.boxes[place] if place in self.boxes else self.input(place, copies[place])
                 handles[id(leaf)] = self.boxes[place] = box
-                found.append(box)
+                opened.append(box)
             else:
-                found.append(self.follower.argument(leaf, place) if is_data(leaf) else leaf)
-            self.arguments.setdefault(id(found[-1]), place)
-        return found
+                opened.append(self.follower.argument(leaf, place) if is_data(leaf) else leaf)
+            self.arguments.setdefault(id(opened[-1]), place)
+        return opened
 
     def share(self, span: Span, copies: dict[int, Any]) -> None:
-        """Arguments that share memory: one that is there again and again is one input, others are parts of the memory."""
+        """Arguments that share memory: the same array several times is one input; other arrays are views of one input, the memory."""
         follower = self.follower
         if span.is_one(copies):
             first = self.boxes[span.first] = self.input(span.first, copies[span.first])
@@ -92,7 +92,7 @@ class Trace:
 
     # -- the run
     def run(self, function: Callable[..., Any]) -> Any:
-        """What the function gives. What it raises has written into the arguments what it wrote before."""
+        """The result of the function. If it raises, its writes up to then are put into the arguments."""
         args, named = self.tree
         self.paths = {id(each): path for path, each in containers(self.tree)}
         try:
@@ -120,7 +120,7 @@ class Trace:
         return self.places[value]
 
     def item(self, leaf: Any) -> Item:
-        """Where a value comes from that the function leaves behind. Raises DispatchError for a tensor of another layer."""
+        """The source of a result of the function, or of a value in a container. Raises DispatchError for a tensor of another layer."""
         follower = self.follower
         place = self.arguments.get(id(leaf))
         if place is not None and (isinstance(leaf, Boxed) or type(leaf) is Number or leaf is self.leaves[place]) \
@@ -137,38 +137,38 @@ class Trace:
         return Item("constant", value=leaf)
 
     def writes(self) -> list[Write]:
-        """What was written into the arguments, behind everything else the function does. Raises UnsupportedError."""
+        """The writes into arguments, to be done at the end of a run. Raises UnsupportedError."""
         follower = self.follower
-        found = []
+        writes = []
         if follower.written and self.is_tangled:
             raise UnsupportedError("jit: arguments share memory as items of different sizes, or backwards, and the function writes into it")
         for place, spot in enumerate(self.tensors):
             box, memory = follower.watched[place]
             if place in follower.written and isinstance(spot, Span):
-                found.append(Write(spot.first, self.output(box.data, box.value.array), span=spot))
+                writes.append(Write(spot.first, self.output(box.data, box.value.array), span=spot))
             elif place in follower.written and isinstance(spot, int):
                 shown = box.value.array
                 view = None if (shown.shape, shown.strides) == (memory.shape, memory.strides) else (shown.shape, shown.strides)
                 if view is not None and memory.strides != array_of(self.leaves[spot]).strides:
                     raise UnsupportedError("jit: the shape of an argument whose elements lie far apart is changed")
-                found.append(Write(spot, self.output(box.data, shown), view))
-        return [*found, *self.views({each.place for each in found if each.span is None})]
+                writes.append(Write(spot, self.output(box.data, shown), view))
+        return [*writes, *self.views({each.place for each in writes if each.span is None})]
 
     def views(self, done: set[int]) -> list[Write]:
-        """Other arguments whose arrays show another shape of their memory now."""
-        found = []
+        """Writes for other arguments whose arrays have another shape or other strides after the call."""
+        views = []
         for place, box in self.boxes.items():
             shown, leaf = box.value.array, array_of(self.leaves[place])
             is_done = place in done or any(array_of(self.leaves[each]) is leaf for each in done) or min(leaf.strides, default=0) < 0
             if not is_done and (shown.shape, shown.strides) != (leaf.shape, leaf.strides):
                 done.add(place)
-                found.append(Write(place, -1, (shown.shape, shown.strides)))
-        return found
+                views.append(Write(place, -1, (shown.shape, shown.strides)))
+        return views
 
     def finish(self, result: Any) -> tuple[Variant, list[Any]]:
         """The variant, and the leaves of this call's result. Raises RunError for a function that gives neither tensors nor numbers."""
         follower = self.follower
-        leaves, made = flatten(result)
+        leaves, result_shape = flatten(result)
         if not any(isinstance(each, Tensor) or type(each) is Number for each in leaves):
             raise RunError(f"jit: the function must give tensors, it gave {type(leaves[0] if leaves else result).__name__}")
         items = [self.item(each) for each in leaves]
@@ -183,59 +183,60 @@ class Trace:
         variant.arguments = described(self.leaves)
         variant.tensors = self.tensors
         variant.more = [each if isinstance(each, int) else Outer(each) for each in follower.inputs]
-        variant.results, variant.shape, variant.writes, variant.rest, variant.asked = items, made, writes, rest, asked
+        variant.results, variant.shape, variant.writes, variant.rest, variant.asked = items, result_shape, writes, rest, asked
         variant.is_random = any(facts_of(node.kind).is_random for node in follower.graph.walk())
         self.write_back(writes)
         return variant, [self.content(item, each) for item, each in zip(items, leaves, strict=True)]
 
     def content(self, item: Item, leaf: Any) -> Any:
-        """What an Item is in this call."""
+        """The value of an Item in this call."""
         if item.source == "argument":
             return fetcher(self.leaves, (), None)(item)
         if not self.follower.owns(leaf):
             return plain(leaf)
-        found = leaf.value.array
+        array = leaf.value.array
         for place, spot in enumerate(self.tensors):
             if isinstance(spot, int):       # a view of an argument is one of the caller's memory
-                found = rebased(found, self.follower.watched[place][1], array_of(self.leaves[spot]))
-        return Tensor(found)
+                array = rebased(array, self.follower.watched[place][1], array_of(self.leaves[spot]))
+        return Tensor(array)
 
     def changed(self) -> Any:
         """The containers of the arguments after the call; None where nothing in them is another than before."""
         leaves, shape = flatten(self.tree)
-        if shape == self.shape and len(leaves) == len(self.given) and all(a is b for a, b in zip(leaves, self.given, strict=True)):
+        before = self.traced_leaves
+        if shape == self.shape and len(leaves) == len(before) and all(a is b for a, b in zip(leaves, before, strict=True)):
             return None
         return rest_of(self.tree, self.paths, self.item)
 
-    def refill(self, given: Any, variant: Variant) -> None:
+    def refill(self, arguments: Any, variant: Variant) -> None:
         """Put into the caller's containers what the function left in them."""
         if variant.rest is not None:
-            refill(variant.rest, dict(containers(given)), fetcher(self.leaves, self.contents, Answers(variant.steps, self.leaves)))
+            refill(variant.rest, dict(containers(arguments)), fetcher(self.leaves, self.contents, Answers(variant.steps, self.leaves)))
 
 
 def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
-    """Random numbers that nobody reads, and that are drawn all the same: what is drawn next would be others without them."""
+    """Random numbers that nobody reads. They are drawn all the same, since the next ones would be others without them."""
     nodes = list(graph.block)
     if not any(facts_of(node.kind).is_random for node in nodes):
         return []
     live = set(outputs)
-    found = []
+    unread = []
     for node in reversed(nodes):
         if node.blocks or node_may_write(node) or has_side_effects(node) or any(each in live for each in node.outputs):
             live.update(node.inputs)
             for block in node.walk_blocks() if hasattr(node, "walk_blocks") else ():
                 live.update(value for inner in [*block, block.return_node] for value in inner.inputs)
         elif facts_of(node.kind).is_random:
-            found.append(node.outputs[0])
+            unread.append(node.outputs[0])
             live.update(node.inputs)
-    return found
+    return unread
 
 
-def trace_call(function: Callable[..., Any], given: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:
+def trace_call(function: Callable[..., Any], arguments: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:
     """A variant for a call, and the leaves of its result. Raises what the function raises; then there is no variant."""
     trace = Trace(leaves, shape)
     variant, results = trace.finish(trace.run(function))
-    trace.refill(given, variant)
+    trace.refill(arguments, variant)
     return variant, results
 
 

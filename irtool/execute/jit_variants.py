@@ -28,10 +28,10 @@ class Outer:
     @property
     def array(self) -> Any:
         """Its elements. Raises RunError where its dtype or sizes are others than in the trace."""
-        found = array_of(self.held)
-        if facts_of_array(found) != self.facts:
+        array = array_of(self.held)
+        if facts_of_array(array) != self.facts:
             raise RunError("a tensor from outside of the function has other sizes than before")
-        return found
+        return array
 
 
 def facts_of_array(array: Any) -> Any:
@@ -96,16 +96,16 @@ class Variant:
     def answers(self, outputs: Sequence[Any]) -> dict[Any, Any]:
         """The answers to questions about elements, by fork, up to the first that is another one than this variant's."""
         places = {id(decision): place for decision, place in self.asked}
-        found = {}
+        answers = {}
         for (fork, key), decision in zip(self.path, self.guards, strict=True):
             if id(decision) in places:
-                found[fork] = key_of(outputs[places[id(decision)]])
+                answers[fork] = key_of(outputs[places[id(decision)]])
                 fork.seen = outputs[places[id(decision)]]
-                if found[fork] != key:
+                if answers[fork] != key:
                     break
-        return found
+        return answers
 
-    def deliver(self, leaves: Sequence[Any], given: Any, outputs: Sequence[Any], answers: Answers) -> list[Any]:
+    def deliver(self, leaves: Sequence[Any], arguments: Any, outputs: Sequence[Any], answers: Answers) -> list[Any]:
         """Write into the arguments what the function writes; gives the leaves of the result."""
         if self.writes:
             arrays = {place: array_of(leaf) for place, leaf in enumerate(leaves)}
@@ -117,7 +117,7 @@ class Variant:
                     outputs = [each if each is content else rebased(each, content, target) for each in outputs]
         fetch = fetcher(leaves, outputs, answers)
         if self.rest is not None:
-            refill(self.rest, dict(containers(given)), fetch)
+            refill(self.rest, dict(containers(arguments)), fetch)
         return [fetch(item) for item in self.results]
 
     def __repr__(self) -> str:
@@ -166,17 +166,17 @@ class Tree:
 
     def count(self, call: Call) -> int:
         """How many variants there are for these numbers."""
-        found = 0
+        total = 0
         stack = [] if self.root is None else [self.root]
         while stack:
             node = stack.pop()
             if isinstance(node, Variant):
-                found += 1
+                total += 1
             elif node.decision.step < 0:
                 stack += node.branches.values()
             elif (key := call.answer(node)) in node.branches:
                 stack.append(node.branches[key])
-        return found
+        return total
 
     def add(self, variant: Variant) -> None:
         """One more. What was asked otherwise, by a function that does not only depend on its arguments, goes."""
@@ -202,15 +202,15 @@ class Tree:
 
     def variants(self) -> list[Variant]:
         """All of them."""
-        found = []
+        variants = []
         stack = [] if self.root is None else [self.root]
         while stack:
             node = stack.pop()
             if isinstance(node, Variant):
-                found.append(node)
+                variants.append(node)
             else:
                 stack += reversed(list(node.branches.values()))
-        return found
+        return variants
 
 
 class Call:
@@ -222,10 +222,10 @@ class Call:
 
     def answers(self, steps: Steps) -> Answers:
         """The numbers that follow from those among the arguments."""
-        found = self._answers.get(id(steps))
-        if found is None:
-            found = self._answers[id(steps)] = Answers(steps, self.leaves)
-        return found
+        answers = self._answers.get(id(steps))
+        if answers is None:
+            answers = self._answers[id(steps)] = Answers(steps, self.leaves)
+        return answers
 
     def answer(self, fork: Fork) -> Any:
         """The key of a question's answer, of one about numbers; "" where it has none, since what it is computed by raises."""

@@ -1,8 +1,7 @@
 """Forwards and backwards as one graph.
 
-Where gradients are asked for together with the run they belong to (`Executor.vjp`), nothing has to be remembered in between: f and df,
-one behind the other, are one graph, with an executor of its own. What df reads of f never leaves a plan then, and pointwise operators of
-both are fused.
+Where gradients are wanted together with the run they belong to (`Executor.vjp`), no values are saved between the two: f and df, one behind
+the other, are one graph, which a separate executor runs. So captures never leave a plan, and pointwise operators of both are fused.
 """
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Together:
-    """f and df of a plan that is one node with a gradient. `run` gives gradients, or None where the tape has to be asked."""
+    """f and df of a plan that is one node with a gradient. `run` returns gradients, or None where the tape must compute them."""
 
     __slots__ = ("executor", "operands", "slots", "gradient_of", "count")
 
@@ -35,9 +34,9 @@ class Together:
                  count: int) -> None:
         self.executor = executor
         self.operands = operands            # per operand of the node: which input of the graph it is
-        self.slots = slots                  # per output of the graph: which gradient that df takes belongs to it
-        self.gradient_of = gradient_of      # input of the graph -> which gradient that df gives is its
-        self.count = count                  # gradients that df takes; behind the gradients it gives are the tensors they belong to
+        self.slots = slots                  # per output of the graph: the position of its cotangent among the operands of df
+        self.gradient_of = gradient_of      # input of the graph -> position of its gradient among the results of df
+        self.count = count                  # cotangents that df takes; behind the gradients, the results are the outputs they belong to
 
     def run(self, values: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], seed: int) -> list[Any] | None:
         """Gradients by position in `wrt`, as `Recorded.backward` gives them. seed: of what is drawn at random."""
@@ -57,17 +56,17 @@ class Together:
         for seed, tensor in zip(seeds, results[count:], strict=True):
             if seed is not None and not is_alike(tensor, seed):
                 return None
-        found: list[Any] = []
+        gradients: list[Any] = []
         for index in wrt:
             place = self.gradient_of.get(index)
             gradient = None if place is None else results[place]
-            given = values[index]
+            value = values[index]
             if place is not None and gradient is None:
-                gradient = np.zeros(given.shape, given.dtype)
-            if gradient is not None and not is_alike(gradient, given):
+                gradient = np.zeros(value.shape, value.dtype)
+            if gradient is not None and not is_alike(gradient, value):
                 return None
-            found.append(gradient)
-        return found
+            gradients.append(gradient)
+        return gradients
 
 
 def is_alike(array: Any, other: Any) -> bool:
@@ -81,20 +80,19 @@ def is_simple(values: Sequence[Any], wrt: Sequence[int]) -> bool:
 
 
 def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
-    """f and df of a plan as one; None for a plan that is more than a node with a gradient, or that deals in lists.
-
-    Nor of one with side effects: what turns out not to fit runs again, on the tape.
+    """f and df of a plan as one graph; None if the plan is more than a node with a gradient, if lists are among its inputs or outputs, or
+    if it has side effects: inputs that turn out not to fit run a second time, on the tape.
     """
     if any(is_impure(node) for node in all_nodes(plan.graph)):
         return None
     outputs = outline(plan.graph, plan.differentiables)
     if not outputs or len(set(map(id, outputs))) != len(outputs):
         return None
-    ((node, made),) = plan.differentiables.items()
+    ((node, piece),) = plan.differentiables.items()
     places = {value: place for place, value in enumerate(plan.graph.inputs)}
     if not all(isinstance(value, Value) and value in node.outputs for value in outputs):
         return None
-    pair = made.pair
+    pair = piece.pair
     if not all(isinstance(node.inputs[index].type, TensorType) for index in pair.output_vjps):
         return None
     if len({node.inputs[index] for index in pair.output_vjps}) != len(pair.output_vjps):
@@ -104,24 +102,24 @@ def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
         return None
     from irtool.execute.executor import Executor  # which imports this
 
-    own = [index for index in pair.input_vjps if index < pair.real_outputs]
-    slots = {node.outputs[index]: slot for slot, index in enumerate(own)}
+    seeded = [index for index in pair.input_vjps if index < pair.real_outputs]
+    slots = {node.outputs[index]: slot for slot, index in enumerate(seeded)}
     with Paused():
         executor = Executor(joined(pair), owner.options)
-    made.forget()       # what ran the two apart is not needed any more
+    piece.forget()       # the functions that ran f and df apart are not needed any more
     return Together(executor, [places[value] for value in node.inputs],
                     [slots.get(value) if isinstance(value, Value) else None for value in outputs],
-                    {places[node.inputs[index]]: place for place, index in enumerate(pair.output_vjps)}, len(own))
+                    {places[node.inputs[index]]: place for place, index in enumerate(pair.output_vjps)}, len(seeded))
 
 
 def is_impure(node: Node) -> bool:
-    """Does it write into tensors, call what is not known, or do what can be seen outside?"""
+    """Does a node write into tensors, call an unknown operator, or have another side effect?"""
     return node.kind[:1] == "^" or node_may_write(node) and not (changes_list(node) or updates_statistics(node)) \
         or facts_of(node.kind).side_effects and node.kind not in HARMLESS
 
 
 def joined(pair: Reverse) -> Graph:
-    """Takes the operands of f, and the gradients of its real outputs; gives gradients, and those real outputs."""
+    """A graph from the operands of f and the cotangents of its real outputs to gradients and those real outputs."""
     f, df = pair.f, pair.df
     graph = Graph(f.dialect)
     graph.source = f.source
@@ -136,7 +134,7 @@ def joined(pair: Reverse) -> Graph:
     for node in f.block:
         clone_node(node, mapping, graph.block, graph)
     results = [mapping[value] for value in f.outputs]
-    undefined: dict[Type, Value] = {}       # gradients of what is only kept for df; of lists, too
+    undefined: dict[Type, Value] = {}       # cotangents of temporaries; of lists, too
     for value in vjps:
         if value not in mapping:
             type = spell(TENSOR, f.dialect) if isinstance(value.type, TensorType) else value.type
@@ -148,14 +146,14 @@ def joined(pair: Reverse) -> Graph:
     mapping.update(zip(df.inputs[len(vjps):], captures, strict=True))
     for node in df.block:
         clone_node(node, mapping, graph.block, graph)
-    own = [results[index] for index in pair.input_vjps if index < pair.real_outputs]
-    graph.block.set_outputs([*[mapping[value] for value in df.outputs], *own])
+    real_results = [results[index] for index in pair.input_vjps if index < pair.real_outputs]
+    graph.block.set_outputs([*[mapping[value] for value in df.outputs], *real_results])
     opened(graph)
     return graph
 
 
 def opened(graph: Graph) -> None:
-    """Fused groups are opened: they are made anew, with what comes from df."""
+    """Replace fused groups by their nodes, so that new groups are made of nodes of f and df."""
     for node in list(graph.walk()):
         if node.kind == "prim::FusionGroup" and node.subgraph is not None:
             replace_node(node, inline_graph(node.subgraph, node, node.inputs))

@@ -35,13 +35,13 @@ class Unfolded:
         self.inputs: dict[tuple[int, Path], Value] = {}
         """What stands for an attribute, however many nodes read it, or the instance that it is in."""
         block = self.graph.block
-        given = list(self.graph.inputs)
-        for index, value in enumerate(given):
+        inputs = list(self.graph.inputs)
+        for index, value in enumerate(inputs):
             self.slots.append((index, ()))
             if isinstance(value.type, ClassType):
                 self.unfold(value, index, ())
-        for index in reversed(range(len(given))):
-            if isinstance(given[index].type, ClassType) and not given[index].has_uses:
+        for index in reversed(range(len(inputs))):
+            if isinstance(inputs[index].type, ClassType) and not inputs[index].has_uses:
                 block.remove_input(index)
                 del self.slots[index]
         self.slots.sort(key=lambda slot: bool(slot[1]))     # stable: the inputs as they were, then attributes, which were added behind
@@ -71,13 +71,13 @@ class Unfolded:
         declared = self.original.inputs
         if len(inputs) != len(declared):
             raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}")
-        found = Flat()
+        flat = Flat()
         for index, path in self.slots:
             value, name = inputs[index], declared[index].name
             for each in path:
                 value, name = attribute_of(value, each, name), f"{name}.{each}"
-            found.append(value)
-        return found
+            flat.append(value)
+        return flat
 
     def positions(self, wrt: Sequence[int]) -> list[int]:
         """Which inputs of this graph are, or are in, these of the original."""
@@ -92,12 +92,12 @@ class Unfolded:
     def gathered(self, wrt: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
         """Gradients by position in `wrt`; those of an instance by the names of its attributes."""
         rest = iter(gradients)
-        found: list[Any] = []
+        gathered: list[Any] = []
         for index in wrt:
             mine = [(path, next(rest)) for each, path in self.slots if each == index]
             is_whole = not isinstance(self.original.inputs[index].type, ClassType)
-            found.append(mine[0][1] if is_whole else {".".join(path): gradient for path, gradient in mine})
-        return found
+            gathered.append(mine[0][1] if is_whole else {".".join(path): gradient for path, gradient in mine})
+        return gathered
 
 
 class Flat(list[Any]):
@@ -123,8 +123,8 @@ class ObjectExecutor(Executor):
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
         """As `Executor.vjp`. The gradient of an instance is a dict, by the names of its attributes, with dots where they are in others."""
-        found = super().vjp(self.unfolded.values(inputs), cotangents, self.unfolded.positions(wrt), seed=seed)
-        return self.unfolded.gathered(wrt, found)
+        gradients = super().vjp(self.unfolded.values(inputs), cotangents, self.unfolded.positions(wrt), seed=seed)
+        return self.unfolded.gathered(wrt, gradients)
 
     def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:
         """As `Executor.record`; `wrt` names inputs of the unfolded graph where `inputs` are such, and each attribute has its gradient."""

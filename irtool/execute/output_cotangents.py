@@ -25,8 +25,8 @@ def distributed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [grown(output, tree, f"cotangent {place}") for place, (output, tree) in enumerate(zip(outputs, cotangents, strict=True))]
     if sum(counts) != len(cotangents):
         raise RunError(f"expected {sum(counts)} cotangents, got {len(cotangents)}")
-    given = iter(cotangents)
-    return [None if output is None and not counts_nones else taken(output, given) for output in outputs]
+    remaining = iter(cotangents)
+    return [None if output is None and not counts_nones else taken(output, remaining) for output in outputs]
 
 
 def is_tree(output: Any, cotangent: Any) -> bool:
@@ -70,11 +70,11 @@ def listed(output: dict[Any, Any]) -> str:
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "no keys"
 
 
-def taken(output: Any, given: Iterator[Any]) -> Any:
+def taken(output: Any, remaining: Iterator[Any]) -> Any:
     """The next cotangents, as many as an output has tensors, in lists and dicts as it has them."""
     if isinstance(output, dict):
-        return {key: taken(each, given) for key, each in output.items()}
-    return [taken(each, given) for each in output] if isinstance(output, list | tuple) else next(given)
+        return {key: taken(each, remaining) for key, each in output.items()}
+    return [taken(each, remaining) for each in output] if isinstance(output, list | tuple) else next(remaining)
 
 
 def none_for(output: Any) -> Any:
@@ -112,12 +112,12 @@ def as_seed(cotangent: Any, output: Any) -> Any:
                 for each, one in zip(cotangent, output, strict=True)]
     if cotangent is None:
         return None
-    array, given = here(output), as_numbers(cotangent)
-    if given.shape != array.shape:
-        raise RunError(f"a cotangent has shape {given.shape}, its output {array.shape}")
-    if given.dtype.kind == "c" != array.dtype.kind:
-        raise RunError(f"a cotangent is of {given.dtype}, its output of {array.dtype}")
-    return conjugate(given.astype(array.dtype, copy=False))
+    array, seed = here(output), as_numbers(cotangent)
+    if seed.shape != array.shape:
+        raise RunError(f"a cotangent has shape {seed.shape}, its output {array.shape}")
+    if seed.dtype.kind == "c" != array.dtype.kind:
+        raise RunError(f"a cotangent is of {seed.dtype}, its output of {array.dtype}")
+    return conjugate(seed.astype(array.dtype, copy=False))
 
 
 def as_numbers(cotangent: Any) -> Any:

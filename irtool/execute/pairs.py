@@ -1,4 +1,4 @@
-"""Running a gradient pair that stands in a file: f, the captured values handed over, df on what was given for f's outputs."""
+"""Running a gradient pair of a file: f on inputs, then df on cotangents of the outputs of f and on the captures."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,37 +30,37 @@ class Forward:
     def backward(self, cotangents: Mapping[int, Any]) -> tuple[dict[int, Any], list[str]]:
         """Gradients by index of an input of f, and notes about cotangents that were not needed.
 
-        cotangents: by index of a real output, an array (a list of them for a list) of its shape. An absent one, or a temporary's, is
-        zeros where df was specialised for its being there, undefined elsewhere. A gradient that no path in f can give is None; one
-        that is undefined this time is zeros. Raises RunError for one that df was specialised not to take.
+        cotangents: by index of a real output, an array (a list of them for a list) of its shape. A missing one, or that of a temporary, is
+        zeros if df was specialised for a defined one, else undefined. A gradient that no path in f can reach is None; one that is
+        undefined this time is zeros. Raises RunError for a cotangent that df was specialised to be undefined.
         """
         pair = self.pair
         flags = pair.defined
         seeds: list[Any] = []
         for position, index in enumerate(pair.input_vjps):
-            output, given = self.all_outputs[index], cotangents.get(index)
+            output, cotangent = self.all_outputs[index], cotangents.get(index)
             is_defined = flags is not None and flags[position]
-            if given is not None and flags is not None and not is_defined:
+            if cotangent is not None and flags is not None and not is_defined:
                 raise RunError(f"vjp{index} is given, but '{pair.df.name}' was specialised for its being undefined "
                                f"({DEFINED}={pair.df.metadata[DEFINED]})")
-            seeds.append(zeros_of(output) if given is None and is_defined else as_seed(given, output))
+            seeds.append(zeros_of(output) if cotangent is None and is_defined else as_seed(cotangent, output))
         values = [*seeds, *[self.inputs[i] for i in pair.captured_inputs], *[self.all_outputs[i] for i in pair.captured_outputs]]
-        found = dict(zip(pair.output_vjps, self.runner(pair.df, values), strict=True))
+        gradients = dict(zip(pair.output_vjps, self.runner(pair.df, values), strict=True))
         notes = [f"'{pair.df.name}' takes no gradient of output {index}: vjp{index} is ignored"
                  for index in sorted(cotangents) if index not in pair.input_vjps]
-        return self._by_input(found), notes
+        return self._by_input(gradients), notes
 
-    def _by_input(self, found: dict[int, Any]) -> dict[int, Any]:
-        """What df gave, by input of f; with None for the tensors among those that f's outputs do not depend on."""
+    def _by_input(self, gradients: dict[int, Any]) -> dict[int, Any]:
+        """The gradients of df by input of f; None for tensors that the outputs of f do not depend on."""
         out: dict[int, Any] = {}
         for index, value in enumerate(self.pair.f.inputs):
-            gradient = found.get(index)
+            gradient = gradients.get(index)
             if gradient is not None:
                 out[index] = fitted(gradient, self.inputs[index])
-            elif holds_tensors(value.type) or index in found:
+            elif holds_tensors(value.type) or index in gradients:
                 if not is_reached(self.pair, index):
                     out[index] = None
-                elif index in found:
+                elif index in gradients:
                     out[index] = fitted(None, self.inputs[index])
         return out
 
@@ -73,8 +73,8 @@ def zeros_of(output: Any) -> Any:
 def is_reached(pair: GradientPair, index: int) -> bool:
     """Is there a path in f from this input to a real output on which gradients go back?"""
     f = pair.f
-    found = requiring(f, [i == index for i in range(len(f.inputs))], False)
-    return any(value in found for value in f.outputs[:pair.real_outputs])
+    dependent = requiring(f, [i == index for i in range(len(f.inputs))], False)
+    return any(value in dependent for value in f.outputs[:pair.real_outputs])
 
 
 def sole_scalar(outputs: Sequence[Any]) -> dict[int, Any] | None:

@@ -22,7 +22,7 @@ from irtool.passes.erase_shapes import without_shapes
 from irtool.passes.specialize_undef import Specializer
 from irtool.pipelines import Step, parse_pipeline
 
-Told = Callable[[str, Graph], None]
+OnPass = Callable[[str, Graph], None]
 """Called after each pass with its name and the graph."""
 
 Steps = tuple[tuple[str, str], ...]
@@ -31,7 +31,7 @@ STRUCTURE: Steps = (
     ("lower-tuples", "tuples hide the values that the later passes want to see"),
 )
 OPENED: Steps = (
-    ("lower-custom-vjp", "nobody asks for gradients of one's own any more, and the other passes see into what has them"),
+    ("lower-custom-vjp", "no gradients are needed any more, so the other passes may see the bodies of custom_vjp functions"),
 )
 REQUIRED: Steps = (
     ("lower-grad-of", "a region of gradients that could not be decided asks when it runs; nothing runs a GradOf"),
@@ -96,10 +96,10 @@ def custom_passes() -> tuple[Custom, ...]:
 
 
 class Phases:
-    """The passes of one compilation. `told` hears of each."""
+    """The passes of one compilation. `on_pass` is called after each."""
 
-    def __init__(self, told: Told | None = None) -> None:
-        self.told = told
+    def __init__(self, on_pass: OnPass | None = None) -> None:
+        self.on_pass = on_pass
 
     def run(self, graph: Graph, steps: Steps) -> bool:
         """These passes on a graph, in order; did the last one change anything?"""
@@ -113,8 +113,8 @@ class Phases:
 
     def tell(self, name: str, graph: Graph) -> None:
         """A pass has run."""
-        if self.told is not None:
-            self.told(name, graph)
+        if self.on_pass is not None:
+            self.on_pass(name, graph)
 
     def copy(self, graph: Graph) -> Graph:
         """A copy that says nothing of shapes: those of a trace hold for its inputs only."""
@@ -122,20 +122,20 @@ class Phases:
         forget_shapes(copy)
         return copy
 
-    def required(self, graph: Graph, there: Sequence[bool]) -> None:
+    def required(self, graph: Graph, defined: Sequence[bool]) -> None:
         """Phase 1."""
         graph.forget_names()
-        Specializer(graph, list(there)).run()
+        Specializer(graph, list(defined)).run()
         self.tell("specialize-undef", graph)
         self.run(graph, REQUIRED)
 
     def specialized(self, graph: Graph, spec: ArgumentSpec, types: Sequence[TensorType | None] = ()) -> Graph:
         """Phases 0 to 2: a copy of the graph for one spec. types: what more is known of its records, if given."""
         copy = self.copy(graph)
-        there = specialize_inputs(copy, spec, types)
+        defined = specialize_inputs(copy, spec, types)
         self.tell("specialize-types", copy)
         self.run(copy, STRUCTURE if spec.requires_gradient else STRUCTURE + OPENED)
-        self.required(copy, there)
+        self.required(copy, defined)
         if self.run(copy, PROPAGATE):
             self.run(copy, AGAIN)
         self.run(copy, GRADIENTS)
@@ -170,10 +170,10 @@ class Phases:
             raise
         except Exception as error:
             raise PassError(f"the custom pass '{name}' failed: {type(error).__name__}: {error}") from error
-        found = violations(graph)
-        if found:
-            found[-1].notes.append(Diagnostic("note", f"after the custom pass '{name}'"))
-            raise VerifyError(diagnostics=found)
+        broken = violations(graph)
+        if broken:
+            broken[-1].notes.append(Diagnostic("note", f"after the custom pass '{name}'"))
+            raise VerifyError(diagnostics=broken)
         self.tell(name, graph)
 
     def fallback(self, graph: Graph) -> Graph:

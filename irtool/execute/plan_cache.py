@@ -81,7 +81,7 @@ class Kept:
 
 
 class Shelf:
-    """What one executor has on disk, by what its inputs are. A function is kept when a graph runs often, or ran in a process before."""
+    """The functions of one executor on disk, by facts of inputs. A function is kept when a graph runs often, or ran in a process before."""
 
     __slots__ = ("graph", "options", "entries")
     MAX_ENTRIES = 16
@@ -89,23 +89,23 @@ class Shelf:
     def __init__(self, graph: Graph, options: Sequence[Any]) -> None:
         self.graph = graph
         self.options = options
-        self.entries: dict[Any, Kept | str] = {}        # a string: the key, of what is not there yet; empty: never will be
+        self.entries: dict[Any, Kept | str] = {}        # a string: the key of an entry that is missing; empty: there will be none
 
     def find(self, values: Sequence[Any]) -> Kept | None:
         """The function for inputs such as these; None where there is none."""
         facts = facts_of(values)
         if facts is None:
             return None
-        found = self.entries.get(facts)
-        if found is None:
+        entry = self.entries.get(facts)
+        if entry is None:
             if len(self.entries) >= self.MAX_ENTRIES:
                 return None
             key = key_of(self.graph, facts, self.options)
-            found = self.entries[facts] = (read(key) or key) if key else ""
-        return None if isinstance(found, str) else found
+            entry = self.entries[facts] = (read(key) or key) if key else ""
+        return None if isinstance(entry, str) else entry
 
     def forget(self, values: Sequence[Any]) -> None:
-        """It is of no use."""
+        """Do not use the function for such inputs again."""
         self.entries[facts_of(values)] = ""
 
     def is_known(self, values: Sequence[Any]) -> bool:
@@ -128,7 +128,7 @@ class Shelf:
 
 
 class Layout:
-    """Where buffers lie, as `Workspace` asks."""
+    """The size of an arena, and the buffers in it: what `Workspace` reads of a plan."""
 
     __slots__ = ("arena", "inside")
 
@@ -138,20 +138,20 @@ class Layout:
 
 
 def arrays_key(values: Sequence[Any]) -> Any:
-    """What a function is made for, to look it up in this process; None where one of the values is neither array nor bool nor None."""
-    found: list[Any] = []
+    """The key of inputs, by which a process looks up their function; None where an input is neither array nor bool nor None."""
+    key: list[Any] = []
     for each in values:
         if type(each) is np.ndarray:
-            found.append((each.dtype, each.shape, each.strides))
+            key.append((each.dtype, each.shape, each.strides))
         elif each is None or type(each) is bool:
-            found.append(each)
+            key.append(each)
         else:
             return None
-    return tuple(found)
+    return tuple(key)
 
 
 def facts_of(values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """What a function is made for; None where one of the values is neither array nor bool nor None."""
+    """The same as text and numbers, for a key on disk; None where an input is neither array nor bool nor None."""
     if all(type(each) is np.ndarray or each is None or type(each) is bool for each in values):
         return tuple([(each.dtype.str, each.shape, each.strides) if type(each) is np.ndarray else each for each in values])
     return None

@@ -125,11 +125,11 @@ class Profile:
 
     def note(self, values: Sequence[Any], flags: Sequence[bool]) -> None:
         """Inputs that are about to be run."""
-        found = [Seen(*each) for each in self.owner.spec_maker.noted(values, flags)]
+        records = [Seen(*each) for each in self.owner.spec_maker.noted(values, flags)]
         if not self.seen:
-            self.seen = found
+            self.seen = records
             return
-        for seen, new in zip(self.seen, found, strict=True):
+        for seen, new in zip(self.seen, records, strict=True):
             seen.merge(new)
 
     def next(self) -> Executor:
@@ -152,12 +152,12 @@ class ProfilePlan(ExecutionPlan):
     def note(self, node: Node, value: Any) -> None:
         """A node sees a tensor."""
         data, flag = (value.data, _GRADIENT * value.requires_grad) if hasattr(value, "requires_grad") else (value, 0)
-        found = type_of(data, flag)
+        profiled = type_of(data, flag)
         with self._lock:
             known: Any = node.attributes["profiled_type"].value
             if known is not TENSOR:
-                found = merged(known, found)
-            node.set_attribute("profiled_type", Attribute.of(found or TENSOR, self.graph.dialect))
+                profiled = merged(known, profiled)
+            node.set_attribute("profiled_type", Attribute.of(profiled or TENSOR, self.graph.dialect))
             if data is None:
                 node.set_attribute("seen_none", Attribute.of(1, self.graph.dialect))
 
@@ -208,7 +208,7 @@ class ProfiledRecording(Recording):
 
 def profile_plan(owner: Executor) -> ProfilePlan:
     """The graph after the required passes, with a `prim::profile` in front of each tensor that is read."""
-    phases = Phases(owner.options.told)
+    phases = Phases(owner.options.on_pass)
     graph = phases.copy(owner.graph)
     phases.run(graph, REQUIRED)
     for node in list(graph.walk()):
@@ -232,10 +232,10 @@ def insert_profiles(graph: Graph, node: Node) -> None:
 # -- the plan as text
 def guarded(graph: Graph, optimized: Graph, seen: Sequence[Seen]) -> Graph:
     """The optimised graph behind its guard, and the graph itself where the guard does not let pass."""
-    found = Graph(graph.dialect, graph.name)
-    found.source = graph.source
-    build = Builder(found)
-    inputs = [found.block.add_input(value.name, value.type) for value in graph.inputs]
+    combined = Graph(graph.dialect, graph.name)
+    combined.source = graph.source
+    build = Builder(combined)
+    inputs = [combined.block.add_input(value.name, value.type) for value in graph.inputs]
     noted = list(zip(seen, (each for value in inputs for each in parts(build, value)), strict=True))
     checked = [(value, one.type) for one, value in noted if isinstance(one.type, TensorType) and not one.type.undefined]
     conditions = [build.node("aten::__isnot__" if one.present else "aten::__is__", (value, build.constant(None)),
@@ -254,12 +254,12 @@ def guarded(graph: Graph, optimized: Graph, seen: Sequence[Seen]) -> Graph:
     choice = build.node("prim::If", (condition,), output_types=[value.type for value in graph.outputs])
     passes, fails = choice.add_block(), choice.add_block()
     mapping = {mine: instead.get(value, value) for mine, value in zip(optimized.inputs, inputs, strict=True)}
-    clone_block(optimized.block, passes, mapping, found)
+    clone_block(optimized.block, passes, mapping, combined)
     fallback = build.at_end(fails).node("prim::FallbackGraph", inputs, {"Subgraph": Attribute("<Graph>", clone_graph(graph))},
                                         [value.type for value in graph.outputs])
     fails.set_outputs(fallback.outputs)
-    found.block.set_outputs(choice.outputs)
-    return found
+    combined.block.set_outputs(choice.outputs)
+    return combined
 
 
 def gradients_of(checked: Sequence[tuple[Value, TensorType]]) -> list[Type]:

@@ -1,4 +1,4 @@
-"""A run that remembers what its gradients need."""
+"""A run that saves the values that its gradients need."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ Reached = Callable[[int], bool]
 
 
 class Recorded:
-    """What came out of a run, `outputs`, and the way back."""
+    """The outputs of a run, and the tape by which gradients are taken of them."""
 
     __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace", "threads", "reached")
 
@@ -48,12 +48,12 @@ class Recorded:
         wrt = positions("record", wrt, executor.graph)
         if executor.writes:
             values = copied(values)
-        given = list(values)
+        operands = list(values)
         for index in dict.fromkeys(wrt):
-            given[index] = leaf_of(values[index])
+            operands[index] = leaf_of(values[index])
         with np.errstate(all="ignore"), seeded(seed):
-            results = executor.run_on_tape([entered(each) for each in given] if executor.writes else given, True)
-        return Recorded(values, [given[index] for index in wrt], tuple(wrt), results,
+            results = executor.run_on_tape([entered(each) for each in operands] if executor.writes else operands, True)
+        return Recorded(values, [operands[index] for index in wrt], tuple(wrt), results,
                         executor.delivered([detached(value) for value in results]), seed, executor.options.threads, executor.reaches)
 
     def hook_output(self, index: int, hook: Hook) -> None:
@@ -89,7 +89,7 @@ class Recorded:
         return self.leaves[position]
 
     def _step(self, where: str, index: int) -> Function:
-        """What gave an output. Raises RunError where nothing did that has a gradient; torch's words."""
+        """The step that computed an output. Raises RunError, in torch's words, if no step with a gradient did."""
         function = only(self._result(where, index)).function
         if function is None:
             raise RunError("cannot register a hook on a tensor that doesn't require gradient")
@@ -103,53 +103,53 @@ class Recorded:
         if self.namespace is not current_namespace():
             with using(self.namespace):
                 return self.backward(cotangents)
-        found = self._walk_back(cotangents, False)
-        return self._gradients(found)
+        by_leaf = self._walk_back(cotangents, False)
+        return self._gradients(by_leaf)
 
     def backward_recorded(self, cotangents: Sequence[Any]) -> Recorded:
         """As `backward`, on the tape in turn: its `outputs` are the gradients, and its `backward` gives those of the same inputs."""
         if self.namespace is not current_namespace():
             with using(self.namespace):
                 return self.backward_recorded(cotangents)
-        found = self._walk_back(cotangents, True)
-        outputs = self._gradients(found)
-        results = [found_for(leaf, output, found) for leaf, output in zip(self.leaves, outputs, strict=True)]
+        by_leaf = self._walk_back(cotangents, True)
+        outputs = self._gradients(by_leaf)
+        results = [gradient_on_tape(leaf, output, by_leaf) for leaf, output in zip(self.leaves, outputs, strict=True)]
         return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed, self.threads)
 
     def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> dict[Leaf, Any]:
         """The gradients by leaf, as Variables; with create_graph, on the tape in turn."""
         check_list("backward", "cotangents", cotangents, ONE_PER_OUTPUT)
         plain = [detached(value) for value in self.results]
-        given = distributed(plain, cotangents)
+        per_output = distributed(plain, cotangents)
         roots: list[tuple[Variable, Any]] = []
-        for result, output, cotangent in zip(self.results, plain, given, strict=True):
+        for result, output, cotangent in zip(self.results, plain, per_output, strict=True):
             roots += rooted(result, output, cotangent)
         with np.errstate(all="ignore"), seeded(self.seed):
             return backward(roots, leaves_of(self.leaves), summed, create_graph, self.threads)
 
-    def _gradients(self, found: dict[Leaf, Any]) -> list[Any]:
-        """The gradients as they are given back. Zeros where another branch than the one that was taken, or another round, has one."""
-        given = [self.inputs[index] for index in self.wrt]
-        gradients = [self._fitted(leaf, one, found) for leaf, one in zip(self.leaves, given, strict=True)]
+    def _gradients(self, by_leaf: dict[Leaf, Any]) -> list[Any]:
+        """The gradients for the caller. Zeros where a gradient would come through a branch that was not taken, or another round."""
+        inputs = [self.inputs[index] for index in self.wrt]
+        gradients = [self._fitted(leaf, one, by_leaf) for leaf, one in zip(self.leaves, inputs, strict=True)]
         return [fitted(None, one) if gradient is None and self.reached is not None and self.reached(index) else gradient
-                for gradient, one, index in zip(gradients, given, self.wrt, strict=True)]
+                for gradient, one, index in zip(gradients, inputs, self.wrt, strict=True)]
 
-    def _fitted(self, leaf: Any, given: Any, found: dict[Leaf, Any]) -> Any:
-        """The gradient of an input as it is given back: in the dtype of `given`, a list for a list; None where none can reach."""
+    def _fitted(self, leaf: Any, value: Any, by_leaf: dict[Leaf, Any]) -> Any:
+        """The gradient of an input for the caller: in the dtype of `value`, a list for a list; None where none can reach."""
         if isinstance(leaf, Variable):
             function = leaf.function
-            if not isinstance(function, Leaf) or function not in found:
+            if not isinstance(function, Leaf) or function not in by_leaf:
                 return None
-            return fitted(detached(found[function]), given)
+            return fitted(detached(by_leaf[function]), value)
         if isinstance(leaf, dict):
-            entries = {key: self._fitted(each, given[key], found) for key, each in leaf.items()}
+            entries = {key: self._fitted(each, value[key], by_leaf) for key, each in leaf.items()}
             return None if all(each is None for each in entries.values()) else \
-                {key: fitted(None, given[key]) if each is None else each for key, each in entries.items()}
+                {key: fitted(None, value[key]) if each is None else each for key, each in entries.items()}
         if isinstance(leaf, list | tuple):
-            pieces = [self._fitted(each, one, found) for each, one in zip(leaf, given, strict=True)]
+            pieces = [self._fitted(each, one, by_leaf) for each, one in zip(leaf, value, strict=True)]
             if all(piece is None for piece in pieces):
                 return None
-            return [fitted(None, one) if piece is None else piece for piece, one in zip(pieces, given, strict=True)]
+            return [fitted(None, one) if piece is None else piece for piece, one in zip(pieces, value, strict=True)]
         return None
 
 
@@ -165,7 +165,7 @@ def leaf_of(value: Any) -> Any:
 
 
 def entered(value: Any) -> Any:
-    """An input of a graph that may write into it: where it does, the gradient is that of the input as it was."""
+    """An input of a graph that may write into it, behind an Entry: the gradient is that of the input before the write."""
     if isinstance(value, Variable):
         return Variable(value.data, Entry([edge_of(value)], 1), 0) if value.function is not None else value
     if isinstance(value, list):
@@ -182,26 +182,29 @@ def leaves_of(value: Any) -> list[Leaf]:
     return [leaf for each in parts_of(value) for leaf in leaves_of(each)] if isinstance(value, list | tuple | dict) else []
 
 
-def found_for(leaf: Any, output: Any, found: dict[Leaf, Any]) -> Any:
+def gradient_on_tape(leaf: Any, output: Any, by_leaf: dict[Leaf, Any]) -> Any:
     """The gradient of a leaf, as it is on the tape; zeros where it was undefined."""
     if isinstance(leaf, Variable):
-        gradient = found.get(leaf.function) if isinstance(leaf.function, Leaf) else None
+        gradient = by_leaf.get(leaf.function) if isinstance(leaf.function, Leaf) else None
         return Variable(output) if gradient is None and output is not None else gradient
     if output is None:
         return None
     if isinstance(leaf, dict):
-        return {key: found_for(each, output[key], found) for key, each in leaf.items()}
-    return [found_for(each, one, found) for each, one in zip(leaf, output, strict=True)] if isinstance(leaf, list | tuple) else None
+        return {key: gradient_on_tape(each, output[key], by_leaf) for key, each in leaf.items()}
+    if isinstance(leaf, list | tuple):
+        return [gradient_on_tape(each, one, by_leaf) for each, one in zip(leaf, output, strict=True)]
+    return None
 
 
 def rooted(result: Any, output: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
-    """Where to begin, and with what: None where there is no cotangent, so that it shows which inputs gradients could reach."""
+    """The Variables at which the walk back begins, each with its cotangent. A Variable without cotangent is among them, with None, so that
+    the walk shows which inputs a gradient could reach."""
     if isinstance(result, dict):
-        given = none_for(output) if cotangent is None else cotangent
-        return [pair for key, one in result.items() for pair in rooted(one, output[key], given[key])]
+        cotangents = none_for(output) if cotangent is None else cotangent
+        return [pair for key, one in result.items() for pair in rooted(one, output[key], cotangents[key])]
     if isinstance(result, list | tuple):
-        given = [None] * len(result) if cotangent is None else cotangent
-        return [pair for each in zip(result, output, given, strict=True) for pair in rooted(*each)]
+        cotangents = [None] * len(result) if cotangent is None else cotangent
+        return [pair for each in zip(result, output, cotangents, strict=True) for pair in rooted(*each)]
     seed = as_seed(cotangent, output)
     return [(result, None if seed is None else Variable(seed))] if needs_gradient(result) else []
 

@@ -73,8 +73,8 @@ class Recording:
     def plain(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
         """A node that no gradient goes through."""
         results = call_node(node, [detached(value) for value in operands])
-        found = [on_tape(value, None, None, self.versions) for value in results]
-        return found if self.versions is None else self.noted(found, operands if is_differentiable(node) else ())
+        results_on_tape = [on_tape(value, None, None, self.versions) for value in results]
+        return results_on_tape if self.versions is None else self.noted(results_on_tape, operands if is_differentiable(node) else ())
 
     def refused(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
         """A Python operator: nobody knows its gradient, which matters only when one is asked for."""
@@ -93,7 +93,7 @@ class Recording:
         if schema is not None and any(argument.keyword_only and argument.alias is not None for argument in schema.arguments):
             raise RunError(f"{qualified(node.kind).partition('::')[2]}(): functions with out=... arguments don't support automatic "
                            "differentiation, but one of the arguments requires grad.")
-        if 0 not in written:            # statistics, beside what it is there for
+        if 0 not in written:            # statistics, besides its result
             self.announce([operands[place] for place in written])
             return self.noted(self.make(node, flags, False)(operands, self.versions), operands)
         target = operands[0]
@@ -102,28 +102,28 @@ class Recording:
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
         if not takes_a_view(node) and overlaps(target.data):
             return self.overlapping(node, operands, family)
-        given = operands
+        operands_before = operands
         if not takes_a_view(node):      # what is overwritten may be needed for the gradient
-            given = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]
-        (made,) = self.make(node, flags, True)(given, self.versions)
+            operands_before = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]
+        (result,) = self.make(node, flags, True)(operands_before, self.versions)
         if takes_a_view(node):
-            target.data, target.function, target.slot = made.data, made.function, made.slot
+            target.data, target.function, target.slot = result.data, result.function, result.slot
             return [target] * len(node.outputs)
-        assert schema is not None       # or there is nothing that does it without writing
+        assert schema is not None       # else no operator computes the result without writing
         self.announce([target])
-        write_into(target.data, made.data, schema)
-        family.written(target, made, node.kind)
+        write_into(target.data, result.data, schema)
+        family.written(target, result, node.kind)
         return [target] * len(node.outputs)
 
     def overlapping(self, node: Node, operands: list[Any], family: Family) -> Sequence[Any]:
-        """A write into elements that are one place in memory is done; torch refuses its gradient, where one is asked for."""
+        """Do a write into elements that share one place in memory; as in torch, asking for its gradient is an error."""
         self.announce(operands[:1])
         call_node(node, [detached(value) for value in operands])
         family.refused(Refusal([edge_of(each) for each in variables(operands)], 1, RunError(OVERLAP)))
         return operands[:1] * len(node.outputs)
 
     def overwrite(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """No gradient goes through it."""
+        """Run a node that writes into an operand, and through which no gradient goes."""
         self.announce([operands[place] for place in written_by(node)])
         results = call_node(node, [detached(value) for value in operands])
         back = {id(value.data): value for value in operands if isinstance(value, Variable)}
@@ -152,7 +152,7 @@ class Recording:
 
 
 def moves_values(node: Node) -> bool:
-    """Does it only put values together, take them apart or hand them on, whatever they are?"""
+    """Does a node only construct, take apart or pass on values, whatever they are?"""
     if handler_of(node.kind) is not None:
         return node.kind in MOVERS
     schema = schema_of(node)
@@ -160,12 +160,12 @@ def moves_values(node: Node) -> bool:
 
 
 def leaves(type: Type) -> list[Type]:
-    """The types it is made of, down to those that are not made of any."""
+    """The types without parts that a type is made of."""
     return [leaf for element in type.elements for leaf in leaves(element)] if type.elements else [type]
 
 
 def is_differentiable(node: Node) -> bool:
-    """Does a gradient go through it? An operator without a schema is taken to have one: asking for it will say so."""
+    """Has a node a gradient? A node without a schema counts as differentiable: taking its gradient reports the error."""
     if node.kind in ("aten::detach", "prim::AnyDefined"):
         return False
     schema = schema_of(node)
@@ -175,7 +175,7 @@ def is_differentiable(node: Node) -> bool:
 
 
 def written_by(node: Node) -> list[int]:
-    """Positions of the operands that it writes into: as its schema says; all, where it has none."""
+    """Positions of the operands that a node writes into, by its schema; all operands, if it has none."""
     schema = schema_of(node)
     if schema is None:
         return list(range(len(node.inputs)))
@@ -185,17 +185,17 @@ def written_by(node: Node) -> list[int]:
 
 
 def functional(node: Node) -> Node:
-    """The node without the write: `aten::add` for `aten::add_`. Raises UnsupportedError where there is none."""
-    made = clone_node(node, {}, None)
-    if not made.outputs:
-        made.add_output("0", node.inputs[0].type)
-    if not node.kind.endswith("_") or node.kind.endswith("__") or len(made.outputs) > 1 or not stop_writing(made):
+    """The same operator without the write: `aten::add` for `aten::add_`. Raises UnsupportedError where there is none."""
+    copy = clone_node(node, {}, None)
+    if not copy.outputs:
+        copy.add_output("0", node.inputs[0].type)
+    if not node.kind.endswith("_") or node.kind.endswith("__") or len(copy.outputs) > 1 or not stop_writing(copy):
         raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
-    return made
+    return copy
 
 
 def alone(node: Node, dialect: Dialect) -> tuple[Graph, list[int]]:
-    """A graph of this node only, which takes its operands; constants among them are copied. Also: which operands it takes."""
+    """A graph of a node alone, whose inputs are the operands of the node, and the positions of those operands; constants are copied."""
     graph = Graph(dialect)
     mapping: dict[Value, Value] = {}
     inputs = []
@@ -207,6 +207,6 @@ def alone(node: Node, dialect: Dialect) -> tuple[Graph, list[int]]:
             if value not in mapping:
                 inputs.append(position)
                 mapping[value] = graph.block.add_input(value.name, value.type)
-    made = clone_node(node, mapping, graph.block, graph)
-    graph.block.set_outputs(made.outputs)
+    copy = clone_node(node, mapping, graph.block, graph)
+    graph.block.set_outputs(copy.outputs)
     return graph, inputs

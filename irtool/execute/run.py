@@ -72,10 +72,10 @@ class Runs:
         with self.lock:
             if self.passes != custom_passes():
                 self.executors.clear()
-            found = self.executors.get(backend)
-            return found if found is not None else self.made(self.opened or graph, backend, custom_passes())
+            executor = self.executors.get(backend)
+            return executor if executor is not None else self.make(self.opened or graph, backend, custom_passes())
 
-    def made(self, graph: Graph, backend: str, passes: tuple[Any, ...]) -> Executor:
+    def make(self, graph: Graph, backend: str, passes: tuple[Any, ...]) -> Executor:
         """A new executor."""
         from irtool.execute.compilation import Options
         from irtool.execute.device.device_executor import new_executor
@@ -83,9 +83,9 @@ class Runs:
 
         self.has_effects = any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in all_nodes(graph))
         self.passes = passes
-        made = self.executors[backend] = new_executor(graph, Options(backend=backend))
+        executor = self.executors[backend] = new_executor(graph, Options(backend=backend))
         keep(graph)
-        return made
+        return executor
 
 
 def keep(graph: Graph) -> None:
@@ -99,7 +99,7 @@ def keep(graph: Graph) -> None:
 
 
 def runs_of(graph: Graph) -> Runs:
-    """What is kept of a graph as it is now."""
+    """The executors of a graph; new ones if the graph has changed since."""
     facts = facts_now(graph)
     with _lock:
         runs = graph.runs
@@ -111,21 +111,21 @@ def runs_of(graph: Graph) -> Runs:
 
 def facts_now(graph: Graph) -> list[Any]:
     """All that running a graph depends on, to be compared: mostly by identity, since edits replace tuples and never change them."""
-    found: list[Any] = [graph.dialect, graph.source]
+    facts: list[Any] = [graph.dialect, graph.source]
     blocks = [graph.block]
     for block in blocks:        # grows by the blocks in it
         for node in (block.param_node, *block):
             attributes = node.attributes
-            found += (node.kind, node.inputs, node.outputs, attributes)
+            facts += (node.kind, node.inputs, node.outputs, attributes)
             for value in node.outputs:
-                found.append(value.type)
+                facts.append(value.type)
             if node.blocks:
-                found.append(node.blocks)
+                facts.append(node.blocks)
                 blocks += node.blocks
             if "Subgraph" in attributes:
                 blocks += [inner.block for inner in node.graphs.values()]
-        found.append(block.outputs)
-    return found
+        facts.append(block.outputs)
+    return facts
 
 
 def kind_of(inputs: Sequence[Any]) -> Any:
@@ -207,8 +207,8 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
             return vjp(graph, inputs, cotangents, wrt)
     check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
     chosen = positions("vjp", wrt, graph)
-    given = tuple([each is not None for each in cotangents])
-    runs, executor = executor_for(graph, inputs, (chosen, given))
+    has_cotangent = tuple([each is not None for each in cotangents])
+    runs, executor = executor_for(graph, inputs, (chosen, has_cotangent))
 
     def reference() -> list[Any]:
         return graph_gradients.vjp(runs.opened or graph, inputs, cotangents, wrt)
@@ -230,12 +230,12 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
 
 
 def is_call(graph: Any, inputs: Any) -> bool:
-    """Is it a graph with inputs for it?"""
+    """Are these a graph and as many inputs as it has?"""
     return isinstance(graph, Graph) and isinstance(inputs, list | tuple) and len(inputs) == len(graph.inputs)
 
 
 def tried(graph: Graph, runs: Runs, planned: Callable[[], list[Any]], reference: Callable[[], list[Any]]) -> list[Any]:
-    """What a plan gives; where it fails, what the reference has to say. Side effects are not had twice."""
+    """The results of a plan; if it fails, those of the reference, or its error. A graph with side effects does not run twice."""
     try:
         return planned()
     except Fault:

@@ -1,4 +1,4 @@
-"""Which dtypes the tensors of a graph have in a run: what differentiation asks for where several of them meet."""
+"""The dtypes of the tensors of a graph in a run, which differentiation needs where several floating dtypes meet."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,36 +21,36 @@ cumprod var std norm
 
 def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
     """May tensors of several floating dtypes meet in a run?"""
-    kinds = {each.dtype.name for given in inputs for each in (given if isinstance(given, list | tuple) else [given])
+    kinds = {each.dtype.name for value in inputs for each in (value if isinstance(value, list | tuple) else [value])
              if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
     return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(node.kind in CASTS for node in graph.walk())
 
 
 def mixed_dtypes(graph: Graph) -> dict[Value, str]:
     """The dtype of each tensor, as its type says; none where gradients of one dtype only can meet."""
-    found = {value: value.type.dtype for value in graph.values() if isinstance(value.type, TensorType) and value.type.dtype is not None}
-    floating = {dtype for dtype in found.values() if dtype.startswith(("float", "bfloat", "complex"))}
-    return found if len(floating) > 1 else {}
+    dtypes = {value: value.type.dtype for value in graph.values() if isinstance(value.type, TensorType) and value.type.dtype is not None}
+    floating = {dtype for dtype in dtypes.values() if dtype.startswith(("float", "bfloat", "complex"))}
+    return dtypes if len(floating) > 1 else {}
 
 
 def observed_dtypes(graph: Graph, inputs: Sequence[Any]) -> dict[Value, str]:
     """The dtype of each tensor of a run, by value."""
     watcher = DtypeWatcher()
-    for value, given in zip(graph.inputs, inputs, strict=True):
-        if is_array(given):
-            watcher.found[value] = given.dtype.name
+    for value, argument in zip(graph.inputs, inputs, strict=True):
+        if is_array(argument):
+            watcher.dtypes[value] = argument.dtype.name
     run(graph, inputs, observer=watcher)
-    return watcher.found
+    return watcher.dtypes
 
 
 class DtypeWatcher(Observer):
     """Notes the dtype of every tensor that comes out of a node."""
 
     def __init__(self) -> None:
-        self.found: dict[Value, str] = {}
+        self.dtypes: dict[Value, str] = {}
 
     def after(self, node: Node, results: Sequence[Any]) -> None:
         """Note them."""
         for value, result in zip(node.outputs, results, strict=True):
             if is_array(result):
-                self.found[value] = result.dtype.name
+                self.dtypes[value] = result.dtype.name

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from irtool.execute.views import Family
 
 Hook = Callable[[Any], Any]
-"""Is given a gradient (an array, or None); what it gives, unless that is None, takes its place."""
+"""Called with a gradient (an array, or None); its result, unless that is None, replaces the gradient."""
 PreHook = Callable[[Sequence[Any]], Any]
-"""Is given what came in for a function; a list it gives takes its place."""
+"""Called with the gradients that came in for a function; a list that it returns replaces them."""
 PostHook = Callable[[Sequence[Any], Sequence[Any]], Any]
-"""Is given what a function handed back and what came in; a list it gives takes the place of the former."""
+"""Called with the gradients that a function returned, and those that came in; a list that it returns replaces the former."""
 
 _numbers = count()
 
 
 class Version:
-    """What is saved of a piece of memory that may be written into; shared by the variables that share the memory."""
+    """The holders that have saved some of a piece of memory that may be written into; shared by the variables that share the memory."""
 
     __slots__ = ("holders",)
 
@@ -42,7 +42,7 @@ class Version:
         self.holders.append(ref(holder))
 
     def written(self) -> None:
-        """The memory is about to be written into: who has saved some of it takes a copy, which is nobody else's."""
+        """The memory is about to be written into: every holder that has saved some of it takes a copy."""
         for each in self.holders:
             holder = each()
             if holder is not None:
@@ -51,7 +51,7 @@ class Version:
 
 
 class Holder:
-    """Who saves some of a piece of memory."""
+    """An object that saves some of a piece of memory."""
 
     __slots__ = ("__weakref__",)
 
@@ -114,12 +114,12 @@ class Function:
         raise NotImplementedError
 
     def may_run_ahead(self) -> bool:
-        """Does it do nothing but give gradients, and may as well do so before its turn?"""
+        """Has the step no side effects, so that it may run before its turn?"""
         return False
 
 
 class Leaf(Function):
-    """Where gradients are wanted."""
+    """The step of a variable whose gradient is wanted."""
 
     __slots__ = ("data",)
 
@@ -155,7 +155,7 @@ class Refusal(Function):
 
 
 def edge_of(value: Any) -> tuple[Function, int] | None:
-    """Where the gradient of a value goes."""
+    """The edge along which the gradient of a value goes."""
     return (value.function, value.slot) if isinstance(value, Variable) and value.function is not None else None
 
 
@@ -190,8 +190,8 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
 
 def _walked(ready: list[tuple[tuple[bool, int], Function]], buffers: dict[Function, list[Any]], needed: set[Function],
             waiting: dict[Function, int], add: Adder, create_graph: bool, ahead: Ahead) -> dict[Leaf, Any]:
-    """From what is ready to the leaves."""
-    found: dict[Leaf, Any] = {}
+    """Walk back from the steps that are ready: the gradient of each leaf."""
+    by_leaf: dict[Leaf, Any] = {}
     while ready:
         ahead.look(ready, buffers)
         _, function = heappop(ready)
@@ -199,7 +199,7 @@ def _walked(ready: list[tuple[tuple[bool, int], Function]], buffers: dict[Functi
         for slot, hook in function.hooks:
             gradients[slot] = _hooked(hook, gradients[slot])
         if isinstance(function, Leaf):
-            found[function] = gradients[0]
+            by_leaf[function] = gradients[0]
             continue
         for pre in function.pre_hooks:
             gradients = _replaced(pre([_plain(each) for each in gradients]), gradients)
@@ -216,7 +216,7 @@ def _walked(ready: list[tuple[tuple[bool, int], Function]], buffers: dict[Functi
             waiting[target] -= 1
             if not waiting[target]:
                 heappush(ready, (_turn(target), target))
-    return found
+    return by_leaf
 
 
 def _turn(function: Function) -> tuple[bool, int]:
@@ -261,28 +261,28 @@ def _hooked(hook: Hook, gradient: Any) -> Any:
     return gradient if replaced is None else _replacement(replaced, gradient)
 
 
-def _replaced(given: Any, gradients: list[Any]) -> list[Any]:
-    """Gradients after a hook has seen all of them. Raises RunError, in torch's words, where it gives another number of them."""
-    if given is None:
+def _replaced(returned: Any, gradients: list[Any]) -> list[Any]:
+    """Gradients after a hook that sees all of them returned `returned`. Raises RunError, in torch's words, for another number of them."""
+    if returned is None:
         return gradients
-    if not isinstance(given, list | tuple):
-        raise RunError(f"expected a list of gradients, but hook returned {repr(given)[:40]}")
-    if len(given) != len(gradients):
-        raise RunError(f"hook has returned an incorrect number of values (got {len(given)}, but expected {len(gradients)})")
-    return [_replacement(each, gradient) for each, gradient in zip(given, gradients, strict=True)]
+    if not isinstance(returned, list | tuple):
+        raise RunError(f"expected a list of gradients, but hook returned {repr(returned)[:40]}")
+    if len(returned) != len(gradients):
+        raise RunError(f"hook has returned an incorrect number of values (got {len(returned)}, but expected {len(gradients)})")
+    return [_replacement(each, gradient) for each, gradient in zip(returned, gradients, strict=True)]
 
 
 def _plain(gradient: Any) -> Any:
     return gradient.data if isinstance(gradient, Variable) else gradient
 
 
-def _replacement(given: Any, gradient: Any) -> Any:
-    """What a hook gave instead of a gradient. Raises RunError for what is no array of numbers, and, in torch's words, of another size."""
-    if given is None or isinstance(given, Variable):
-        return given
-    array = here(given)
+def _replacement(returned: Any, gradient: Any) -> Any:
+    """The value that a hook returned for a gradient. Raises RunError for no array of numbers, and, in torch's words, another size."""
+    if returned is None or isinstance(returned, Variable):
+        return returned
+    array = here(returned)
     if array.dtype.kind not in "biufc":
-        raise RunError(f"expected an array of numbers, but hook returned {repr(given)[:40]}")
+        raise RunError(f"expected an array of numbers, but hook returned {repr(returned)[:40]}")
     if isinstance(gradient, Variable) and array.shape != gradient.data.shape:
         raise RunError(f"hook has changed the size of value (was {list(gradient.data.shape)}, got {list(array.shape)})")
     return Variable(array)

@@ -1,7 +1,7 @@
-"""Steps of the tape that other threads walk back before it is their turn.
+"""Steps of the tape that other threads run before it is their turn.
 
-A step whose gradients have all come may be run at once, beside others. What it hands back is taken when its turn comes: so gradients are
-summed in the order of one thread, to the same bits, and of several errors the first comes out.
+A step whose gradients have all come in may run at once, at the same time as others. Its results are used when its turn comes: so gradients
+are summed in the order of one thread, to the same bits, and of several errors the first is raised.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORTH_AHEAD = 1 << 18
 
 
 class Ahead:
-    """What has been begun; `threads - 1` steps at most."""
+    """The steps that other threads have begun; `threads - 1` at most."""
 
     __slots__ = ("threads", "tasks")
 
@@ -33,28 +33,28 @@ class Ahead:
         return self
 
     def look(self, ready: Sequence[tuple[Any, Function]], gradients: Mapping[Function, list[Variable | None]]) -> None:
-        """Begin with those whose turns come next, but for the first: that one is run here."""
+        """Start the steps whose turns come next, but for the first, which this thread runs."""
         if self.threads < 2 or len(ready) < 2:
             return
         for _, function in nsmallest(self.threads, ready)[1:]:
             if len(self.tasks) == self.threads - 1:
                 return
-            own = gradients[function]
+            incoming = gradients[function]
             if function not in self.tasks and function.may_run_ahead() \
-                    and sum([each.data.nbytes for each in own if each is not None]) >= WORTH_AHEAD:
-                task = self.tasks[function] = Task(function.apply, (own, False), {})
+                    and sum([each.data.nbytes for each in incoming if each is not None]) >= WORTH_AHEAD:
+                task = self.tasks[function] = Task(function.apply, (incoming, False), {})
                 pool.tasks.put(task)
 
     def apply(self, function: Function, gradients: list[Any], create_graph: bool) -> list[Any]:
-        """What a step hands back, now that it is its turn."""
+        """The results of a step, now that it is its turn."""
         task = self.tasks.pop(function, None)
         if task is None:
             return function.apply(gradients, create_graph)
         task.finish()
         if task.error is not None:
             raise task.error
-        found: list[Any] = task.result
-        return found
+        handed: list[Any] = task.result
+        return handed
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for task in self.tasks.values():

@@ -1,4 +1,4 @@
-"""A compiled graph called inside a trace: what it gives is computed, and a copy of it made for these inputs is put into the trace."""
+"""A compiled graph called inside a trace: its results are computed, and a copy of it, specialised for the inputs, joins the trace."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -35,10 +35,10 @@ def run_on_tensors(executor: Executor, inputs: Sequence[Any], seed: int) -> list
     values = executor.accepted(plain)
     results = executor.delivered(executor.fallback_plan().code(values))
     graph = Phases().specialized(executor.graph, executor.spec_maker.make(values))
-    operands = [layer.operand(given, Argument(declared.name, declared.type, declared.type.text, 0, MISSING, False, None))
-                for given, declared in zip(inputs, executor.graph.inputs, strict=True)]
-    found = inline_graph(graph, layer.graph.block.return_node, operands)
-    return [bound(layer, value, tensors_of(result)) for value, result in zip(found, results, strict=True)]
+    operands = [layer.operand(argument, Argument(declared.name, declared.type, declared.type.text, 0, MISSING, False, None))
+                for argument, declared in zip(inputs, executor.graph.inputs, strict=True)]
+    outputs = inline_graph(graph, layer.graph.block.return_node, operands)
+    return [bound(layer, value, tensors_of(result)) for value, result in zip(outputs, results, strict=True)]
 
 
 def tensors_of(value: Any) -> Any:
@@ -52,8 +52,8 @@ def bound(layer: Tracer, value: Value, result: Any) -> Any:
     """A result of the graph that was put into the trace; tuples and lists are taken apart there too."""
     if isinstance(result, list | tuple) and any(True for _ in tensors_in(result)):
         kind = "prim::TupleUnpack" if isinstance(result, tuple) else "prim::ListUnpack"
-        given = value.type.elements if isinstance(result, tuple) else ()
-        types = [type_of(each, given[i] if i < len(given) else None) for i, each in enumerate(result)]
+        elements = value.type.elements if isinstance(result, tuple) else ()
+        types = [type_of(each, elements[i] if i < len(elements) else None) for i, each in enumerate(result)]
         node = layer.build.node(kind, (value,), output_types=types)
-        return type(result)([bound(layer, own, each) for own, each in zip(node.outputs, result, strict=True)])
+        return type(result)([bound(layer, output, each) for output, each in zip(node.outputs, result, strict=True)])
     return Boxed(layer, result, value) if isinstance(result, Tensor) else result

@@ -1,7 +1,8 @@
-"""Tensors in one memory, as gradients see them: what a write through one of them means to the others.
+"""Gradients of tensors that share memory: how a write through one of them changes the gradients of the others.
 
-As torch has it: views are taken anew. `origin` is the tensor that the views come from. A write into a part of it makes a new origin, whose
-gradient goes to the part where it was written and to the old origin elsewhere; all other views are from then on parts of the new one.
+As in torch, views are taken anew after a write. `origin` is the tensor that the views come from. A write into a part of it makes a new
+origin, whose gradient goes to the value that was written for that part, and to the old origin elsewhere; from then on all other views are
+parts of the new origin.
 """
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ class Family:
         member.family = self
         self.members.append(ref(member))
 
-    def written(self, target: Variable, made: Variable, kind: str) -> None:
-        """`target` holds `made` from now on, and so do the others, where they share its memory.
+    def written(self, target: Variable, result: Variable, kind: str) -> None:
+        """`target`, and members where they share its memory, hold `result` from now on: change where their gradients go.
 
         Raises UnsupportedError where one of them is no part of the origin.
         """
         part = places_of(target.data, self.data, kind)
-        old, new = self.edge, edge_of(made)
+        old, new = self.edge, edge_of(result)
         if part is None:
             self.edge = new
         elif old is not None or new is not None:
@@ -60,7 +61,7 @@ class Family:
                 member.function, member.slot = self.edge
 
     def seen_by(self, member: Variable, kind: str) -> Edge:
-        """Where the gradient of a member goes, as the origin is now."""
+        """The edge that the gradient of a member goes along, a part of the present origin."""
         part = places_of(member.data, self.data, kind)
         if part is None or self.edge is None:
             return self.edge
@@ -68,7 +69,7 @@ class Family:
 
 
 class Written(Function):
-    """A tensor of which a part was replaced: its gradient goes to the old one but for the part, and to what the part became."""
+    """A tensor of which a part was replaced: its gradient goes to the new value of the part, and elsewhere to the old tensor."""
 
     __slots__ = ("places", "shape")
 
@@ -101,26 +102,26 @@ class Part(Function):
 
 
 def places_of(part: Any, whole: Any, kind: str) -> Any:
-    """Which elements of `whole`, counted in its order, those of `part` are: int64, of one dimension; None where they are the same.
+    """The positions in `whole`, counted in its order, of the elements of `part`: int64, of one dimension; None if the two are the same.
 
     Raises UnsupportedError where some are not in it.
     """
     if part.shape == whole.shape and part.strides == whole.strides and start_of(part) == start_of(whole):
         return None
-    sought, there = addresses(part), addresses(whole)
-    order = np.argsort(there, kind="stable")
-    found = order[np.minimum(np.searchsorted(there, sought, sorter=order), len(order) - 1)] if len(order) else np.zeros(0, np.int64)
-    if part.dtype != whole.dtype or len(found) != len(sought) or (there[found] != sought).any():
+    sought, present = addresses(part), addresses(whole)
+    order = np.argsort(present, kind="stable")
+    places = order[np.minimum(np.searchsorted(present, sought, sorter=order), len(order) - 1)] if len(order) else np.zeros(0, np.int64)
+    if part.dtype != whole.dtype or len(places) != len(sought) or (present[places] != sought).any():
         raise UnsupportedError(f"the gradient of {kind} on a tensor that shares its memory with another is not supported yet")
-    return found
+    return places
 
 
 def addresses(array: Any) -> Any:
-    """Where each element lies, in bytes."""
-    found = np.asarray(start_of(array))
+    """The address of each element."""
+    table = np.asarray(start_of(array))
     for size, stride in zip(array.shape, array.strides, strict=True):
-        found = found[..., None] + np.arange(size) * stride
-    return found.reshape(-1)
+        table = table[..., None] + np.arange(size) * stride
+    return table.reshape(-1)
 
 
 def start_of(array: Any) -> int:

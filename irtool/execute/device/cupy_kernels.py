@@ -84,8 +84,8 @@ class KernelGroup:
                 for place in part.places:
                     results[place] = arrays[part.reads[0]].copy()
                 continue
-            given = part.kernel(*[arrays[i] for i in part.reads])
-            for place, result in zip(part.places, given if isinstance(given, tuple) else (given,), strict=True):
+            outputs = part.kernel(*[arrays[i] for i in part.reads])
+            for place, result in zip(part.places, outputs if isinstance(outputs, tuple) else (outputs,), strict=True):
                 results[place] = result
         return results
 
@@ -95,7 +95,7 @@ class KernelGroup:
         try:
             if key not in self.ways:
                 self.remember(key, operands)
-        except TypeError:       # an operand that cannot be looked up is no number
+        except TypeError:       # an operand that is not hashable is no number
             return None
         return self.ways[key]
 
@@ -123,11 +123,11 @@ class KernelGroup:
                 every.append(np.broadcast_shapes(*[every[each] for each in step.operands if type(each) is int]))
             except ValueError:
                 raise NotPointwise("shapes that do not broadcast") from None
-        found: list[Part] = []
+        parts: list[Part] = []
         together: dict[tuple[int, ...], list[int]] = {}
         for place, register in enumerate(steps.outputs):
             if register < count:
-                found.append(Part(None, [register], [place]))
+                parts.append(Part(None, [register], [place]))
             else:
                 together.setdefault(every[register], []).append(place)
         for places in together.values():
@@ -136,8 +136,8 @@ class KernelGroup:
                 raise Untranslatable("no array is read")
             self.sources.append(f"{inputs} -> {outputs}\n{body}\n")
             kernel = self.cupy.ElementwiseKernel(inputs, outputs, body, f"irtool_group_{len(self.sources)}", options=OPTIONS)
-            found.append(Part(kernel, reads, places))
-        return found
+            parts.append(Part(kernel, reads, places))
+        return parts
 
 
 def source(steps: Program, outputs: Sequence[int]) -> tuple[str, str, str, list[int]]:

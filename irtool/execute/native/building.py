@@ -64,12 +64,12 @@ def command() -> tuple[str, ...]:
     """How the C compiler is called: $CC, a path or words as in a shell (`ccache gcc`), else cc, gcc or clang; () when there is none."""
     named = os.environ.get("CC", "").strip()
     rest: list[str] = []
-    found = next((path for path in map(shutil.which, (named,) if named else ("cc", "gcc", "clang")) if path), None)
-    if found is None and named:
+    executable = next((path for path in map(shutil.which, (named,) if named else ("cc", "gcc", "clang")) if path), None)
+    if executable is None and named:
         with suppress(ValueError):      # a quotation that does not end
             first, *rest = shlex.split(named)
-            found = shutil.which(first)
-    return () if found is None else (os.path.abspath(found), *rest)
+            executable = shutil.which(first)
+    return () if executable is None else (os.path.abspath(executable), *rest)
 
 
 def compiler() -> str | None:
@@ -81,7 +81,7 @@ def compiler() -> str | None:
 _loops: dict[str, Loop | None] = {}
 _lock = threading.Lock()
 _given_up: list[str] = []
-"""Why the compiler is asked no more."""
+"""Why the compiler is not called any more."""
 
 
 def loop(program: Program, kinds: str, depth: int) -> Loop | None:
@@ -104,36 +104,36 @@ def built(text: str, plain: Callable[[], str]) -> Loop | None:
 
 
 def _build(text: str) -> Loop | None:
-    """The function of a source, from the disk where it was kept. None where it cannot be made, for whatever reason."""
+    """The compiled function of a source, from the cache on disk if it is there. None where it cannot be made, for whatever reason."""
     key = disk_cache.key_of(text, *FLAGS, *command(), _compiler_version(), _processor())
-    kept = disk_cache.load(key, "so")
-    found = _open(kept) if kept is not None else None
-    if found is not None or _given_up:
-        return found
+    cached = disk_cache.load(key, "so")
+    opened = _open(cached) if cached is not None else None
+    if opened is not None or _given_up:
+        return opened
     try:
         with tempfile.TemporaryDirectory(prefix="irtool-", ignore_cleanup_errors=True) as base:
-            made = _compile(text, Path(base))
-            if made is None:
+            library = _compile(text, Path(base))
+            if library is None:
                 return None
-            kept = disk_cache.store(key, "so", made.read_bytes())
-            return _open(kept or made) or _open(made)       # a library that is open stays usable when its file goes
+            cached = disk_cache.store(key, "so", library.read_bytes())
+            return _open(cached or library) or _open(library)       # a library that is open stays usable when its file goes
     except OSError:         # no place for temporary files, or no room there
         return None
 
 
 def _compile(text: str, base: Path) -> Path | None:
-    """Call the compiler in a folder of its own; what it says is not read. Raises OSError."""
-    place, made = base / "kernel.c", base / "kernel.so"
+    """Call the compiler in an empty folder, without reading its messages: the library, or None. Raises OSError."""
+    place, library = base / "kernel.c", base / "kernel.so"
     place.write_text(text)
     for libraries in (["-lmvec", "-lm"], ["-lm"]):
         try:
-            done = subprocess.run([*command(), *FLAGS, str(place), "-o", str(made), *libraries], stdin=subprocess.DEVNULL,
+            done = subprocess.run([*command(), *FLAGS, str(place), "-o", str(library), *libraries], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=SECONDS, check=False, cwd=base)
         except (OSError, subprocess.TimeoutExpired) as error:
             _given_up.append(str(error))
             return None
-        if done.returncode == 0 and made.exists():
-            return made
+        if done.returncode == 0 and library.exists():
+            return library
     return None
 
 

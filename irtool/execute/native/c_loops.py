@@ -32,40 +32,41 @@ FUSED = 16
 
 
 class NativeLoop:
-    """A compiled loop, called with a list: the number of rounds, what goes around, arrays and lists that are read, the workspace. Gives
-    what went around, and the lists that were filled; or writes them to arrays, those of lists with a row for each round."""
+    """A compiled loop, called with a list: the number of rounds, carried arrays, arrays and lists that are read, the workspace. Returns
+    the carried arrays and the lists that it fills; or writes them into arrays, a list into an array with a row for each round."""
 
-    __slots__ = ("kernel", "direct", "outs", "kept", "steps")
+    __slots__ = ("kernel", "direct", "outs", "stacks", "steps")
     __name__ = "loop"       # in the source of plans
 
-    def __init__(self, compiled: building.Loop, outs: Sequence[Meta], kept: Sequence[Meta], count: int, steps: int) -> None:
+    def __init__(self, compiled: building.Loop, outs: Sequence[Meta], stacks: Sequence[Meta], count: int, steps: int) -> None:
         self.kernel = compiled
         self.steps = steps      # of one element, as `work_of` counts
         self.outs = [partial(np.empty, meta.shape, meta.dtype) for meta in outs]
-        self.kept = [(meta.shape, meta.dtype) for meta in kept]
+        self.stacks = [(meta.shape, meta.dtype) for meta in stacks]
         self.direct: Callable[..., None] | None = None
         if compiled.direct is not None:
-            objects = count + len(outs) + len(kept)
+            objects = count + len(outs) + len(stacks)
             compiled.direct.argtypes = (ctypes.c_void_p, ctypes.c_void_p, *[ctypes.py_object] * objects)
             self.direct = compiled.direct
 
     def __call__(self, values: Sequence[Any], into: Sequence[Any] | None = None) -> list[Any]:
-        limit, *given = values
+        limit, *operands = values
         rounds = max(int(limit), 0)
         outs = [make() for make in self.outs] if into is None else into
-        kept = [np.empty((rounds, *shape), dtype) for shape, dtype in self.kept] if into is None else []
-        objects = [*[each if type(each) in (np.ndarray, list) else np.asarray(each) for each in given], *outs, *kept]
+        stacks = [np.empty((rounds, *shape), dtype) for shape, dtype in self.stacks] if into is None else []
+        objects = [*[each if type(each) in (np.ndarray, list) else np.asarray(each) for each in operands], *outs, *stacks]
         number = ctypes.c_longlong(rounds)
         if self.direct is not None:
             self.direct(ctypes.byref(number), None, *objects)
         else:
             self.kernel(ctypes.byref(number), (ctypes.c_void_p * len(objects))(*[each.ctypes.data for each in objects]), None)
-        return [*outs, *map(list, kept)]
+        return [*outs, *map(list, stacks)]
 
 
-class Made:
-    """A loop that can run in C. arrays: what it reads from outside; lists: those it fills, and the facts of their items; work: bytes of
-    the workspace; writes: does it write into arrays? over: what goes around and may be where it begins, by number."""
+class LoopInC:
+    """A loop that can run in C. arrays: those from outside that it reads; lists: those that it fills, and the facts of their items; work:
+    bytes of the workspace; writes: does it write into arrays from outside? over: numbers of the carried arrays whose result may be written
+    over the operand."""
 
     __slots__ = ("loop", "arrays", "lists", "work", "writes", "over", "reason")
 
@@ -75,14 +76,14 @@ class Made:
         self.lists = [(held, store.meta) for held, store in rounds.filled]
         self.work = work
         self.writes = bool(rounds.written)
-        self.over = {number for number, each in enumerate(rounds.carried) if each.lies}
+        self.over = {number for number, each in enumerate(rounds.carried) if each.in_place}
         self.reason = reason
 
 
 def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, wanted: bool | None,
-                writes_results: Callable[[], bool]) -> Made:
-    """The loop in C. inputs: of the plan; overwrites: may the graph write into tensors; wanted: None for where it pays; writes_results:
-    may it write, in a round or later, into what comes out of the loop?
+                writes_results: Callable[[], bool]) -> LoopInC:
+    """The loop in C. inputs: those of the plan; overwrites: may the graph write into tensors; wanted: None if only where it pays;
+    writes_results: may the graph write, in a round or later, into results of the loop?
 
     Raises NotNative, which says why not.
     """
@@ -110,13 +111,13 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
     if compiled is None:
         raise NotNative("the C compiler refuses it")
     metas = [each.meta for each in rounds.carried]
-    read: list[Item] = [*rounds.given, *rounds.lists]
-    made = NativeLoop(compiled, metas, [store.meta for _, store in rounds.filled], len(metas) + len(read) + bool(work), steps)
-    return Made(made, read, rounds, work, reason)
+    read: list[Item] = [*rounds.outside, *rounds.lists]
+    native = NativeLoop(compiled, metas, [store.meta for _, store in rounds.filled], len(metas) + len(read) + bool(work), steps)
+    return LoopInC(native, read, rounds, work, reason)
 
 
 def work_of(loop: Repeat, rounds: Rounds) -> int:
-    """What Python would do in all rounds, in steps of one element."""
+    """The work of all rounds in Python, in steps of one element."""
     count = loop.limit.value if isinstance(loop.limit, Known) else 1
     total = 0
     for stage in rounds.stages:
@@ -144,10 +145,10 @@ class Source:
         body = [line for stage in rounds.stages for line in self.stage(stage, "        ")]
         places, work = self.workspace()
         count = len(rounds.carried)
-        lists = range(count + len(rounds.given), count + len(rounds.given) + len(rounds.lists))
+        lists = range(count + len(rounds.outside), count + len(rounds.outside) + len(rounds.lists))
         items = [declared(f"*{store.name}", store, f"((char ***)base[{lists[rounds.lists.index(held)]}])[{index}][{DATA}]")
                  for (held, index), store in rounds.items.items()]
-        lines = [declared(f"*{store.name}", store, f"base[{place}]") for place, store in enumerate(rounds.given.values(), count)]
+        lines = [declared(f"*{store.name}", store, f"base[{place}]") for place, store in enumerate(rounds.outside.values(), count)]
         lines += places
         base = lists.stop + bool(work)
         first, turn, last = self.around(base)
@@ -163,15 +164,15 @@ class Source:
         return text, work
 
     def workspace(self) -> tuple[list[str], int]:
-        """Where temporaries lie, and the second places of what goes around."""
+        """The declarations of temporaries and of the second buffers of carried arrays, and the bytes of the workspace that they lie in."""
         rounds = self.rounds
         last = len(rounds.stages)
         stores = [(store, store.first, store.last) for store in rounds.stores]
         stores += [(store, -1, last) for store in rounds.lasting]
-        stores += [(each.next, -1, last) for each in rounds.carried if each.changes and not each.lies]
+        stores += [(each.next, -1, last) for each in rounds.carried if each.changes and not each.in_place]
         buffers = [Buffer(number, store.meta, start, end, False) for number, (store, start, end) in enumerate(stores)]
         work = place(buffers, largest_sum([each.life for each in buffers])).arena
-        base = len(rounds.carried) + len(rounds.given) + len(rounds.lists)
+        base = len(rounds.carried) + len(rounds.outside) + len(rounds.lists)
         lines = []
         for (store, _, _), buffer in zip(stores, buffers, strict=True):
             lines.append(declared(f"*const {store.name.replace('next', 'spare')}", store, f"(base[{base}] + {buffer.offset})"))
@@ -183,7 +184,7 @@ class Source:
         for k, each in enumerate(self.rounds.carried):
             name, size = c_type(each.meta.dtype), each.meta.nbytes
             first.append(f"{name} *const out{k} = ({name} *)base[{base + k}];")
-            if each.lies:
+            if each.in_place:
                 first += [f"{name} *const now{k} = out{k};", f"if ((char *)now{k} != base[{k}])", f"    memcpy(now{k}, base[{k}], {size});"]
                 continue
             first.append(f"const {name} *now{k} = (const {name} *)base[{k}];")
@@ -271,9 +272,9 @@ def element(place: Place, strides: Sequence[int]) -> str:
 
 
 def spread(place: Place, shape: tuple[int, ...]) -> list[int]:
-    """The strides of a place seen as larger."""
-    own = [0 if extent == 1 else stride for extent, stride in zip(place.shape, place.strides, strict=True)]
-    return [0] * (len(shape) - len(own)) + own
+    """The strides of a place broadcast to a shape."""
+    strides = [0 if extent == 1 else stride for extent, stride in zip(place.shape, place.strides, strict=True)]
+    return [0] * (len(shape) - len(strides)) + strides
 
 
-__all__ = ["Made", "NativeLoop", "native_loop"]
+__all__ = ["LoopInC", "NativeLoop", "native_loop"]

@@ -92,19 +92,19 @@ def _before(k: int, kind: str, type: str, count: int, depth: int) -> str:
 
 
 def direct(count: int, lists: range = range(0)) -> str:
-    """The function that takes array objects and finds their elements, in front of `kernel`; lists: which are lists, with items."""
-    given = ", ".join([f"char **x{k}" for k in range(count)])
+    """The function that takes array objects and calls `kernel` with pointers to their elements; lists: which of the objects are lists."""
+    parameters = ", ".join([f"char **x{k}" for k in range(count)])
     data = ", ".join([f"x{k}[{ITEMS if k in lists else DATA}]" for k in range(count)])
-    return (f"void direct(const long long *n, const long long *stride, {given})\n{{\n    char *base[] = {{{data}}};\n"
+    return (f"void direct(const long long *n, const long long *stride, {parameters})\n{{\n    char *base[] = {{{data}}};\n"
             "    kernel(n, base, stride);\n}\n")
 
 
 def c_type(dtype: DType, types: Mapping[str, str] = C_TYPES) -> str:
     """A dtype in C; `types` as C_TYPES. Raises Untranslatable."""
-    found = types.get(dtype.name)
-    if found is None:
+    name = types.get(dtype.name)
+    if name is None:
         raise Untranslatable(f"dtype {dtype.name}")
-    return found
+    return name
 
 
 def computed_in(step: Step, program: Program) -> DType:

@@ -1,7 +1,7 @@
 """A round of a loop as stages: steps over the elements of one shape, and products of matrices, on arrays whose places are known.
 
-Elementwise calls join the first stage of their shape behind all they read; what only their own stage reads is never stored. What a
-round hands to the next has two places, which take turns. What is not of this form is told by NotNative.
+An elementwise call joins the first stage of its shape behind all stages that it reads; a result that only its own stage reads is never
+stored. A carried array has two buffers, which take turns: `now` and `next`. NotNative refuses any other loop, and says why.
 """
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class Rounds:
         self.loop = loop
         self.overwrites = overwrites        # may the graph write into what it keeps in lists?
         self.lists: list[Variable] = []     # whose items are read
-        self.items: dict[tuple[Variable, str], Store] = {}          # of which, by index
-        self.filled: list[tuple[Variable, Store]] = []      # lists that get an item in each round, and where the items of all rounds lie
+        self.items: dict[tuple[Variable, str], Store] = {}          # items of those lists, by index in C
+        self.filled: list[tuple[Variable, Store]] = []      # lists that get an item in each round, and the array of the items of all rounds
         self.stages: list[Stage] = []
         self.before: list[Stage] = []
         self.carried: list[Carried] = []
-        self.given: dict[Variable, Store] = {}          # arrays from outside
-        self.written: dict[Store, Variable] = {}        # of those
+        self.outside: dict[Variable, Store] = {}          # arrays from outside
+        self.written: dict[Store, Variable] = {}        # arrays from outside that are written
         self.stores: list[Store] = []                   # in the workspace
-        self.lasting: list[Store] = []                  # in it too, made before the loop
+        self.lasting: list[Store] = []                  # in the workspace too, computed before the loop
         self.numbers: dict[Variable, str] = {loop.counter: "t"}
         self.places: dict[Variable, Place] = {}
-        self.values: dict[Variable, tuple[int, Symbol]] = {}        # made in an elementwise stage, perhaps not stored
+        self.values: dict[Variable, tuple[int, Symbol]] = {}        # results of elementwise stages, perhaps not stored
         self.products: dict[Variable, int] = {}         # results of products: their stages
-        self.next_of: dict[Variable, Carried] = {}      # what a round makes for the next
+        self.next_of: dict[Variable, Carried] = {}      # a result of the round -> the carried array whose next value it is
         self.readers: Counter[Variable] = Counter()
         self.begin()
         for each in loop.body.instructions:
@@ -63,20 +63,20 @@ class Rounds:
         self.end(inputs)
 
     def begin(self) -> None:
-        """Places of what is carried, and how often each variable is read."""
+        """Note the places of carried arrays, and how often each variable is read."""
         loop = self.loop
-        made = set()
+        defined = set()
         for each in loop.body.instructions:
             if isinstance(each, Call):
-                made.add(each.out)
-                found: list[Variable] = []
+                defined.add(each.out)
+                reads: list[Variable] = []
                 for value in (*each.args, *each.named.values()):
                     read: set[Variable] = set()
                     reads_of(value, read)
-                    found += read
-                self.readers.update(found)
+                    reads += read
+                self.readers.update(reads)
             elif isinstance(each, Branch):
-                made.update(each.outs)
+                defined.update(each.outs)
                 read = set()
                 all_reads(each, read)
                 self.readers.update([*read] * 2)        # perhaps more than once
@@ -89,31 +89,31 @@ class Rounds:
                 raise NotNative("what goes around it does not lie row by row")
             self.carried.append(carried)
             self.places[variable] = whole(carried.now)
-            if result in made:
+            if result in defined:
                 self.next_of.setdefault(result, carried)
 
     def end(self, inputs: Sequence[Variable]) -> None:
-        """What a round hands to the next is stored; what is written is not read."""
+        """Store every carried result into its `next` buffer; refuse loops that read an array they also write."""
         for carried, result in zip(self.carried, self.loop.body.results[1:], strict=True):
-            if not carried.changes or carried.lies or not isinstance(result, Variable):
+            if not carried.changes or carried.in_place or not isinstance(result, Variable):
                 continue
             place = self.place(result)
             if place.store is not carried.next:
-                at = self.stage(carried.meta.shape, place.store.made)
+                at = self.stage(carried.meta.shape, place.store.ready)
                 self.store(at, self.load(at, result), whole(carried.next))
         if self.written and self.items:
             raise NotNative("it writes into what it may read")
         read = {place.store for stage in (*self.before, *self.stages) for place in stage.places()}
         starts = [each for each in self.loop.start if isinstance(each, Variable)]
         for store, variable in self.written.items():
-            others = [*starts, *[each for each in self.given if each is not variable]]
+            others = [*starts, *[each for each in self.outside if each is not variable]]
             if store in read or any(not each.roots.isdisjoint(variable.roots) for each in (*others, *inputs)):
                 raise NotNative("it writes into what it may read")
 
     # -- places
     @staticmethod
     def checked(meta: Meta) -> Meta:
-        """Facts that can be written in C."""
+        """The facts of an array that C can read. Raises NotNative for any other."""
         if meta.dtype.name not in C_TYPES:
             raise NotNative(f"{meta.dtype.name} in it")
         if 0 in meta.shape:
@@ -123,26 +123,26 @@ class Rounds:
         return meta
 
     def place(self, variable: Variable) -> Place:
-        """Where a variable is; it is stored if it is not yet."""
-        found = self.places.get(variable)
-        if found is not None:
-            return found
+        """The place of a variable; a variable without one is stored first."""
+        place = self.places.get(variable)
+        if place is not None:
+            return place
         value = self.values.get(variable)
         if value is not None:
-            found = self.places[variable] = whole(self.new_store(variable, value[0]))
-            self.store(*value, found)
-            return found
+            place = self.places[variable] = whole(self.new_store(variable, value[0]))
+            self.store(*value, place)
+            return place
         if variable.meta is None:
             raise NotNative("what it reads is not always an array of one kind")
-        store = self.given[variable] = Store(f"x{len(self.given)}", self.checked(variable.meta))
-        found = self.places[variable] = whole(store)
-        return found
+        store = self.outside[variable] = Store(f"x{len(self.outside)}", self.checked(variable.meta))
+        place = self.places[variable] = whole(store)
+        return place
 
     def new_store(self, variable: Variable, stage: int) -> Store:
-        """Memory for what a stage makes. What goes around has its own."""
+        """Memory for a result of a stage: the `next` buffer of a carried array, or new memory in the workspace."""
         carried = self.next_of.get(variable)
         if carried is not None:
-            carried.next.made = stage + 1
+            carried.next.ready = stage + 1
             return carried.next
         assert variable.meta is not None
         self.stores.append(Store(f"w{len(self.stores)}", self.checked(variable.meta), stage, stage + 1))
@@ -152,7 +152,7 @@ class Rounds:
         """The first stage of a shape that may read a variable."""
         value = self.values.get(variable)
         if value is None:
-            return self.place(variable).store.made
+            return self.place(variable).store.ready
         return value[0] + (self.stage_at(value[0]).shape != shape)
 
     def load(self, at: int, variable: Variable) -> Symbol:
@@ -167,8 +167,8 @@ class Rounds:
     def stage(self, shape: tuple[int, ...], behind: int) -> int:
         """The first elementwise stage of a shape from one on; a new one where there is none."""
         for at in range(behind, len(self.stages)):
-            found = self.stages[at]
-            if isinstance(found, Elementwise) and found.shape == shape:
+            stage = self.stages[at]
+            if isinstance(stage, Elementwise) and stage.shape == shape:
                 return at
         self.stages.append(Elementwise(shape))
         return len(self.stages) - 1
@@ -180,11 +180,11 @@ class Rounds:
         return stage
 
     def store(self, at: int, symbol: Symbol, place: Place) -> None:
-        """Have a stage store a value."""
+        """Let a stage store a value at a place."""
         if symbol.dtype != place.store.meta.dtype:
             raise NotNative("a conversion on the way")
         self.stage_at(at).written.append((symbol, place))
-        place.store.made = max(place.store.made, at + 1)
+        place.store.ready = max(place.store.ready, at + 1)
 
     # -- calls
     def call(self, call: Call) -> None:
@@ -213,13 +213,13 @@ class Rounds:
         """A whole number that may depend on the round."""
         if isinstance(value, Variable) and value in self.numbers:
             return self.numbers[value]
-        found = value.value if isinstance(value, Known) else value
-        if type(found) is not int:
+        number = value.value if isinstance(value, Known) else value
+        if type(number) is not int:
             raise NotNative("it computes with numbers")
-        return f"{found}LL"
+        return f"{number}LL"
 
     def view(self, call: Call) -> None:
-        """Another look at what is there."""
+        """A view of an array."""
         x, *args = call.args
         base, meta = self.place(x), x.meta
         moving = base.moving
@@ -247,7 +247,7 @@ class Rounds:
                                       base.offset + steps // itemsize, moving)
 
     def item(self, call: Call) -> None:
-        """An array in a list."""
+        """An item of a list that is read."""
         held, index = call.args
         meta = call.out.meta
         if call.function is not operator.getitem or meta is None or isinstance(index, Variable) and (index.bounds or (-1, 0))[0] < 0:
@@ -260,18 +260,18 @@ class Rounds:
         self.places[call.out] = whole(self.items[key])
 
     def keep(self, held: Variable, item: Any) -> None:
-        """An array for a list: those of all rounds lie in one."""
+        """Append an array to a list: the items of all rounds are one array."""
         if self.overwrites or not isinstance(item, Variable) or item.meta is None or not item.meta.shape or not is_plain(item.meta):
             raise NotNative("it keeps what may change")
         store = Store(f"kept{len(self.filled)}", self.checked(item.meta))
         self.filled.append((held, store))
-        own = whole(store)
-        at = self.stage(own.shape, self.behind(item, own.shape))
+        target = whole(store)
+        at = self.stage(target.shape, self.behind(item, target.shape))
         size = item.meta.nbytes // item.meta.dtype.itemsize
-        self.store(at, self.load(at, item), Place(store, own.shape, own.strides, 0, f" + t * {size}"))
+        self.store(at, self.load(at, item), Place(store, target.shape, target.strides, 0, f" + t * {size}"))
 
     def sum(self, call: Call) -> None:
-        """Rows added up."""
+        """A sum over rows."""
         x, meta, named = call.args[0], call.out.meta, call.named
         source = self.place(x)
         axes = named.get("axis")
@@ -286,14 +286,14 @@ class Rounds:
         self.places[call.out] = whole(store)
 
     def inside(self, number: Variable, extent: int) -> str:
-        """A number as an index that counts from the front."""
+        """A number in C as an index counted from the front."""
         low, high = number.bounds or (-1, 0)
         if low < 0 <= high:
             raise NotNative("an index of either sign")
         return self.numbers[number] if low >= 0 else f"({self.numbers[number]} + {extent})"
 
     def elementwise(self, call: Call) -> None:
-        """A function of elements. Into an array from outside, or a new one."""
+        """An elementwise call; its result is new, or written into an array from outside."""
         meta = call.out.meta
         if meta is None or call.named:
             raise NotNative(f"{call.node.kind} in it")
@@ -303,26 +303,26 @@ class Rounds:
         at = self.stage(meta.shape, max([self.behind(each, meta.shape) for each in variables], default=0))
         symbols = [self.load(at, each) if isinstance(each, Variable) else each for each in args]
         try:
-            found = applied(call.function, symbols)
+            symbol = applied(call.function, symbols)
         except NotPointwise:
-            found = None
-        if not isinstance(found, Symbol) or found.dtype != meta.dtype:
+            symbol = None
+        if not isinstance(symbol, Symbol) or symbol.dtype != meta.dtype:
             raise NotNative(f"{call.node.kind} in it")
         self.stage_at(at).calls += 1
         if call.way != "into":
-            self.values[call.out] = at, found
+            self.values[call.out] = at, symbol
         else:
-            self.write(call.out, at, found)
+            self.write(call.out, at, symbol)
 
     def write(self, target: Variable, at: int, symbol: Symbol) -> None:
-        """Write into an array from outside; or into one that a round has made, which is then another one."""
+        """A write into an array from outside; a write into an array of the round gives that variable a new value."""
         if target in self.values and target not in self.places:
             self.values[target] = at, symbol
             return
         place = self.place(target)
-        if place.store not in (*self.stores, *self.given.values()):
+        if place.store not in (*self.stores, *self.outside.values()):
             raise NotNative("it writes into what goes around it")
-        root = next((variable for variable, store in self.given.items() if store is place.store), None)
+        root = next((variable for variable, store in self.outside.items() if store is place.store), None)
         if root is not None:
             if place.store in self.written:
                 raise NotNative("it writes twice into one array")
@@ -336,7 +336,7 @@ class Rounds:
         self.values[target] = at, symbol
 
     def branch(self, branch: Branch) -> None:
-        """One step over elements of what is there, if a number is not 0; else an array that is there."""
+        """A branch by a number: one elementwise call on arrays that have places, if the number is not 0; else such an array."""
         numbers, (first, second) = branch.condition, branch.blocks
         *others, last = first.instructions or [branch]
         refusal = NotNative(f"{branch.node.kind} in it is run in Python")
@@ -352,8 +352,8 @@ class Rounds:
             if not isinstance(each, Call) or each.way not in ("number", "view"):
                 raise refusal
             self.call(each)
-            if each.way == "number" and each.out.bounds is not None and each.out.bounds[0] >= 0:      # an item of a list is looked up
-                number = self.numbers[each.out]                                                       # in any case
+            if each.way == "number" and each.out.bounds is not None and each.out.bounds[0] >= 0:      # C looks up an item of a list
+                number = self.numbers[each.out]                                                       # in both cases
                 self.numbers[each.out] = f"({number} < 0 ? 0 : {number})"
         at = len(self.stages)
         stages = Elementwise(meta.shape), Elementwise(meta.shape)
@@ -363,11 +363,11 @@ class Rounds:
         for place in places:
             place.store.last = max(place.store.last, at)
         try:
-            found = applied(last.function, [stages[0].load(place) for place in places[:-1]]), stages[1].load(places[-1])
+            outcomes = applied(last.function, [stages[0].load(place) for place in places[:-1]]), stages[1].load(places[-1])
         except NotPointwise:
             raise refusal from None
         store = self.new_store(out, at)
-        for stage, symbol in zip(stages, found, strict=True):
+        for stage, symbol in zip(stages, outcomes, strict=True):
             if not isinstance(symbol, Symbol) or symbol.dtype != meta.dtype:
                 raise refusal
             stage.written.append((symbol, whole(store)))
@@ -375,12 +375,12 @@ class Rounds:
         self.places[out] = whole(store)
 
     def join(self, call: Call) -> None:
-        """Arrays side by side: each is stored where it belongs."""
+        """A concatenation: each array is stored into its part of the result."""
         parts, axis = call.args[0], call.args[1] if len(call.args) > 1 else call.named.get("axis", 0)
         if type(axis) is not int or not isinstance(parts, tuple | list) or call.out.meta is None:
             raise NotNative(f"{call.node.kind} in it")
         store = self.new_store(call.out, len(self.stages))
-        target, start, store.made = whole(store), 0, 0
+        target, start, store.ready = whole(store), 0, 0
         for part in parts:
             if not isinstance(part, Variable) or part.meta is None:
                 raise NotNative(f"{call.node.kind} in it")
@@ -419,9 +419,9 @@ class Rounds:
         self.places[call.out] = whole(store)
 
     def laid_out(self, place: Place) -> Place:
-        """A copy that lies row by row: of what does not change, made before the loop."""
+        """A contiguous copy of a place; a copy of an array that no round changes is made before the loop."""
         meta = Meta(place.store.meta.dtype, place.shape, contiguous_strides(place.shape, place.store.meta.dtype.itemsize))
-        fixed = [*self.given.values(), *[each.now for each in self.carried if not each.changes]]
+        fixed = [*self.outside.values(), *[each.now for each in self.carried if not each.changes]]
         if place.store in fixed and not place.moving:
             store = Store(f"l{len(self.lasting)}", meta)
             stage = Elementwise(place.shape)
@@ -429,7 +429,7 @@ class Rounds:
             self.lasting.append(store)
             self.before.append(stage)
             return whole(store)
-        at = self.stage(place.shape, place.store.made)
+        at = self.stage(place.shape, place.store.ready)
         store = Store(f"w{len(self.stores)}", meta, at, at + 1)
         self.stores.append(store)
         place.store.last = max(place.store.last, at)
@@ -437,7 +437,7 @@ class Rounds:
         return whole(store)
 
     def sum_of_products(self, call: Call) -> bool:
-        """Add a product to another one, or to what goes around, where that lies; False where it cannot be."""
+        """Add a product in place to another product, or to a carried array; False where that cannot be."""
         if len(call.args) != 2 or not all(isinstance(each, Variable) and each.meta == call.out.meta for each in call.args):
             return False
         for other, variable in (call.args, call.args[::-1]):
@@ -454,12 +454,12 @@ class Rounds:
                     self.drop(target)
                     target = carried.next
                 self.replace(self.places[other].store, target)
-                target.made = at + 1
+                target.ready = at + 1
                 target.last = max(target.last, at)
             elif carried is not None and self.places.get(other) is not None and self.places[other].store is carried.now \
                     and self.readers[call.out] == 1:
                 self.drop(product.into)
-                target, carried.lies = carried.now, True
+                target, carried.in_place = carried.now, True
             else:
                 continue
             product.into, product.more = target, True
@@ -469,24 +469,24 @@ class Rounds:
         return False
 
     def replace(self, old: Store, new: Store) -> None:
-        """Products that went to one store go to another."""
+        """Let products that are written to one store be written to another."""
         for stage in self.stages:
             if isinstance(stage, Product) and stage.into is old:
                 stage.into = new
 
     def drop(self, store: Store) -> None:
-        """It is not needed."""
+        """Remove a store that is not needed from the workspace."""
         if store in self.stores:
             self.stores.remove(store)
 
 
 def is_plain(meta: Meta) -> bool:
-    """Does it lie row by row?"""
+    """Is an array contiguous?"""
     return meta.strides == contiguous_strides(meta.shape, meta.dtype.itemsize)
 
 
 def applied(function: Any, values: list[Any]) -> Any:
-    """What a function of elements gives for symbols. Raises NotPointwise."""
+    """The result of an elementwise function on symbols. Raises NotPointwise."""
     if isinstance(function, np.ufunc) or function is np.where:
         return function(*values)
     if function is select:

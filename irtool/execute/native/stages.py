@@ -1,4 +1,4 @@
-"""What a round of a loop in C is made of: arrays, places in them, and stages that read and write those."""
+"""The parts of a round of a loop in C: arrays, places in them, and stages that read and write those."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ class NotNative(Exception):
 
 
 class Store:
-    """Memory of a round, by its pointer in C. It may be read from stage `made` on; what is in the workspace is free after `last`."""
+    """Memory of a round, by its pointer in C. Stages from `ready` on may read it; memory in the workspace is free after stage `last`."""
 
-    __slots__ = ("name", "meta", "first", "made", "last")
+    __slots__ = ("name", "meta", "first", "ready", "last")
 
-    def __init__(self, name: str, meta: Meta, first: int = 0, made: int = 0) -> None:
+    def __init__(self, name: str, meta: Meta, first: int = 0, ready: int = 0) -> None:
         self.name = name
         self.meta = meta
         self.first = self.last = first
-        self.made = made
+        self.ready = ready
 
 
 class Place:
-    """Where the elements of an array are: in a store, from `offset` on, plus what depends on the round. All is counted in elements."""
+    """The place of an array: a store, an offset in it, and `moving`, the part of the offset that depends on the round. All in elements."""
 
     __slots__ = ("store", "shape", "strides", "offset", "moving")
 
@@ -49,7 +49,8 @@ def whole(store: Store) -> Place:
 
 
 class Elementwise:
-    """Steps over all elements of a shape. read: what is loaded, by place; written: what is stored, and where."""
+    """Steps over all elements of a shape. read: the places that are loaded, with their symbols; written: symbols that are stored, with
+    their places."""
 
     __slots__ = ("shape", "read", "written", "calls")
 
@@ -60,11 +61,11 @@ class Elementwise:
         self.calls = 0
 
     def load(self, place: Place) -> Symbol:
-        """What is at a place."""
-        found = self.read.get(place.key)
-        if found is None:
-            found = self.read[place.key] = place, Symbol(place.store.meta.dtype, not place.shape)
-        return found[1]
+        """The symbol of the element at a place."""
+        entry = self.read.get(place.key)
+        if entry is None:
+            entry = self.read[place.key] = place, Symbol(place.store.meta.dtype, not place.shape)
+        return entry[1]
 
     def places(self) -> list[Place]:
         """What is read."""
@@ -120,17 +121,17 @@ Stage = Elementwise | Product | Sum | Either
 
 
 class Carried:
-    """What goes around: read at `now`, written at `next`. changes: False where each round hands on what it got; lies: it has one place,
-    where it is written over."""
+    """A carried array: read at `now`, written at `next`. changes: False if each round returns the array that it got; in_place: it has one
+    buffer, which each round updates."""
 
-    __slots__ = ("now", "next", "changes", "lies", "meta")
+    __slots__ = ("now", "next", "changes", "in_place", "meta")
 
     def __init__(self, number: int, meta: Meta, changes: bool) -> None:
         self.meta = meta
         self.now = Store(f"now{number}", meta)
         self.next = Store(f"next{number}", meta)
         self.changes = changes
-        self.lies = False
+        self.in_place = False
 
 
 def turned(place: Place) -> Place:
