@@ -109,6 +109,9 @@ def refusal(error: Exception) -> str:
     return re.sub(r"%[\w.]+|\d+", "N", last_line(error))[:90]
 
 
+SCRIPT_ALONE = "as eager torch has it, not as TorchScript"
+"""What a comparison is counted as in which TorchScript alone differs: it drops writes whose results its annotations say are unused."""
+
 Outcome = tuple[str, Any]
 """("value", results), ("error", text) of what the operators refuse, ("refused", text) of what irtool does not support."""
 
@@ -131,6 +134,22 @@ def agree(got: Outcome, want: Outcome, way: str, exact: bool = False, tolerance:
         raise Wrong(way, f"{got[0]}: {got[1]}, but the others give a value")
     elif got[0] != want[0] and got[0] != "value":
         raise Wrong(way, f"{got[0]}: {got[1]}, but the others say {want[0]}: {want[1]}")
+
+
+def agree_with_either(compare: Callable[[Any], None], script: Any, eager: Callable[[], Any], tally: Counter[str]) -> None:
+    """Compare with TorchScript, and where that differs with eager torch. Raises what TorchScript's comparison raised where both differ."""
+    try:
+        compare(script)
+    except Wrong:
+        try:
+            compare(eager())
+        except Exception:       # whatever else the source does in Python: it is not what irtool does
+            is_eager = False
+        else:
+            is_eager = True
+        if not is_eager:
+            raise
+        tally[SCRIPT_ALONE] += 1
 
 
 def same(got: Any, want: Any, way: str, exact: bool = False, tolerance: float = 1.0) -> None:

@@ -31,6 +31,23 @@ def compiled(source: str) -> Any:
     return torch.jit.CompilationUnit(source).f
 
 
+def eager(source: str) -> Any:
+    """The function `f` of a source text as Python runs it on torch's tensors."""
+    import typing
+
+    import torch.nn.functional as F
+
+    torch = library()
+    space: dict[str, Any] = {**vars(typing), "torch": torch, "F": F, "Tensor": torch.Tensor}
+    exec(compile(source, "<program>", "exec"), space)  # the generator's text
+    return space["f"]
+
+
+def is_script(function: Any) -> bool:
+    """Is it TorchScript's, and not Python's?"""
+    return hasattr(function, "graph")
+
+
 def graph_text(function: Any) -> str:
     """The graph that torch made of a function, calls inlined, as text; empty where it does not stand alone."""
     graph = function.graph

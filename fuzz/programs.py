@@ -14,7 +14,7 @@ from typing import Any
 import irtool
 from fuzz import oracle
 from fuzz.case import Case
-from fuzz.judge import Outcome, Skip, Wrong, agree, outcome, same
+from fuzz.judge import Outcome, Skip, Wrong, agree, agree_with_either, outcome, same
 from fuzz.reduction import fewer_statements
 from fuzz.source import Style, program
 from fuzz.values import copied, other_memory, other_values, spelled, value_of
@@ -56,7 +56,7 @@ def check(case: Case, tally: Counter[str]) -> None:
         sets, wants = sets[:1], wants[:1]
     tally["cases that raise"] += wants[0][0] == "error"
     if function is not None:
-        compare_with_torch(function, sets, wants, tally)
+        compare_with_torch(function, case.text, sets, wants, tally)
     wants = [(want[0], copied(want[1])) for want in wants]
     for way in case.options["ways"].split():
         check_way(way, case, module, function, sets, wants, tally)
@@ -90,19 +90,25 @@ def torch_function(text: str, tally: Counter[str]) -> Any:
         raise Skip(f"torch does not compile: {str(error).strip().partition(chr(10))[0][:60]}") from None
 
 
-def compare_with_torch(function: Any, sets: list[list[Any]], wants: list[Outcome], tally: Counter[str]) -> None:
-    """The reference is compared with torch on all inputs. Raises Wrong."""
+def compare_with_torch(function: Any, source: str, sets: list[list[Any]], wants: list[Outcome], tally: Counter[str]) -> None:
+    """The reference is compared with torch on all inputs: with TorchScript, and with eager torch where that differs. Raises Wrong."""
     for which, values, got in zip(("", " on other values", " on other memory"), sets, wants):
-        want = oracle.ran(function, values)
         tally["compared with torch"] += 1
-        if want[0] == "error" and got[0] == "value":
-            if raises_as_torch_has_it(function, values):
-                tally["raises in torch alone, in what is not used"] += 1
-                continue
-            raise Wrong(f"torch{which}", f"lenient: no error, but torch: {want[1][:150]}")
-        if want[0] == "value":
-            flat = want[1] if isinstance(want[1], tuple) and got[0] == "value" and len(got[1]) != 1 else (want[1],)
-            agree((got[0], tuple(got[1]) if got[0] == "value" else got[1]), ("value", flat), f"torch{which}")
+        compare = partial(compare_results, values=values, got=got, way=f"torch{which}", tally=tally)
+        agree_with_either(compare, function, partial(oracle.eager, source), tally)
+
+
+def compare_results(function: Any, values: list[Any], got: Outcome, way: str, tally: Counter[str]) -> None:
+    """What the reference gave against what a function of torch gives. Raises Wrong."""
+    want = oracle.ran(function, values)
+    if want[0] == "error" and got[0] == "value":
+        if oracle.is_script(function) and raises_as_torch_has_it(function, values):
+            tally["raises in torch alone, in what is not used"] += 1
+            return
+        raise Wrong(way, f"lenient: no error, but torch: {want[1][:150]}")
+    if want[0] == "value":
+        flat = want[1] if isinstance(want[1], tuple) and got[0] == "value" and len(got[1]) != 1 else (want[1],)
+        agree((got[0], tuple(got[1]) if got[0] == "value" else got[1]), ("value", flat), way)
 
 
 def raises_as_torch_has_it(function: Any, values: list[Any]) -> bool:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fuzz.campaign import Report
-from fuzz.judge import HANG, INTERNAL, WRONG
+from fuzz.judge import HANG, INTERNAL, SCRIPT_ALONE, WRONG
 
 SORTS = (WRONG, INTERNAL, HANG)
 MOST = 8
@@ -58,6 +58,9 @@ def show(report: Report, console: Console) -> None:
         for prefix, head in (("refused: ", "refused"), ("skipped: ", "skipped")):
             for what, rate in list(per_thousand(counts, prefix).items())[:MOST]:
                 console.print(f"  {kind}: {head} {rate}/1000: {what}", markup=False, highlight=False, soft_wrap=True)
+    for kind, counts in report.counts.items():
+        if counts[SCRIPT_ALONE]:
+            console.print(f"  {kind}: {counts[SCRIPT_ALONE]} comparisons {SCRIPT_ALONE}", markup=False, highlight=False, soft_wrap=True)
     for (kind, _), entry in report.findings.items():
         place = f", written to {entry['file']}" if "file" in entry else ""
         console.print(f"{entry['sort']}, {entry['times']} times: {kind}:{entry['seed']}{place}", style="bold red", markup=False,

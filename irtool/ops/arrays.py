@@ -308,10 +308,10 @@ def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int]) -> Array:
         whole = whole.base
     flags = whole.flags
     if x.size and (flags.c_contiguous or flags.f_contiguous) and whole.dtype.isbuiltin == 1:
-        view: Array = np.ndarray(shape, x.dtype, whole, _start(x) - _start(whole), strides)
+        made: Array = np.ndarray(shape, x.dtype, whole, _start(x) - _start(whole), strides)
         if flags.writeable and not x.flags.writeable:
-            view.flags.writeable = False
-        return view
+            made.flags.writeable = False
+        return made
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=x.flags.writeable)
 
 
