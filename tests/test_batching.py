@@ -1,7 +1,11 @@
 """Batching rules against the loop: vmap of an operator is the operator on each slice, stacked."""
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,16 +13,18 @@ import pytest
 import irtool
 from irtool import torch
 from irtool.dispatch import current, vmap
+from irtool.dispatch.batch_rules import rule_of, why_no_rule
 from irtool.dispatch.batched import draws
-from irtool.dispatch.batching import find, why_not
 from irtool.dispatch.graph_functions import function_of
 from irtool.ir.schema import parse_schema
-from irtool.ops import OPS
+from irtool.ops import FAMILIES, OPS
 from irtool.ops.call import overload
+from irtool.ops.kernels import softmax
 from irtool.ops.tensor import Tensor, unwrapped
 from tests.laws import family, kind, over, overload_samples
 
 LENGTH = 3
+RULES = Path(irtool.__file__).parent / "ops" / "batching"
 NOT_BATCHED = {"aten::gradient.tensorarrayint": (1,), "aten::gradient.tensorarray": (1,)}
 """Arguments that a rule takes only without a hidden dimension, and says so."""
 
@@ -28,7 +34,7 @@ BATCHED = dict.fromkeys(("aten::batch_norm", "aten::native_batch_norm", "aten::_
 """Arguments that must be batched when others are: they are written into."""
 
 
-SAMPLES = [overload_samples(name) for name in OPS if find(name) is not None]
+SAMPLES = [overload_samples(name) for name in OPS if rule_of(name) is not None]
 """By overload with a rule, its samples."""
 
 
@@ -230,13 +236,40 @@ def tensor_overloads():
 
 def test_nearly_everything_has_a_rule():
     names = list(tensor_overloads())
-    missing = {name: why_not(name) for name in names if find(name) is None}
+    missing = {name: why_no_rule(name) for name in names if rule_of(name) is None}
     assert len(missing) <= 0.05 * len(names), f"{len(missing)} of {len(names)} have no batching rule"
     assert all(missing.values()), f"no rule, and no reason: {[name for name, reason in missing.items() if not reason]}"
 
 
 def test_a_rule_and_a_reason_are_not_both_stated():
-    assert [name for name in OPS if find(name) is not None and why_not(name) is not None] == []
+    assert [name for name in OPS if rule_of(name) is not None and why_no_rule(name) is not None] == []
+
+
+def test_a_module_of_rules_states_them_in_the_table_of_the_family_of_its_name():
+    for path in RULES.glob("[a-z]*.py"):
+        tables = {node.module for node in ast.walk(ast.parse(path.read_text()))
+                  if isinstance(node, ast.ImportFrom) and any(alias.name == "table" for alias in node.names)}
+        assert tables == ({f"irtool.ops.kernels.{path.stem}"} if path.stem != "layout" else set())
+        assert path.stem in (*FAMILIES, "layout")
+
+
+def test_an_overload_has_one_rule():
+    def other(batch, *args):
+        raise AssertionError
+
+    assert rule_of("aten::softmax.int") is not None
+    with pytest.raises(KeyError, match="aten::softmax.int has two batching rules"):
+        softmax.table.batch("softmax.int")(other)
+    with pytest.raises(KeyError, match="aten::cat is not in the family softmax"):
+        softmax.table.batch("cat")(other)
+
+
+def test_kernels_run_without_rules():
+    code = """import sys, numpy, irtool
+graph = irtool.parse("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)\\n")
+irtool.run(graph, [numpy.ones(3)])
+print(any(name.startswith("irtool.ops.batching") for name in sys.modules))"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_what_has_no_rule_says_so():

@@ -9,9 +9,8 @@ import pytest
 
 import irtool
 from irtool.dispatch import Autograd, Batched, current
+from irtool.dispatch.batch_rules import rule_of
 from irtool.dispatch.batched import draws as draws_numbers
-from irtool.dispatch.batching import find
-from irtool.dispatch.batching.pointwise import pointwise
 from irtool.dispatch.graph_functions import function_of
 from irtool.dispatch.stack import pushed
 from irtool.dispatch.tracer import TraceWarning, trace
@@ -19,6 +18,7 @@ from irtool.execute.graph_gradients import Differentiated
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ops import OPS
 from irtool.ops.arrays import seeded
+from irtool.ops.batching.layout import pointwise
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
 from irtool.testing.formulas import Trial
 from irtool.testing.gradcheck import drawn, flattened
@@ -87,7 +87,7 @@ def test_a_tape_gives_the_gradients_of_differentiate(name, call):
 
 @over("name, call", LAST, family)
 def test_batched_gradients_are_looped_gradients(name, call):
-    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)]:
+    if rule_of(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)]:
         pytest.skip("no batching rule, or it writes")
     if draws(name, call):
         pytest.skip("other random numbers in each place")
@@ -178,7 +178,7 @@ def test_a_traced_gradient_is_the_gradient_and_nested_tapes_give_its_gradients(n
 def test_gradients_of_a_batch_are_looped_gradients(name, call):
     """The tape below the batch: each place has the gradients it has alone."""
     kind = name.partition(".")[0]
-    if find(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name, call):
+    if rule_of(name) is None or "!)" in OPS[name].schemas[OPS[name].names.index(name)] or draws(name, call):
         pytest.skip("no batching rule, or it writes, or draws random numbers")
     trial, inputs, cotangents = prepared(name, call)
     if any(isinstance(each, list) for each in trial.inputs) or name in ("prim::awaitable_nowait", "aten::as_strided_scatter"):
@@ -219,7 +219,7 @@ def broadcasting():
     """Pointwise operators of several tensors, with a sample and the operand that is to have one more dimension."""
     for name in OPS:
         op = OPS[name]
-        if name in op.formulas and find(name) is pointwise and op.samples:
+        if name in op.formulas and rule_of(name) is pointwise and op.samples:
             call = next(iter(op.samples.get(name, ())), None)
             args = call.arguments(op.schemas[op.names.index(name)]) if call is not None else []
             places = [place for place, arg in enumerate(args) if isinstance(arg, np.ndarray)]

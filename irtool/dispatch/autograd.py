@@ -13,10 +13,11 @@ from irtool.dispatch.custom_functions import gradients_as_arguments
 from irtool.dispatch.layer_writes import another, do_write, is_inside, remember, root_of, write
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loop_tapes import propagate_rounds, refuse_lists, run_rounds
-from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import dtype_of
+from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
 
 NUMBERS = frozenset((int, float, bool))

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irtool.dispatch.loop_tapes import History
-from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, pushed, tensors_in
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, pushed
+from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.quick import run_quickly
 from irtool.ops.tensor import Tensor, next_birth, run_chosen
 

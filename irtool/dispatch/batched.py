@@ -1,7 +1,7 @@
 """A layer that hides one dimension: operations are done for all its places at once.
 
 A boxed tensor says where its hidden dimension is; one without a box is the same for all places, and is never expanded without need. What
-an operator does with hidden dimensions is a rule (`irtool.dispatch.batching`), which does other operations on the layer below.
+an operator does with hidden dimensions is a rule (`irtool.ops.batching`), which does other operations on the layer below.
 """
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 from irtool.dispatch.control_flow import either, truth
 from irtool.dispatch.layer_writes import do_write, is_inside, remember, reshapes, root_of, write
 from irtool.dispatch.loop_tapes import History
-from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, map_tensors, pushed, tensors_in
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, look_at, pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.effects import facts_of
-from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ir.schema import Schema
+from irtool.ir.errors import RunError
+from irtool.ops.batch import Batch
 from irtool.ops.call import overload
+from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor
 from irtool.ops.tensor_facts import Size
 
@@ -207,6 +208,14 @@ class Batched(Layer):
         opened = self.opened(whole_args)
         return self.below.call("aten::any", (opened[0],), {}), below, opened
 
+    def elements(self, value: Any) -> Any:
+        """The array below all layers, for a check that raises or passes and decides nothing else."""
+        return elements_of(value)
+
+    def numbers(self, value: Any) -> Any:
+        """The elements of a tensor as Python numbers, to decide by: a trace that follows decisions notes the question."""
+        return look_at(value).tolist()
+
     def front(self, value: Any) -> Any:
         """Tensors, in lists and tuples too, with the hidden dimension first."""
         return map_tensors(self.whole, value)
@@ -247,67 +256,4 @@ class Batched(Layer):
         return self.rules.expanded(value, self.length, self.below.apply)
 
 
-class Batch:
-    """What a batching rule works with: one operation on one layer. `result = rule(batch, *args)`, args as in the schema."""
-
-    __slots__ = ("layer", "name")
-
-    def __init__(self, layer: Batched, name: str) -> None:
-        self.layer = layer
-        self.name = name
-
-    @property
-    def kind(self) -> str:
-        """`aten::sum` of `aten::sum.dim_IntList`."""
-        return self.name.partition(".")[0]
-
-    @property
-    def schema(self) -> Schema:
-        """The overload's declaration."""
-        return overload(self.name).schema
-
-    @property
-    def length(self) -> int:
-        """How many places there are."""
-        return self.layer.length
-
-    def share(self, extent: int) -> int:
-        """What one place has of an extent that the places were folded into. Raises UnsupportedError where there are none."""
-        self.refuse_none()
-        return extent // self.length
-
-    def refuse_none(self) -> None:
-        """Raises UnsupportedError where there are no places."""
-        if not self.length:
-            raise UnsupportedError(f"{self.kind} under vmap over a dimension of extent 0 is not supported: its places become channels")
-
-    def has(self, value: Any) -> bool:
-        """Has a tensor a hidden dimension (or one in a list of them)?"""
-        return any(self.layer.owns(each) for each in tensors_in(value))
-
-    def front(self, value: Any) -> Any:
-        """A tensor of the layer below with the hidden dimension first; one that has none as it is. None stays."""
-        return self.layer.whole(value) if self.layer.owns(value) else value
-
-    def whole(self, value: Any) -> Any:
-        """The same, expanded where it has no hidden dimension. None stays."""
-        return self.layer.whole(value) if isinstance(value, Tensor) else value
-
-    def box(self, value: Any, dim: int = 0) -> Any:
-        """Results of the layer below, with the hidden dimension at `dim`, in lists and tuples too."""
-        return map_tensors(lambda each: self.layer.box(each, dim), value)
-
-    def do(self, kind: str, *args: Any, **named: Any) -> Any:
-        """An operation on the layer below: `batch.do("aten::add", x, y)`."""
-        return self.layer.below.call(kind, args, named)
-
-    def same(self, *args: Any) -> Any:
-        """The very overload, on the layer below."""
-        return self.layer.below.apply(self.name, list(args))
-
-    def again(self, kind: str, *args: Any, **named: Any) -> Any:
-        """An operation on the batched layer itself, for rules that spell an operator by others."""
-        return self.layer.call(kind, args, named)
-
-
-__all__ = ["Batch", "Batched", "draws"]
+__all__ = ["Batched", "draws"]

@@ -10,7 +10,7 @@ from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.versions import in_versions
 from irtool.dispatch.recipes import interpreted
-from irtool.dispatch.stack import Boxed, current, is_floating, tensors_in
+from irtool.dispatch.stack import Boxed, current, is_floating
 from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import check_function, signature
 from irtool.ir.defaults import defaults_of
@@ -22,6 +22,7 @@ from irtool.ir.rewrite import clone_graph
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ops.arrays import as_array, dtype_named
+from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.tensor import Tensor, wrapped
 
 

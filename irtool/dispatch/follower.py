@@ -16,7 +16,7 @@ import numpy as np
 
 from irtool.dispatch.decisions import Decision, Earlier, Steps
 from irtool.dispatch.layer_writes import is_inside, is_view, remember, root_of, take_in
-from irtool.dispatch.stack import Boxed, Layer, current, map_tensors, tensors_in
+from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.dispatch.traced_numbers import KINDS, MAY_OVERFLOW, Number, type_of_number
 from irtool.dispatch.tracer import Tracer, type_of
 from irtool.ir.errors import RunError, UnsupportedError
@@ -25,6 +25,7 @@ from irtool.ir.schema import Argument
 from irtool.ir.types import BOOL, FLOAT, INT, ListType, OptionalType, list_of, tensor_type
 from irtool.ops.arrays import CODES
 from irtool.ops.call import overload
+from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.size_facts import (
     COUNTED_BY_SIZES,
     DTYPE_QUESTIONS,

@@ -11,7 +11,7 @@ from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.callables import function_of
 from irtool.dispatch.logger import Logger, fresh_labels
 from irtool.dispatch.recipes import interpreted
-from irtool.dispatch.stack import current, map_tensors, pushed
+from irtool.dispatch.stack import current, pushed
 from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import signature
 from irtool.ir.errors import PassError, PipelineError, RunError
@@ -19,6 +19,7 @@ from irtool.ir.graph import Graph, Value
 from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import dtype_named, seeded
+from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import unwrapped, wrapped
 
 NAMES: dict[str, Callable[..., Any]] = {

@@ -16,17 +16,21 @@ from weakref import ref
 import numpy as np
 
 from irtool.dispatch.backend import BACKEND
-from irtool.dispatch.stack import Boxed, Layer, current, elements_of, map_tensors, tensors_in
+from irtool.dispatch.stack import Boxed, Layer, current, elements_of
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
-from irtool.ir.schema import schema_named
+from irtool.ir.schema import parse_schema, schema_named
+from irtool.ops import OPS
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
+from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.overload import refuse_dtype
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
 """Operators whose result shares memory with a tensor, but no gradient: what is written into it is a constant."""
+WITHOUT_WRITE = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
+"""Kinds that write, whose names do not end in `_`, and the kinds that compute the same without writing."""
 OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
            "Please clone() the tensor before performing the operation.")
 
@@ -72,6 +76,24 @@ def is_write(name: str) -> bool:
     schema = schema_named(name) or overload(name).schema
     first = schema.arguments[0].alias if schema.arguments else None
     return first is not None and first.is_write
+
+
+@cache
+def without_write(name: str) -> str | None:
+    """For an overload that writes into its first operand, the overload that gives a new tensor instead; None for others."""
+    written = overload(name)
+    types = [argument.type.text for argument in written.schema.arguments]
+    kind, dot, rest = name.partition(".")
+    if written.mode == "inplace":
+        alike = [each for text, each in zip(written.op.schemas, written.op.names, strict=True)
+                 if [argument.type.text for argument in parse_schema(text).arguments[:len(types)]] == types]
+        return next((each for each in alike if each.partition(".")[0] == kind[:-1]), (*alike, written.op.names[0])[0])
+    if not is_write(name):
+        return None
+    plain = WITHOUT_WRITE.get(kind) or (kind[:-1] if kind.endswith("_") else "")        # it has a kernel of its own
+    taken = [text.replace("?", "") for text in types]
+    return next((each for each in (plain + dot + rest, plain) if each in OPS and
+                 [argument.type.text.replace("?", "") for argument in overload(each).schema.arguments] == taken), None)
 
 
 # -- handles

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irtool.dispatch.control_flow import either, holds_anywhere, truth
-from irtool.dispatch.stack import Branch, Layer, current, is_floating, pushed, tensors_in
+from irtool.dispatch.stack import Branch, Layer, current, is_floating, pushed
 from irtool.ir.errors import UnsupportedError
+from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.tensor import Tensor
 
 if TYPE_CHECKING:

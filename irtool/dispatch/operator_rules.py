@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from irtool.dispatch import recipes
-from irtool.dispatch.layer_writes import is_view, is_write
+from irtool.dispatch.batch_rules import is_pointwise_rule, rule_or_refusal
+from irtool.dispatch.layer_writes import is_view, without_write
 from irtool.dispatch.stack import choose_overload
-from irtool.ir.schema import parse_schema
-from irtool.ops import OPS
 from irtool.ops.call import overload
 from irtool.ops.size_facts import NOT_LOGGED
 from irtool.ops.tensor import run_overload
 
 Apply = Callable[..., Any]
 OPERATORS = {"aten::add": "+", "aten::sub": "-", "aten::mul": "*", "aten::div": "/"}
-PLAIN = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
-"""Kinds that write, and those that do the same without."""
 
 
 class Library:
@@ -77,29 +74,11 @@ class Library:
 
     def without_write(self, name: str) -> str | None:
         """For an operator that writes into its first operand, the overload that gives a new tensor; None for others."""
-        if name not in _plain:
-            _plain[name] = self._without_write(name)
-        return _plain[name]
+        return without_write(name)
 
     def is_view(self, name: str) -> bool:
         """May its results share memory with its first operand?"""
         return is_view(name)
-
-    def _without_write(self, name: str) -> str | None:
-        writing = overload(name)
-        count = len(writing.schema.arguments)
-        types = [argument.type.text for argument in writing.schema.arguments]
-        kind, dot, rest = name.partition(".")
-        if writing.mode == "inplace":
-            alike = [candidate for text, candidate in zip(writing.op.schemas, writing.op.names, strict=True)
-                     if [a.type.text for a in parse_schema(text).arguments[:count]] == types]
-            return next((each for each in alike if each.partition(".")[0] == kind[:-1]), (*alike, writing.op.names[0])[0])
-        if not is_write(name):
-            return None
-        plain = PLAIN.get(kind) or (kind[:-1] if kind.endswith("_") else "")      # for a write with its own kernel
-        taken = [text.replace("?", "") for text in types]
-        return next((each for each in (plain + dot + rest, plain) if each in OPS and
-                     [argument.type.text.replace("?", "") for argument in overload(each).schema.arguments] == taken), None)
 
     def only_writes(self, name: str) -> bool:
         """Does it write into its first operand, with no operator that gives a new tensor instead?"""
@@ -111,16 +90,11 @@ class Library:
     # -- batches
     def batch(self, name: str) -> Callable[..., Any]:
         """The batching rule of an overload. Raises UnsupportedError, with the reason, where there is none."""
-        from irtool.dispatch.batching import rule_of
-
-        return rule_of(name)
+        return rule_or_refusal(name)
 
     def is_pointwise(self, name: str) -> bool:
-        """Is the batching rule that of pointwise operators?"""
-        from irtool.dispatch.batching import find
-        from irtool.dispatch.batching.pointwise import pointwise
-
-        return find(name) is pointwise and self.without_write(name) is None
+        """Is the batching rule that of pointwise operators, and nothing written?"""
+        return is_pointwise_rule(name) and without_write(name) is None
 
     def expanded(self, value: Any, length: int, apply: Apply) -> Any:
         """A tensor with a new first dimension, the same `length` times."""
@@ -143,6 +117,5 @@ class Library:
         return f"{kind.removeprefix('aten::')}({', '.join(arguments)})"
 
 
-_plain: dict[str, str | None] = {}
 _only_writes: dict[str, bool] = {}
 LIBRARY = Library()

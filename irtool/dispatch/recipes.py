@@ -14,7 +14,6 @@ import numpy as np
 from irtool.autodiff.formula_graphs import Formula, formula_of, is_unsteady
 from irtool.dispatch.control_flow import DECIDES, LOGIC, Control, as_condition, is_undecided, logic, only_controls
 from irtool.dispatch.custom_functions import WHOLE, run_custom
-from irtool.dispatch.stack import map_tensors, tensors_in
 from irtool.interpret import Plan, walk
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.errors import UnsupportedError
@@ -25,6 +24,7 @@ from irtool.ir.structure_kinds import HANDING_ON, NO_ELEMENTS_ASKED
 from irtool.ir.types import TensorType, TupleType
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import call_node, overload, plan_for
+from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.tensor import Tensor, wrapped
 
 Apply = Callable[..., Any]

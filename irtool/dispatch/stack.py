@@ -15,6 +15,7 @@ import numpy as np
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import dtype_of
+from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import Tensor, calling, choose_again, is_kind, next_birth
 
 Branch = Callable[..., list[Any]]
@@ -263,30 +264,6 @@ def pushed(layer: Layer) -> Iterator[Any]:
             yield layer
     finally:
         _top.reset(token)
-
-
-def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
-    """`function` on each tensor in a value, through lists, tuples and dicts; the rest as it is."""
-    if isinstance(value, Tensor):
-        return function(value)
-    if isinstance(value, list | tuple):
-        parts = [map_tensors(function, each) for each in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        return {key: map_tensors(function, each) for key, each in value.items()}
-    return value
-
-
-def tensors_in(value: Any) -> Iterator[Any]:
-    """The tensors in a value, in order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, list | tuple | dict):
-        for each in value.values() if isinstance(value, dict) else value:
-            if isinstance(each, Tensor):        # as nearly all are
-                yield each
-            elif isinstance(each, list | tuple | dict):
-                yield from tensors_in(each)
 
 
 def is_floating(value: Any) -> bool:

@@ -18,7 +18,7 @@ from irtool.dispatch.control_flow import merged, truth
 from irtool.dispatch.custom_functions import record_custom
 from irtool.dispatch.layer_writes import another, do_write, is_view, is_write, remember, reshapes, take_in
 from irtool.dispatch.loop_tapes import History
-from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed, tensors_in
+from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import called, check_list
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -31,6 +31,7 @@ from irtool.ir.schema import Argument
 from irtool.ir.types import BOOL, INT, ListType, OptionalType, TensorType, Type, tensor_type
 from irtool.ops.arrays import element_strides
 from irtool.ops.call import overload
+from irtool.ops.nested_tensors import tensors_in
 from irtool.ops.size_facts import DECIDING
 from irtool.ops.tensor import Tensor
 from irtool.ops.tensor_facts import Dtype, Place

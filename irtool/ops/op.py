@@ -50,6 +50,19 @@ What `backward` names is saved between the two, so formulas name sizes where siz
 arguments; where promotion changed the dtype, whoever uses the gradient converts it back. Formulas multiply by the plain derivative, of
 complex tensors too; torch's gradient is the conjugate of what a chain of them makes of the conjugate cotangent.
 
+The batching rule of each overload, what `vmap` does with it, is stated in `irtool.ops.batching`, a module per family that loads when the
+first rule is asked for.
+
+    @table.batch("sum.dim_IntList mean.dim")
+    def along_dims(batch, self, dim, keepdim, dtype):
+        return batch.box(batch.same(batch.front(self), shifted(dim, self), keepdim, dtype))
+
+    table.not_batched("its sizes depend on the values", "nonzero argwhere")
+
+A rule takes a `Batch` (`irtool.ops.batch`) and the schema's arguments in order. It does operations on the layer below, whose tensors show
+the batch dimension, and hides that dimension in the results. Pointwise overloads (`irtool.ops.facts`) need no rule: one serves them all.
+In-place forms take the rule of the operator that gives a new tensor.
+
 Small calls on which an operator is tried stand in `irtool.ops.samples`, a module per family too; every formula has at least one.
 
     table.sample("div.Tensor divide.Tensor", call(real(2, 3), positive(3)), call(complexes(2), complexes(2)))
@@ -65,13 +78,14 @@ if TYPE_CHECKING:
 
 Kernel = Callable[..., Any]
 Formula = Callable[..., Any]
+Rule = Callable[..., Any]
 
 
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
     __slots__ = ("schemas", "kernel", "promote", "fits", "takes", "_formulas", "_no_gradient", "_unsupported", "_samples",
-                 "family", "doc")
+                 "_batch_rules", "_not_batched", "family", "doc")
 
     def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, family: str, fits: str = "") -> None:
         self.schemas = schemas
@@ -83,6 +97,8 @@ class Op:
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
         self._samples: dict[str, list[Call]] = {}
+        self._batch_rules: dict[str, Rule] = {}
+        self._not_batched: dict[str, str] = {}
         self.family = family
         self.doc = (kernel.__doc__ or "").strip()
 
@@ -113,6 +129,18 @@ class Op:
         """Why the gradient that an overload has is not stated, by qualified name of the overload."""
         import_module("irtool.ops.gradients")
         return self._unsupported
+
+    @property
+    def batch_rules(self) -> dict[str, Rule]:
+        """Batching rules by qualified name of the overload; pointwise overloads need none."""
+        import_module("irtool.ops.batching")
+        return self._batch_rules
+
+    @property
+    def not_batched(self) -> dict[str, str]:
+        """Why an overload is declared to have no batching rule, by qualified name."""
+        import_module("irtool.ops.batching")
+        return self._not_batched
 
     @property
     def samples(self) -> dict[str, list[Call]]:
@@ -162,6 +190,20 @@ class OpTable:
                 op._formulas[name] = formula
             return formula
         return state
+
+    def batch(self, names: str) -> Callable[[Rule], Rule]:
+        """Decorator: the batching rule of overloads named without `aten::`. Raises KeyError for one that has another rule."""
+        def state(rule: Rule) -> Rule:
+            for name, op in self._named(names):
+                if op._batch_rules.setdefault(name, rule) is not rule:
+                    raise KeyError(f"{name} has two batching rules")
+            return rule
+        return state
+
+    def not_batched(self, reason: str, names: str) -> None:
+        """State that overloads, named without `aten::`, have no batching rule: `vmap` refuses them and gives the reason."""
+        for name, op in self._named(names):
+            op._not_batched[name] = reason
 
     def takes(self, letters: str, names: str) -> None:
         """State which dtypes tensors may have in the stanzas of overloads named without `aten::`."""

@@ -14,7 +14,7 @@ FACETS = (      # (heading, attribute of Op): stated or not
     ("kernel", "kernel"),
     ("promotion", "promote"),
     ("gradient", "formulas"),
-    ("batch", "batch"),
+    ("batch", "batch_rules"),
     ("samples", "samples"),
 )
 
@@ -90,11 +90,11 @@ def unknown(name: str, ops: dict[str, Op]) -> str:
 
 
 def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
-    """Does the stanza say something about this facet (of one overload)? Batching has rules of its own."""
-    if attribute == "batch":
-        from irtool.dispatch.batching import find
+    """Does the stanza say something about this facet (of one overload)? A pointwise overload is batched without a rule of its own."""
+    if attribute == "batch_rules":
+        from irtool.dispatch.batch_rules import rule_of
 
-        return any(find(each) is not None for each in ((name,) if name is not None else op.names))
+        return any(rule_of(each) is not None for each in ((name,) if name is not None else op.names))
     if attribute in ("formulas", "samples"):
         stated = getattr(op, attribute)
         return name in stated if name is not None else bool(stated)
@@ -103,10 +103,10 @@ def is_stated(op: Op, attribute: str, name: str | None = None) -> bool:
 
 def mark(op: Op, attribute: str, name: str) -> str:
     """`x` for what is stated, `-` for what is declared not to exist, `!` for a gradient declared unsupported, `.` for nothing said."""
-    if attribute == "batch":
-        from irtool.dispatch.batching import why_not
+    if attribute == "batch_rules":
+        from irtool.dispatch.batch_rules import why_no_rule
 
-        return "x" if is_stated(op, attribute, name) else "." if why_not(name) is None else "-"
+        return "x" if is_stated(op, attribute, name) else "." if why_no_rule(name) is None else "-"
     if attribute == "formulas" and name not in op.formulas:
         return "-" if name in op.no_gradient else "!" if name in op.unsupported else "."
     return "x" if is_stated(op, attribute, name) else "."
@@ -142,9 +142,9 @@ def plain_matrix(rows: list[list[str]], heads: list[str], total: str, sums: list
 
 def show_not_batched(ops: dict[str, Op], console: Console) -> None:
     """A line per operator that vmap does not take, with the reason, by reason."""
-    from irtool.dispatch.batching import find, why_not
+    from irtool.dispatch.batch_rules import rule_of, why_no_rule
 
-    reasons = {name: reason for name in ops if find(name) is None and (reason := why_not(name)) is not None}
+    reasons = {name: reason for name in ops if rule_of(name) is None and (reason := why_no_rule(name)) is not None}
     rows = sorted(reasons.items(), key=lambda item: (item[1], item[0]))
     if console.is_terminal():
         from irtool.cli.show.tables import columns, draw
@@ -157,11 +157,11 @@ def show_not_batched(ops: dict[str, Op], console: Console) -> None:
 
 def explained(op: Op) -> str:
     """One stanza in words."""
-    from irtool.dispatch.batching import find, why_not
+    from irtool.dispatch.batch_rules import rule_of, why_no_rule
 
     out = [*op.schemas, "", op.doc, "", f"family: {op.family}"]
     out += [f"{heading}: {'stated' if is_stated(op, attribute) else 'not stated'}" for heading, attribute in FACETS[1:]]
     out += [f"no gradient of {name}: {reason}" for name, reason in op.no_gradient.items()]
     out += [f"gradient of {name} not supported: {reason}" for name, reason in op.unsupported.items()]
-    out += [f"no batching rule of {name}: {reason}" for name in op.names if (reason := why_not(name)) and find(name) is None]
+    out += [f"no batching rule of {name}: {reason}" for name in op.names if (reason := why_no_rule(name)) and rule_of(name) is None]
     return "\n".join(out) + "\n"

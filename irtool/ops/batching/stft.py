@@ -1,30 +1,29 @@
-"""Short-time Fourier transforms: of many signals with one window, or by their parts where windows differ."""
+"""Batching rules of short-time Fourier transforms: of B signals with one window, or by their parts where windows are batched."""
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 
-from irtool.dispatch.batched import Batch
-from irtool.dispatch.batching import rule
-from irtool.dispatch.batching.images import folded, unfolded
-from irtool.dispatch.stack import elements_of
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
+from irtool.ops.batch import Batch
+from irtool.ops.batching.layout import folded, unfolded
+from irtool.ops.kernels.stft import table
 
 
-@rule("stft")
+@table.batch("stft")
 def stft(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, *rest: Any) -> Any:
-    """Signals."""
+    """(N, n) -> (B * N, n), N optional; a batched window: by parts."""
     if batch.has(window):
         return spectra(batch, self, n_fft, hop_length, win_length, window, *rest)
     return unfolded(batch, batch.same(folded(batch, self, 1), n_fft, hop_length, win_length, window, *rest), self, 1)
 
 
-@rule("stft.center")
+@table.batch("stft.center")
 def stft_center(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, center: bool, pad_mode: str,
                 *rest: Any) -> Any:
-    """Signals, padded by half a window."""
+    """The same, padded by n_fft / 2 at both ends."""
     if not batch.has(window):
         return unfolded(batch, batch.same(folded(batch, self, 1), n_fft, hop_length, win_length, window, center, pad_mode, *rest), self, 1)
     if center:
@@ -35,7 +34,7 @@ def stft_center(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length
 
 def spectra(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, normalized: bool, onesided: Any,
             return_complex: Any, align_to_window: Any) -> Any:
-    """Overlapping pieces of signals times windows, transformed. Raises what the operator raises."""
+    """Overlapping frames (..., count, n_fft) times window, transformed. Raises as the operator does."""
     is_complex = "c" in (dtype_of(self.dtype).kind, dtype_of(window.dtype).kind)
     onesided = not is_complex if onesided is None else onesided
     if align_to_window:
@@ -46,14 +45,14 @@ def spectra(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: An
         raise RunError("stft requires the return_complex parameter be given for real inputs")
     frames = batch.again("aten::unfold", self, self.ndim - 1, n_fft, n_fft // 4 if hop_length is None else hop_length)
     windowed = batch.again("aten::mul", frames, in_the_middle(batch, window, n_fft))
-    found = batch.again("aten::fft_rfft" if onesided else "aten::fft_fft", windowed, None, -1, norm_of(normalized))
-    found = batch.again("aten::transpose", found, -2, -1)
-    return batch.again("aten::view_as_real", found) if return_complex is False else found
+    result = batch.again("aten::fft_rfft" if onesided else "aten::fft_fft", windowed, None, -1, norm_of(normalized))
+    result = batch.again("aten::transpose", result, -2, -1)
+    return batch.again("aten::view_as_real", result) if return_complex is False else result
 
 
-@rule("istft")
+@table.batch("istft")
 def istft(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, *rest: Any) -> Any:
-    """Spectra."""
+    """(N, bins, count) -> (B * N, bins, count), N optional; a batched window: by parts."""
     if batch.has(window):
         return signals(batch, self, n_fft, n_fft // 4 if hop_length is None else hop_length, window, *rest)
     return unfolded(batch, batch.same(folded(batch, self, 2), n_fft, hop_length, win_length, window, *rest), self, 2)
@@ -61,7 +60,7 @@ def istft(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: Any,
 
 def signals(batch: Batch, self: Any, n_fft: int, hop: int, window: Any, center: bool, normalized: bool, onesided: Any, length: Any,
             return_complex: bool) -> Any:
-    """Inverse transforms times windows, added where they overlap and divided by the added squared windows. Raises RunError."""
+    """Inverse transforms times window, added where they overlap, over the sum of squared windows. Raises RunError where that is 0."""
     if onesided if onesided is not None else self.shape[-2] != n_fft:
         if return_complex:
             raise RunError("istft(): cannot have onesided output if window or input is complex")
@@ -81,21 +80,21 @@ def signals(batch: Batch, self: Any, n_fft: int, hop: int, window: Any, center: 
         whole = batch.again("aten::unfold_backward", values, [*values.shape[:-2], total], values.ndim - 2, n_fft, hop)
         return batch.again("aten::narrow", whole, -1, start, end - start)
     weight = added(batch.again("aten::expand", batch.again("aten::mul", shape, shape), [count, n_fft]))
-    if end > start and np.abs(elements_of(weight)).min() < 1e-11:
+    if end > start and np.abs(batch.elements(weight)).min() < 1e-11:
         raise RunError("window overlap add min: 1")
-    found = batch.again("aten::div", added(batch.again("aten::mul", frames, shape)), weight)
+    result = batch.again("aten::div", added(batch.again("aten::mul", frames, shape)), weight)
     if length is not None and length > end - start:
-        found = batch.again("aten::constant_pad_nd", found, [0, length - (end - start)], 0)
-    return found
+        result = batch.again("aten::constant_pad_nd", result, [0, length - (end - start)], 0)
+    return result
 
 
 def in_the_middle(batch: Batch, window: Any, n_fft: int) -> Any:
-    """A window in the middle of n_fft zeros."""
+    """window (n) -> (n_fft), zeros at both ends."""
     (extent,) = window.shape
     left = (n_fft - extent) // 2
     return batch.again("aten::constant_pad_nd", window, [left, n_fft - extent - left], 0) if extent < n_fft else window
 
 
 def norm_of(normalized: bool) -> str:
-    """Which factor a transform has."""
+    """The normalization that fft takes: `ortho` or `backward`."""
     return "ortho" if normalized else "backward"

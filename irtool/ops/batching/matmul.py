@@ -1,16 +1,16 @@
-"""Products: of vectors, matrices and batches of them, all by `matmul`, which takes leading dimensions as they come."""
+"""Batching rules of products, by `matmul`, which takes any dimensions in front."""
 from __future__ import annotations
 
 from typing import Any
 
-from irtool.dispatch.batched import Batch
-from irtool.dispatch.batching import no_rule, rule, wrapped_dim
-from irtool.dispatch.batching.pointwise import aligned
-from irtool.ir.errors import RunError
+from irtool.ir.errors import RunError, UnsupportedError
+from irtool.ops.batch import Batch
+from irtool.ops.batching.layout import aligned, wrapped_dim
+from irtool.ops.kernels.matmul import table
 
 
 def product(batch: Batch, a: Any, b: Any) -> Any:
-    """matmul of what shows; vectors become rows and columns meanwhile."""
+    """matmul of (..., n, k) and (..., k, m), aligned to (B, ..., n, k) and (B, ..., k, m); vectors are rows and columns meanwhile."""
     if not a.ndim or not b.ndim:
         raise RunError("both arguments to matmul need to be at least 1D, but they are "
                        f"{a.ndim}D and {b.ndim}D")
@@ -24,120 +24,114 @@ def product(batch: Batch, a: Any, b: Any) -> Any:
     if is_column:
         b = batch.again("aten::unsqueeze", b, 1)
     rank = max(a.ndim, b.ndim)
-    found = batch.box(batch.do("aten::matmul", aligned(batch, a, rank), aligned(batch, b, rank)))
+    result = batch.box(batch.do("aten::matmul", aligned(batch, a, rank), aligned(batch, b, rank)))
     if is_column:
-        found = batch.again("aten::squeeze", found, -1)
-    return batch.again("aten::squeeze", found, -1 if is_column else -2) if is_row else found
+        result = batch.again("aten::squeeze", result, -1)
+    return batch.again("aten::squeeze", result, -1 if is_column else -2) if is_row else result
 
 
 def ranked(batch: Batch, tensor: Any, rank: int, what: str) -> None:
-    """Raises RunError for a tensor that shows another number of dimensions."""
+    """Raises RunError where a tensor has not `rank` dimensions."""
     if tensor.ndim != rank:
         raise RunError(f"{batch.kind.removeprefix('aten::')}: Expected {what} to be {rank}-D, but it is {tensor.ndim}-D")
 
 
-@rule("matmul linalg_matmul")
+@table.batch("matmul linalg_matmul")
 def matmul(batch: Batch, self: Any, other: Any) -> Any:
-    """As ever."""
+    """The product."""
     return product(batch, self, other)
 
 
-@rule("mm bmm mv dot")
+@table.batch("mm bmm mv dot")
 def of_ranks(batch: Batch, self: Any, other: Any) -> Any:
-    """Of operands of certain ranks."""
+    """The product of operands of the ranks that the kind wants."""
     first, second = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1)}[batch.kind.removeprefix("aten::")]
     ranked(batch, self, first, "self")
     ranked(batch, other, second, "other")
     return product(batch, self, other)
 
 
-@rule("mm.dtype bmm.dtype")
+@table.batch("mm.dtype bmm.dtype")
 def in_dtype(batch: Batch, self: Any, other: Any, dtype: int) -> Any:
-    """Summed up in a dtype."""
+    """The product of operands converted to dtype."""
     return product(batch, batch.again("aten::to", self, dtype), batch.again("aten::to", other, dtype))
 
 
-@rule("vdot")
+@table.batch("vdot")
 def vdot(batch: Batch, self: Any, other: Any) -> Any:
-    """The first operand conjugated."""
+    """The product of conj(self) (n) and other (n)."""
     return product(batch, batch.again("aten::conj", self), other)
 
 
-@rule("linalg_vecdot")
-def vecdot(batch: Batch, x: Any, y: Any, dim: int) -> Any:
-    """The first operand conjugated, along a dimension."""
-    return batch.again("aten::sum", batch.again("aten::mul", batch.again("aten::conj", x), y), [dim])
-
-
-@rule("inner")
+@table.batch("inner")
 def inner(batch: Batch, self: Any, other: Any) -> Any:
-    """Over the last dimension of both."""
+    """(..., k), (..., k) -> (..., ...): sums over the last dimensions."""
     if not self.ndim or not other.ndim:
         return batch.again("aten::mul", self, other)
     return batch.again("aten::tensordot", self, other, [-1], [-1])
 
 
-@rule("outer ger")
+@table.batch("outer ger")
 def outer(batch: Batch, self: Any, other: Any) -> Any:
-    """Of two vectors."""
+    """(n), (m) -> (n, 1) * (m)."""
     ranked(batch, self, 1, "self")
     ranked(batch, other, 1, "vec2")
     return batch.again("aten::mul", batch.again("aten::unsqueeze", self, 1), other)
 
 
-@rule("linear")
+@table.batch("linear")
 def linear(batch: Batch, self: Any, weight: Any, bias: Any) -> Any:
-    """The product with the transposed weight, and the bias."""
-    found = product(batch, self, weight if weight.ndim == 1 else batch.again("aten::t", weight))
-    return found if bias is None else batch.again("aten::add", found, bias)
+    """self @ weight.T + bias."""
+    result = product(batch, self, weight if weight.ndim == 1 else batch.again("aten::t", weight))
+    return result if bias is None else batch.again("aten::add", result, bias)
 
 
-def combined(batch: Batch, self: Any, found: Any, beta: Any, alpha: Any) -> Any:
-    """beta * self + alpha * found; self does not count (be it nan) when beta is 0."""
+def combined(batch: Batch, self: Any, addend: Any, beta: Any, alpha: Any) -> Any:
+    """beta * self + alpha * addend; where beta is 0, self does not count, be it nan."""
     if alpha != 1:
-        found = batch.again("aten::mul", found, alpha)
+        addend = batch.again("aten::mul", addend, alpha)
     if beta == 0:
-        return found
-    return batch.again("aten::add", found, self if beta == 1 else batch.again("aten::mul", self, beta))
+        return addend
+    return batch.again("aten::add", addend, self if beta == 1 else batch.again("aten::mul", self, beta))
 
 
-@rule("addmm addmv baddbmm")
+@table.batch("addmm addmv baddbmm")
 def add_product(batch: Batch, self: Any, first: Any, second: Any, beta: Any, alpha: Any) -> Any:
-    """A product and a sum."""
+    """beta * self + alpha * (first @ second)."""
     return combined(batch, self, product(batch, first, second), beta, alpha)
 
 
-@rule("addmm.dtype baddbmm.dtype")
+@table.batch("addmm.dtype baddbmm.dtype")
 def add_in_dtype(batch: Batch, self: Any, first: Any, second: Any, dtype: int, beta: Any, alpha: Any) -> Any:
-    """Summed up in a dtype."""
+    """beta * self + alpha * (first @ second), operands converted to dtype."""
     return combined(batch, batch.again("aten::to", self, dtype), in_dtype(batch, first, second, dtype), beta, alpha)
 
 
-@rule("_addmm_activation")
+@table.batch("_addmm_activation")
 def addmm_activation(batch: Batch, self: Any, first: Any, second: Any, beta: Any, alpha: Any, use_gelu: bool) -> Any:
-    """And a relu, or a gelu."""
-    found = combined(batch, self, product(batch, first, second), beta, alpha)
-    return batch.again("aten::gelu", found) if use_gelu else batch.again("aten::relu", found)
+    """relu or gelu of add_product."""
+    total = combined(batch, self, product(batch, first, second), beta, alpha)
+    return batch.again("aten::gelu", total) if use_gelu else batch.again("aten::relu", total)
 
 
-@rule("addr")
+@table.batch("addr")
 def addr(batch: Batch, self: Any, first: Any, second: Any, beta: Any, alpha: Any) -> Any:
-    """An outer product and a sum."""
+    """beta * self + alpha * outer(first, second)."""
     return combined(batch, self, outer(batch, first, second), beta, alpha)
 
 
-@rule("addbmm")
+@table.batch("addbmm")
 def addbmm(batch: Batch, self: Any, first: Any, second: Any, beta: Any, alpha: Any) -> Any:
-    """Products summed over their first dimension."""
+    """first (n, a, b) @ second (n, b, c), summed over n."""
     return combined(batch, self, batch.again("aten::sum", product(batch, first, second), [0]), beta, alpha)
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-@rule("einsum")
+@table.batch("einsum")
 def einsum(batch: Batch, equation: str, tensors: Any, path: Any) -> Any:
-    """One more letter, where there is a hidden dimension, and in the result."""
+    """Batched operands and the result get one more letter in front."""
     letter = next((each for each in LETTERS if each not in equation), None)
     if letter is None:
         raise RunError("einsum: there is no letter left for the dimension that vmap hides")
@@ -150,7 +144,7 @@ def einsum(batch: Batch, equation: str, tensors: Any, path: Any) -> Any:
     return batch.box(batch.do("aten::einsum", f"{','.join(terms)}->{letter}{right}", [batch.front(each) for each in tensors]))
 
 
-@rule("tensordot")
+@table.batch("tensordot")
 def tensordot(batch: Batch, self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     """As an einsum."""
     first = list(LETTERS[:self.ndim])
@@ -158,32 +152,32 @@ def tensordot(batch: Batch, self: Any, other: Any, dims_self: Any, dims_other: A
     for a, b in zip(dims_self, dims_other, strict=True):
         second[wrapped_dim(b, other.ndim)] = first[wrapped_dim(a, self.ndim)]
     shared = {first[wrapped_dim(a, self.ndim)] for a in dims_self}
-    kept = "".join(each for each in (*first, *second) if each not in shared)
-    return batch.again("aten::einsum", f"{''.join(first)},{''.join(second)}->{kept}", [self, other])
+    free = "".join(each for each in (*first, *second) if each not in shared)
+    return batch.again("aten::einsum", f"{''.join(first)},{''.join(second)}->{free}", [self, other])
 
 
-@rule("bilinear")
+@table.batch("bilinear")
 def bilinear(batch: Batch, input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
     """As an einsum."""
-    found = batch.again("aten::einsum", "...i,oij,...j->...o", [input1, weight, input2])
-    return found if bias is None else batch.again("aten::add", found, bias)
+    result = batch.again("aten::einsum", "...i,oij,...j->...o", [input1, weight, input2])
+    return result if bias is None else batch.again("aten::add", result, bias)
 
 
-@rule("_trilinear")
+@table.batch("_trilinear")
 def trilinear(batch: Batch, i1: Any, i2: Any, i3: Any, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, unroll_dim: int) -> Any:
-    """Dimensions put in, a product of three, a sum."""
-    given = []
+    """Each operand with dimensions of 1 put in, their product, summed over sumdim."""
+    operands = []
     for each, places in ((i1, expand1), (i2, expand2), (i3, expand3)):
         for place in sorted(places):
             each = batch.again("aten::unsqueeze", each, place)
-        given.append(each)
-    found = batch.again("aten::mul", batch.again("aten::mul", given[0], given[1]), given[2])
-    return batch.again("aten::sum", found, list(sumdim)) if sumdim else found
+        operands.append(each)
+    result = batch.again("aten::mul", batch.again("aten::mul", operands[0], operands[1]), operands[2])
+    return batch.again("aten::sum", result, list(sumdim)) if sumdim else result
 
 
-@rule("kron")
+@table.batch("kron")
 def kron(batch: Batch, self: Any, other: Any) -> Any:
-    """An outer product whose dimensions are put together two by two."""
+    """(a, b) and (c, d) -> (a, 1, b, 1) * (1, c, 1, d) -> (a * c, b * d)."""
     rank = max(self.ndim, other.ndim)
     a, b = [1] * (rank - self.ndim) + list(self.shape), [1] * (rank - other.ndim) + list(other.shape)
     left = batch.again("aten::reshape", self, [x for size in a for x in (size, 1)])
@@ -191,18 +185,18 @@ def kron(batch: Batch, self: Any, other: Any) -> Any:
     return batch.again("aten::reshape", batch.again("aten::mul", left, right), [x * y for x, y in zip(a, b, strict=True)])
 
 
-@rule("chain_matmul linalg_multi_dot")
+@table.batch("chain_matmul linalg_multi_dot")
 def chain(batch: Batch, tensors: Any) -> Any:
-    """One product after another."""
-    found = tensors[0]
+    """tensors[0] @ tensors[1] @ ..."""
+    result = tensors[0]
     for each in tensors[1:]:
-        found = batch.again("aten::matmul", found, each)
-    return found
+        result = batch.again("aten::matmul", result, each)
+    return result
 
 
-@rule("linear_backward")
+@table.batch("linear_backward")
 def linear_backward(batch: Batch, self: Any, grad_output: Any, weight: Any, mask: Any) -> Any:
-    """By its parts."""
+    """Gradients of self, weight and bias, each where mask asks for it."""
     rows = batch.again("aten::reshape", grad_output, [-1, grad_output.shape[-1]])
     x = batch.again("aten::reshape", self, [-1, self.shape[-1]])
     return (batch.again("aten::matmul", grad_output, weight) if mask[0] else None,
@@ -210,15 +204,14 @@ def linear_backward(batch: Batch, self: Any, grad_output: Any, weight: Any, mask
             batch.again("aten::sum", rows, [0]) if mask[2] else None)
 
 
-@rule("linalg_cross cross")
-def cross(batch: Batch, self: Any, other: Any, dim: Any) -> Any:
-    """Along the first dimension of extent 3 that shows, when none is named."""
-    if dim is None:
-        dim = next((place for place, extent in enumerate(self.shape) if extent == 3), None)
-        if dim is None:
-            raise RunError("no dimension of size 3 in input")
-    rank = max(self.ndim, other.ndim)
-    return batch.box(batch.do("aten::linalg_cross", batch.whole(self), batch.whole(other), dim=dim % rank - rank))
+@table.batch("matmul_backward")
+def matmul_backward(batch: Batch, grad: Any, self: Any, other: Any, mask: Any) -> Any:
+    """grad @ other.mT and self.mT @ grad, summed to the operands' shapes. Raises UnsupportedError for vectors."""
+    if self.ndim < 2 or other.ndim < 2:
+        raise UnsupportedError("aten::matmul_backward under vmap is not supported for vectors")
+    first = batch.again("aten::sum_to_size", batch.again("aten::matmul", grad, batch.again("aten::mT", other)), list(self.shape))
+    second = batch.again("aten::sum_to_size", batch.again("aten::matmul", batch.again("aten::mT", self), grad), list(other.shape))
+    return first if mask[0] else None, second if mask[1] else None
 
 
-no_rule("groups of rows of different lengths", "_grouped_mm")
+table.not_batched("groups of rows of different lengths", "_grouped_mm")

@@ -1,0 +1,50 @@
+"""Which batching rule an overload has: its own (`irtool.ops.batching`); else, where it is pointwise (`irtool.ops.facts`), the rule that
+serves all such; else, where it writes into its first operand, the rule of the overload that gives a new tensor instead.
+"""
+from __future__ import annotations
+
+from functools import cache
+
+from irtool.dispatch.layer_writes import without_write
+from irtool.ir.errors import UnsupportedError
+from irtool.ops import OPS
+from irtool.ops.facts import facts_of_overload
+from irtool.ops.op import Rule
+
+
+@cache
+def rule_of(name: str) -> Rule | None:
+    """The batching rule of an overload; None when there is none."""
+    from irtool.ops.batching.layout import pointwise
+
+    rule = OPS[name].batch_rules.get(name) if name in OPS else None
+    if rule is not None:
+        return rule
+    if facts_of_overload(name).is_pointwise:
+        return pointwise
+    plain = without_write(name)
+    return None if plain is None else rule_of(plain)
+
+
+def is_pointwise_rule(name: str) -> bool:
+    """Is the batching rule of an overload the one that serves all pointwise operators?"""
+    from irtool.ops.batching.layout import pointwise
+
+    return rule_of(name) is pointwise
+
+
+def why_no_rule(name: str) -> str | None:
+    """Why an overload is declared to have no batching rule; None where nothing is declared."""
+    return OPS[name].not_batched.get(name) if name in OPS else None
+
+
+def rule_or_refusal(name: str) -> Rule:
+    """The batching rule of an overload. Raises UnsupportedError, with the reason where one is declared, when there is none."""
+    rule = rule_of(name)
+    if rule is None:
+        reason = why_no_rule(name)
+        raise UnsupportedError(f"{name} under vmap is not supported{f': {reason}' if reason else ' yet'}")
+    return rule
+
+
+__all__ = ["is_pointwise_rule", "rule_of", "rule_or_refusal", "why_no_rule"]

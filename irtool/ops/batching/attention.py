@@ -1,0 +1,20 @@
+"""Batching rule of attention."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.ops.batch import Batch
+from irtool.ops.batching.layout import lined_up
+from irtool.ops.kernels.attention import table
+from irtool.ops.tensor import Tensor
+
+
+@table.batch("scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu")
+def attention(batch: Batch, *args: Any) -> Any:
+    """q, k, v, mask (..., n, d) -> (B, 1, ..., n, d): all of one rank, so that the dimensions in front broadcast."""
+    rank = max(each.ndim for each in args if isinstance(each, Tensor))
+    return batch.box(batch.same(*[lined_up(batch, each, rank - each.ndim) if isinstance(each, Tensor) else each for each in args]))
+
+
+table.not_batched("a kernel for whole layers: vmap their parts", "_native_multi_head_attention _transformer_encoder_layer_fwd "
+                  "_transform_bias_rescale_qkv")

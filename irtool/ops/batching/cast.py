@@ -1,0 +1,41 @@
+"""Batching rules of conversions, copies and filling."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.ops.batch import Batch
+from irtool.ops.batching.layout import untouched
+from irtool.ops.batching.prim import fact
+from irtool.ops.kernels.cast import table
+from irtool.ops.tensor import Tensor
+
+
+@table.batch("copy_.Tensor copy_.int copy_.float _no_grad_fill_ _no_grad_zero_")
+def overwrite(batch: Batch, self: Any, value: Any = 0, *rest: Any) -> Any:
+    """value -> self's dtype and shape, which becomes self's new value. Without value: zeros."""
+    if isinstance(value, Tensor):
+        converted = batch.again("aten::expand", batch.again("aten::to", value, self.dtype), list(self.shape))
+        whole = batch.box(batch.layer.whole(converted))
+    else:
+        whole = batch.box(batch.do("aten::full_like", batch.front(self), value))
+    return batch.layer.write_into(self, whole, batch.name)
+
+
+@table.batch("copy fill zero")
+def filled(batch: Batch, self: Any, value: Any = 0, *rest: Any) -> Any:
+    """A new tensor of self's shape and dtype, full of value. Without value: zeros."""
+    if not isinstance(value, Tensor):
+        return batch.box(batch.do("aten::full_like", batch.front(self), value))
+    return batch.again("aten::clone", batch.again("aten::expand", batch.again("aten::to", value, self.dtype), list(self.shape)))
+
+
+@table.batch("to.other type_as")
+def to_other(batch: Batch, self: Any, other: Any, *rest: Any) -> Any:
+    """self -> other's dtype; other's elements and sizes do not count."""
+    return batch.again("aten::to", self, other.dtype, *rest[:2])
+
+
+table.batch("is_conj is_neg is_inference is_distributed is_coalesced is_pinned element_size")(fact)
+table.batch("alias detach lift_fresh pin_memory _pin_memory cpu alias_copy to.dtype_layout to.prim_Device to.prim_dtype to.prim_other "
+            "_autocast_to_full_precision _autocast_to_reduced_precision data")(untouched)
+table.not_batched("only for strided memory", "resize_ resize_as_")

@@ -1,0 +1,88 @@
+"""Batching rules of diagonals, and of gradients and writes that put a part into a whole."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.ops.batch import Batch
+from irtool.ops.batching.layout import flat_places, shifted, untouched, wrapped_dim
+from irtool.ops.batching.shape import as_strided, at_dim, diagonal, permute, reshape, squeeze, t, transpose, unsqueeze, view_as_complex
+from irtool.ops.kernels.diagonal import table
+
+
+@table.batch("select_backward slice_backward diagonal_backward trace_backward")
+def gradient_of_part(batch: Batch, grad: Any, sizes: Any, *rest: Any) -> Any:
+    """Zeros (B, *sizes) with grad in the place of the part; where the index is batched, by index_add."""
+    name = batch.kind.removeprefix("aten::")
+    if name == "trace_backward":
+        return batch.box(batch.do("aten::diagonal_backward", batch.do("aten::expand", batch.do("aten::unsqueeze", batch.front(grad), 1),
+                                                                      [batch.length, min(sizes)]), [batch.length, *sizes], 0, 1, 2))
+    rank = len(sizes)
+    if name == "diagonal_backward":
+        offset, first, second = rest
+        return batch.box(batch.same(batch.front(grad), [batch.length, *sizes], offset, wrapped_dim(first, rank) + 1,
+                                    wrapped_dim(second, rank) + 1))
+    dim, *others = rest
+    if any(batch.has(each) for each in others):
+        return batch.again("aten::index_add", batch.again("aten::new_zeros", grad, list(sizes)), dim, others[0], grad)
+    return batch.box(batch.same(batch.front(grad), [batch.length, *sizes], wrapped_dim(dim, rank) + 1, *others))
+
+
+@table.batch("select_scatter slice_scatter diagonal_scatter")
+def put_back(batch: Batch, self: Any, src: Any, *rest: Any) -> Any:
+    """self (B, ...) and src (B, ...): the dimensions named move up by one."""
+    name = batch.kind.removeprefix("aten::")
+    if name == "diagonal_scatter":
+        offset, first, second = rest
+        return batch.box(batch.same(batch.whole(self), batch.whole(src), offset, shifted(first, self), shifted(second, self)))
+    dim, *others = rest
+    return batch.box(batch.same(batch.whole(self), batch.whole(src), shifted(dim, self), *others))
+
+
+@table.batch("as_strided_scatter")
+def as_strided_scatter(batch: Batch, self: Any, src: Any, size: Any, stride: Any, offset: Any) -> Any:
+    """By `put` at the places that size and stride name in the flattened self."""
+    return batch.again("aten::put", self, flat_places(size, stride, offset), src)
+
+
+@table.batch("unfold_copy")
+def unfold(batch: Batch, self: Any, dimension: int, size: int, step: int) -> Any:
+    """A copy of `unfold`, which is a view."""
+    return batch.again("aten::clone", batch.again("aten::unfold", self, dimension, size, step))
+
+
+@table.batch("diag_embed")
+def diag_embed(batch: Batch, self: Any, offset: int, first: int, second: int) -> Any:
+    """(..., n) -> (..., n, n): both dimensions are counted in the result, of one rank more."""
+    rank = self.ndim + 1
+    return batch.box(batch.same(batch.front(self), offset, wrapped_dim(first, rank) + 1, wrapped_dim(second, rank) + 1))
+
+
+@table.batch("diag")
+def diag(batch: Batch, self: Any, diagonal: int) -> Any:
+    """(n) -> (n, n), or (n, m) -> its diagonal."""
+    return batch.again("aten::diag_embed", self, diagonal) if self.ndim == 1 else batch.again("aten::diagonal", self, diagonal)
+
+
+@table.batch("diagflat")
+def diagflat(batch: Batch, self: Any, offset: int) -> Any:
+    """(...) -> (n) -> (n, n)."""
+    return batch.again("aten::diag_embed", batch.again("aten::reshape", self, [-1]), offset)
+
+
+@table.batch("trace")
+def trace(batch: Batch, self: Any) -> Any:
+    """(n, m) -> (), the sum of the diagonal."""
+    return batch.again("aten::sum", batch.again("aten::diagonal", self, 0, 0, 1), [-1])
+
+
+table.batch("as_strided_copy")(as_strided)
+table.batch("select_copy slice_copy narrow_copy squeeze_copy.dim squeeze_copy.dims")(at_dim)
+table.batch("diagonal_copy")(diagonal)
+table.batch("permute_copy")(permute)
+table.batch("view_copy expand_copy")(reshape)
+table.batch("squeeze_copy")(squeeze)
+table.batch("t_copy")(t)
+table.batch("transpose_copy")(transpose)
+table.batch("unsqueeze_copy")(unsqueeze)
+table.batch("view_copy.dtype tril triu view_as_real_copy")(untouched)
+table.batch("view_as_complex_copy")(view_as_complex)

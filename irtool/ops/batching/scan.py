@@ -1,0 +1,53 @@
+"""Batching rules of scans, differences and integrals along a dimension."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.ir.errors import UnsupportedError
+from irtool.ops.batch import Batch
+from irtool.ops.batching.layout import along, shifted
+from irtool.ops.kernels.scan import table
+
+
+@table.batch("diff")
+def diff(batch: Batch, self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
+    """self, prepend and append (B, ...), dim + 1."""
+    return batch.box(batch.same(batch.whole(self), n, shifted(dim, self), batch.whole(prepend), batch.whole(append)))
+
+
+@table.batch("trapezoid.x trapz.x cumulative_trapezoid.x")
+def trapezoid(batch: Batch, y: Any, x: Any, dim: int) -> Any:
+    """y (B, ...), dim + 1; a batched x (n) gets y's rank first."""
+    if x.ndim == 1 and batch.has(x) and y.ndim > 1:
+        shape = [1] * y.ndim
+        shape[dim % y.ndim] = -1
+        x = batch.again("aten::reshape", x, shape)
+    return batch.box(batch.same(batch.whole(y), batch.whole(x) if batch.has(x) else x, shifted(dim, y)))
+
+
+@table.batch("gradient.scalarint gradient.scalarrayint")
+def numerical_gradient(batch: Batch, self: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
+    """(B, ...), dim + 1; without dim along all dimensions but the first."""
+    dims = list(range(1, 1 + self.ndim)) if dim is None else [shifted(dim, self)]
+    if spacing is None:
+        return batch.box(batch.do("aten::gradient", batch.front(self), dim=dims, edge_order=edge_order))
+    return batch.box(batch.do("aten::gradient", batch.front(self), spacing=spacing, dim=dims, edge_order=edge_order))
+
+
+@table.batch("gradient.tensorarrayint")
+def gradient_between(batch: Batch, self: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
+    """The same with coordinates, along dim or all dimensions."""
+    dims = list(range(self.ndim)) if dim is None else [dim]
+    return gradient_of_dims(batch, self, spacing, dims, edge_order)
+
+
+@table.batch("gradient.tensorarray")
+def gradient_of_dims(batch: Batch, self: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
+    """(B, ...), dims + 1, with coordinates. Raises UnsupportedError where these are batched."""
+    if batch.has(spacing):
+        raise UnsupportedError("aten::gradient under vmap is not supported where spacing is batched")
+    return batch.box(batch.do("aten::gradient", batch.front(self), spacing=spacing, dim=shifted(dim, self), edge_order=edge_order))
+
+
+table.batch("cumsum cumprod cummax cummin logcumsumexp _logcumsumexp trapezoid.dx trapz.dx cumulative_trapezoid.dx gradient.scalararray "
+            "gradient.array gradient.scalarrayarray")(along)

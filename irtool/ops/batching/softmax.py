@@ -1,0 +1,26 @@
+"""Batching rules of softmax."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.ops.batch import Batch
+from irtool.ops.batching.layout import along
+from irtool.ops.kernels.softmax import table
+
+
+@table.batch("_masked_softmax")
+def masked_softmax(batch: Batch, self: Any, mask: Any, dim: Any, mask_type: Any) -> Any:
+    """softmax of self with -inf where mask is true."""
+    masked = batch.again("aten::masked_fill", self, mask, float("-inf"))
+    return batch.again("aten::softmax", masked, self.ndim - 1 if dim is None else dim)
+
+
+@table.batch("_masked_softmax_backward")
+def masked_softmax_backward(batch: Batch, grad_output: Any, output: Any, mask: Any, dim: Any) -> Any:
+    """The gradient of softmax with 0 where mask is true."""
+    of_x = batch.again("aten::_softmax_backward_data", grad_output, output, output.ndim - 1 if dim is None else dim, output.dtype)
+    return batch.again("aten::masked_fill", of_x, mask, 0)
+
+
+table.batch("softmax special_softmax _softmax log_softmax special_log_softmax _log_softmax _safe_softmax _softmax_backward_data "
+            "_log_softmax_backward_data")(along)

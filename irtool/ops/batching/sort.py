@@ -1,0 +1,19 @@
+"""Batching rules of sorting."""
+from __future__ import annotations
+
+from typing import Any
+
+from irtool.ops.batch import Batch
+from irtool.ops.batching.layout import along
+from irtool.ops.batching.reduction import extreme_of_all
+from irtool.ops.kernels.sort import table
+
+
+@table.batch("msort")
+def msort(batch: Batch, self: Any) -> Any:
+    """A sort along dimension 0."""
+    return batch.again("aten::sort", self, 0, False)[0]
+
+
+table.batch("sort sort.stable argsort argsort.stable topk kthvalue median.dim nanmedian.dim mode")(along)
+table.batch("median nanmedian")(extreme_of_all)

@@ -1,0 +1,8 @@
+"""Batching rules of shuffled pixels and channels."""
+from __future__ import annotations
+
+from irtool.ops.batching.layout import leading, with_batch
+from irtool.ops.kernels.vision import table
+
+table.batch("pixel_shuffle pixel_unshuffle")(leading)
+table.batch("channel_shuffle native_channel_shuffle")(with_batch)
