@@ -1,65 +1,62 @@
 """The gradient of a choice: a choice of df on the same condition, which goes back through the branch that was taken."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from irtool.autodiff.gradients import Gradients
+from irtool.autodiff.sweep import Sweep
 from irtool.ir.constants import constant, is_constant
+from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Node, Value
 from irtool.partial.items import Item
 
-if TYPE_CHECKING:
-    from irtool.autodiff.reverse import Differentiator
 
-
-def reverse_choice(d: Differentiator, node: Node) -> None:
+def reverse_choice(sweep: Sweep, node: Node) -> None:
     """An `If`: an `If` on the same condition, which goes back through the branch that was taken. A `GradOf` is one on its gradients."""
-    given = [d.gradients.get(value) for value in node.outputs]
+    grads = sweep.grads
+    if len(node.blocks) > 2:
+        raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+    incoming = [grads.current.get(value) for value in node.outputs]
     if node.kind != "prim::GradOf" and is_constant(node.inputs[0]):
         taken = node.blocks[0 if constant(node.inputs[0]) else 1]
-        for value, item in zip(taken.outputs[:len(given)], given, strict=True):
-            if item is not None and value in d.needs:
-                d.add_gradient(value, d.own(item))
-        d.sweep(taken)
+        hand_to_results(grads, taken, incoming)
+        sweep.walk(taken)
         return
-    made = d.build.node("prim::If", (condition_of(d, node),))
-    outer, outer_block = d.gradients, d.block
+    choice = grads.build.node("prim::If", (condition_of(grads, node),))
+    changed = {value: grads.current[value] for value in grads.changes.at.get(node, ()) if value in grads.current}
     branches: list[tuple[Block, dict[Value, Item]]] = []
-    threaded = {value: outer[value] for value in d.changes.at.get(node, ()) if value in outer}
-    for inner in node.blocks:
-        d.gradients, d.block = dict(threaded), made.add_block()
-        d.build.at_end(d.block)
-        for value, item in zip(inner.outputs[:len(given)], given, strict=True):     # captures add results
-            if item is not None and value in d.needs:
-                d.add_gradient(value, d.own(item))
-        d.sweep(inner)
-        d.inner_gradients.update((value, item) for value, item in d.gradients.items() if inner.contains(value.node))
-        branches.append((d.block, {value: item for value, item in d.gradients.items() if not inner.contains(value.node)}))
+    for block in node.blocks:
+        with grads.inside(choice.add_block(), dict(changed)) as current:
+            hand_to_results(grads, block, incoming)
+            sweep.walk(block)
+            branches.append((grads.block, {value: item for value, item in current.items() if not block.contains(value.node)}))
+        grads.whole_in_blocks.update((value, item) for value, item in current.items() if block.contains(value.node))
     if node.kind == "prim::GradOf":
-        branches.append((made.add_block(), dict(threaded)))
-    reached = list(dict.fromkeys(value for _, found in branches for value in found if value in d.needs))
-    for block, found in branches:
-        d.build.at_end(block)
-        d.reverse.new_block()
-        for value in reached:
-            item = found.get(value)
-            if item is None:
-                item = d.undefined(value)
-            block.add_output(d.one_value(item, value.type))
-    d.gradients, d.block = outer, outer_block
-    d.build.at_end(d.block)
-    d.reverse.new_block()
-    for value in threaded:      # lists that change: the gradient that was is changed back
-        outer.pop(value)
+        branches.append((choice.add_block(), dict(changed)))
+    reached = list(dict.fromkeys(value for _, current in branches for value in current if value in grads.needs))
+    for block, current in branches:
+        with grads.inside(block, current):
+            for value in reached:
+                block.add_output(grads.value_of(value))
+    for value in changed:       # what goes on is the gradient that the list has in front of the choice
+        grads.current.pop(value)
     for value in reached:
-        output = made.add_output(d.df.fresh_id(), d.gradient_type(value.type))
-        d.note(output, value)
-        d.add_gradient(value, output)
+        output = choice.add_output(grads.df.fresh_id(), grads.captures.gradient_type(value.type))
+        grads.captures.note(output, value)
+        grads.add(value, output)
     if not reached:
-        made.remove()
+        choice.remove()
 
 
-def condition_of(d: Differentiator, node: Node) -> Value:
-    """Whether the first block of an `If` or a `GradOf` of f ran."""
+def hand_to_results(grads: Gradients, block: Block, incoming: Iterable[Item | None]) -> None:
+    """The gradients of the results of a choice go to the results of a block of it. Captures add results, which have no gradients yet."""
+    for value, item in zip(block.outputs, incoming, strict=False):
+        if item is not None and value in grads.needs:
+            grads.add(value, grads.renamed(item))
+
+
+def condition_of(grads: Gradients, node: Node) -> Value:
+    """In df, whether the first block of an `If` or a `GradOf` of f ran."""
     if node.kind != "prim::GradOf":
-        return d.take(node.inputs[0])
-    return d.asked([d.take(value) for value in node.inputs])
+        return grads.captures.take(node.inputs[0])
+    return grads.any_defined([grads.captures.take(value) for value in node.inputs])

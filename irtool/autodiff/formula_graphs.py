@@ -51,14 +51,14 @@ class Formula:
         self._is_composed: bool | None = None
 
     def split(self) -> tuple[Graph, Graph]:
-        """Two graphs of one's own: forward, which returns (results..., context), and backward, (context, gradients...) -> gradients."""
+        """Two new graphs: forward, which returns (results..., context), and backward, (context, gradients...) -> gradients."""
         forward = clone_graph(self.graph)
-        made = forward.outputs[0].node
-        pair = made.inputs[-1].node
-        made.set_inputs((*made.inputs[:-1], pair.inputs[1]))
+        results = forward.outputs[0].node
+        pair = results.inputs[-1].node
+        results.set_inputs((*results.inputs[:-1], pair.inputs[1]))
         from irtool.ir import types
 
-        made.output.type = types.tuple_of([value.type for value in made.inputs])
+        results.output.type = types.tuple_of([value.type for value in results.inputs])
         closure = pair.inputs[0].node
         pair.destroy()
         closure.destroy()
@@ -105,10 +105,10 @@ class Formula:
         function = formula_of(name)
         return function is not None and _compiled.get(function) is self
 
-    def needed(self, values: tuple[Value, ...], given: frozenset[Value] = frozenset()) -> set[Node]:
-        """The top-level nodes of the formula's graph that have to run for `values`, when `given` are there already."""
-        found: set[Node] = set()
-        seen: set[Value] = set(given)
+    def needed(self, values: tuple[Value, ...], computed: frozenset[Value] = frozenset()) -> set[Node]:
+        """The top-level nodes of the formula's graph that have to run for `values`, given that `computed` are known."""
+        nodes: set[Node] = set()
+        seen: set[Value] = set(computed)
         stack = list(values)
         while stack:
             value = stack.pop()
@@ -117,9 +117,9 @@ class Formula:
             seen.add(value)
             for node in (value.node, *self.changers.get(value, ())):
                 node = self._at_top(node)
-                if node in found or node.kind == "prim::Param":
+                if node in nodes or node.kind == "prim::Param":
                     continue
-                found.add(node)
+                nodes.add(node)
                 stack += node.inputs
                 for block in node.blocks:
                     stack += block.outputs
@@ -127,7 +127,7 @@ class Formula:
                         stack += inner.inputs
                         for nested in inner.blocks:
                             stack += nested.outputs
-        return found
+        return nodes
 
     def _at_top(self, node: Node) -> Node:
         """The node itself, or the top-level one in whose blocks it stands."""
@@ -188,15 +188,15 @@ def formula_of(schema: Schema) -> Formula | None:
 
 def compiled(function: Callable[..., Any], name: str) -> Formula:
     """A formula's graph. Raises ParseError with the place in the formula's own file."""
-    found = _compiled.get(function)
-    if found is None:
+    cached = _compiled.get(function)
+    if cached is None:
         from irtool.ops.formula import is_conjugated
         from irtool.torchscript.front import compile_function_source
 
         text, filename, line = source_of(function)
         graph = compile_function_source(text, filename, line, helpers_of(function))
-        found = _compiled[function] = Formula(name, graph, is_conjugated(function))
-    return found
+        cached = _compiled[function] = Formula(name, graph, is_conjugated(function))
+    return cached
 
 
 def source_of(function: Callable[..., Any]) -> tuple[str, str, int]:
@@ -209,17 +209,17 @@ def source_of(function: Callable[..., Any]) -> tuple[str, str, int]:
 
 def helpers_of(function: Callable[..., Any]) -> dict[str, tuple[str, str, int]]:
     """The functions of its module that a formula calls, directly or through others."""
-    found: dict[str, tuple[str, str, int]] = {}
+    helpers: dict[str, tuple[str, str, int]] = {}
     stack = [function]
     while stack:
         caller = stack.pop()
         for name in _names(caller.__code__):
             called = caller.__globals__.get(name)
-            if name not in found and getattr(called, "__code__", None) is not None and called is not function:
+            if name not in helpers and getattr(called, "__code__", None) is not None and called is not function:
                 assert callable(called)
-                found[name] = source_of(called)
+                helpers[name] = source_of(called)
                 stack.append(called)
-    return found
+    return helpers
 
 
 def _names(code: Any) -> list[str]:

@@ -39,12 +39,12 @@ def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
         done.update(names)
         uses = [(user, slot) for name in names for user, slot in name.uses]
         writers = {user for user, slot in uses if slot == 0 and user in allowed}
-        made = [name for name in names if name.node not in writers]
+        origins = [name for name in names if name.node not in writers]
         block = node.owner_block
-        if len(made) == 1 and made[0].node.owner is block and all(
+        if len(origins) == 1 and origins[0].node.owner is block and all(
                 user.owner is block if user in writers else ancestor(user, block) is not None and
                 (user.kind == RETURN or user.kind not in CONTAINERS and not node_may_write(user)) for user, _ in uses):
-            take_out(graph, made[0], writers, uses)
+            take_out(graph, origins[0], writers, uses)
 
 
 def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterable[tuple[Node, int]]) -> None:
@@ -92,8 +92,8 @@ def in_its_dtype(graph: Graph, node: Node, target: Value) -> Value:
     if not isinstance(type, TensorType) or type.dtype is None or not any(
             isinstance(value.type, TensorType) and value.type.dtype not in (None, type.dtype) for value in node.inputs):
         return result
-    kept, result.type = result.type, spell(TENSOR, graph.dialect)
-    return Builder(graph).after(node).call("aten::to", result, dtype_code(type.dtype), False, False, None, type=kept)
+    result_type, result.type = result.type, spell(TENSOR, graph.dialect)
+    return Builder(graph).after(node).call("aten::to", result, dtype_code(type.dtype), False, False, None, type=result_type)
 
 
 def is_rewritable(node: Node) -> bool:

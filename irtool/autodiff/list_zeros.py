@@ -1,77 +1,122 @@
-"""Gradients of the pieces of a list: zeros where there is none, or where one turns out to be undefined, so that they can be joined."""
+"""Gradients of the elements of a list: zeros where there is none, or where one turns out to be undefined, so that they can be joined."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from irtool.autodiff.list_gradients import fill, is_list
+from irtool.autodiff.captures import SOURCE
+from irtool.autodiff.gradients import Gradients
+from irtool.autodiff.reach import is_list
 from irtool.ir import types
+from irtool.ir.builder import Builder
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.graph import Value
 from irtool.ir.shapes import shape_of
+from irtool.ir.structure_kinds import PARTIAL_GRADIENT_KINDS
 from irtool.ir.types import TensorType
 from irtool.partial.items import NONE, Item, Items
 
-if TYPE_CHECKING:
-    from irtool.autodiff.reverse import Differentiator
+
+def filled(grads: Gradients, gradient: Item, result: Item) -> Item:
+    """In a region that takes the gradient of a list: the gradient with zeros for the elements that have none. Any other as it is."""
+    if isinstance(gradient, Value):
+        return filled_list(grads, gradient, result) if isinstance(result, Value) and is_list(gradient) else gradient
+    if not isinstance(gradient, Items):
+        return gradient
+    pieces: Sequence[Value] = [each for each in result.items if isinstance(each, Value)] if isinstance(result, Items) else \
+        pieces_of(grads, result, len(gradient.items)) if isinstance(result, Value) else []
+    return Items(filled_pieces(grads, gradient.items, pieces), False, gradient.type)
 
 
-def whole(d: Differentiator, found: Sequence[Item], values: Sequence[Value], is_one_there: bool = False) -> list[Item]:
-    """Gradients of the pieces of a list, zeros where there is none, or where one turns out to be undefined.
+def filled_pieces(grads: Gradients, gradients: Sequence[Item], values: Sequence[Value]) -> list[Item]:
+    """Gradients of the elements of a list, zeros where there is none, or where one turns out to be undefined.
 
-    is_one_there: this stands in a region that runs when one of them is.
+    They stand in a region that runs when one of them is defined.
     """
     out: list[Item] = []
-    is_sure = is_one_there and len({item for item in found if item != NONE}) == 1
-    for item, value in zip(found, values, strict=True):
+    is_defined = len({item for item in gradients if item != NONE}) == 1
+    for item, value in zip(gradients, values, strict=True):
         if item == NONE:
-            item = zeros(d, value, values[0])
-        elif isinstance(item, Value) and not is_sure:
-            item = d.where_defined(item, False, lambda there: there, partial(zeros, d, value, values[0]))
+            item = zeros(grads, value, values[0])
+        elif isinstance(item, Value) and not is_defined:
+            item = defined_or_zeros(grads, item, value, values[0])
         if isinstance(item, Value):
-            d.note(item, value)
+            grads.captures.note(item, value)
         out.append(item)
     return out
 
 
-def zeros(d: Differentiator, like: Value, first: Value) -> Value:
-    """Zeros of the size and dtype of a value of f, which need not be saved for that; `first`: the first of the pieces it is one of."""
-    type = d.facts.get(like, like.type)
-    old_text = not d.modern or d.df.dialect.attribute_arguments
-    if old_text or like in d.captures or like in d.inner_captures or not isinstance(type, TensorType):
-        return d.build.call("aten::zeros_like", d.take(like), type=d.tensor)
-    sizes = shape_of(type)
-    forward = d.forward.build
-    forward.after(like.node)
-    size = list(sizes) if sizes is not None else d.take(d.forward.size_of(like))
-    dtype = d.dtypes.get(like) or (like.type.dtype if isinstance(like.type, TensorType) else None)
-    none = d.build.constant(None)
-    return d.build.call("aten::zeros", size, dtype_code(dtype) if dtype is not None else code_of(d, like, first),
-                        none, none, none, type=d.tensor)
-
-
-def code_of(d: Differentiator, value: Value, first: Value) -> Value:
-    """In df, the dtype of a value of f. The pieces of a list have one, unless they are of different tensors."""
-    made = value.node.inputs[0].node if value.node.kind == "prim::ListUnpack" else value.node
-    of = value if made.kind == "aten::broadcast_tensors" else first
-    if of not in d.codes:
-        d.codes[of] = d.forward.build.after(of.node).node("prim::dtype", (of,), output_types=(types.INT,)).output
-    return d.take(d.codes[of])
-
-
-def filled(d: Differentiator, given: Item, result: Item) -> Item:
-    """In a region: the gradient of a list, with zeros for the pieces that have none."""
-    if not isinstance(given, Items):
-        return fill(d, given, result) if isinstance(given, Value) and isinstance(result, Value) and is_list(given) else given
-    pieces = [each for each in result.items if isinstance(each, Value)] if isinstance(result, Items) else \
-        pieces_of(d, result, len(given.items)) if isinstance(result, Value) else []
-    return Items(whole(d, given.items, pieces, True), False, given.type)
-
-
-def pieces_of(d: Differentiator, value: Value, count: int) -> Sequence[Value]:
-    """The elements of a list of f, taken out of it there if nothing else does."""
+def pieces_of(grads: Gradients, value: Value, count: int) -> Sequence[Value]:
+    """The elements of a list of f, which f takes out of the list if it does not yet."""
     for user, _ in value.uses:
         if user.kind == "prim::ListUnpack" and len(user.outputs) == count and user.owner is value.node.owner:
             return user.outputs
-    return d.forward.build.after(value.node).node("prim::ListUnpack", (value,), output_types=[d.tensor] * count).outputs
+    return grads.into_f.build.after(value.node).node("prim::ListUnpack", (value,), output_types=[grads.tensor] * count).outputs
+
+
+def defined_or_zeros(grads: Gradients, item: Value, like: Value, first: Value) -> Value:
+    """A gradient; zeros, as `zeros` makes them, if it turns out to be undefined."""
+    return grads.where_defined(item, False, lambda defined: defined, partial(zeros, grads, like, first))
+
+
+def zeros(grads: Gradients, like: Value, first: Value) -> Value:
+    """In df, zeros of the size and dtype of a value of f, which need not be saved for that. `first`: the first of the values of which it
+    is one."""
+    type = grads.facts.get(like, like.type)
+    old_text = not grads.modern or grads.df.dialect.attribute_arguments
+    if old_text or grads.captures.stand_in(like) is not None or not isinstance(type, TensorType):
+        return grads.build.call("aten::zeros_like", grads.captures.take(like), type=grads.tensor)
+    sizes = shape_of(type)
+    grads.into_f.build.after(like.node)
+    size = list(sizes) if sizes is not None else grads.captures.take(grads.into_f.size_of(like))
+    dtype = grads.dtypes.get(like) or (like.type.dtype if isinstance(like.type, TensorType) else None)
+    none = grads.build.constant(None)
+    return grads.build.call("aten::zeros", size, dtype_code(dtype) if dtype is not None else code_of(grads, like, first),
+                            none, none, none, type=grads.tensor)
+
+
+def code_of(grads: Gradients, value: Value, first: Value) -> Value:
+    """In df, the dtype of a value of f. The pieces of a list have one, unless they are of different tensors."""
+    maker = value.node.inputs[0].node if value.node.kind == "prim::ListUnpack" else value.node
+    asked = value if maker.kind == "aten::broadcast_tensors" else first
+    if asked not in grads.codes:
+        grads.codes[asked] = grads.into_f.build.after(asked.node).node("prim::dtype", (asked,), output_types=(types.INT,)).output
+    return grads.captures.take(grads.codes[asked])
+
+
+# -- lists of unknown length
+def filled_list(grads: Gradients, gradient: Value, result: Value) -> Value:
+    """In a region: the gradient of a list that an operator gave, with zeros for the elements that have none."""
+    if is_complete(gradient):
+        return gradient
+    if grads.changes.is_changed(result):        # its elements as they are behind the operator
+        result = Builder(grads.f).after(result.node).node("aten::list", (result,), output_types=(result.type,)).output
+    values = grads.captures.take(result)
+    build = grads.build
+    out = build.construct_list((), grads.tensor)
+    count = build.node("aten::len", (gradient,), output_types=(types.INT,)).output
+    true = build.constant(True)
+    loop = build.node("prim::Loop", (count, true))
+    body = loop.add_block()
+    place = body.add_input(grads.df.fresh_id(), types.INT)
+    build.at_end(body)
+    one = build.node("aten::__getitem__", (gradient, place), output_types=(grads.tensor,)).output
+    full = grads.where_defined(one, False, lambda defined: defined, partial(zeros_like_item, grads, values, place))
+    build.node("aten::append", (out, full), output_types=(out.type,))
+    body.add_output(true)
+    build.at_end(loop.owner_block)
+    return out
+
+
+def is_complete(gradient: Value) -> bool:
+    """Are all elements of the gradient of a list defined where the gradient is? That is so if it comes from outside, or from a formula."""
+    node = gradient.node
+    if node.kind == "prim::GradOf":
+        return node.attributes["name"].value not in PARTIAL_GRADIENT_KINDS
+    return node.kind == SOURCE
+
+
+def zeros_like_item(grads: Gradients, values: Value, place: Value) -> Value:
+    """Zeros in the shape of an element of a list of df."""
+    value = grads.build.node("aten::__getitem__", (values, place), output_types=(grads.tensor,)).output
+    return grads.build.call("aten::zeros_like", value, type=grads.tensor)

@@ -6,84 +6,105 @@ What the body left behind is looked up by the number of the round (`irtool.autod
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from irtool.autodiff.loop_captures import Round, refuse_old_text, rounds_made
+from irtool.autodiff.gradients import Gradients
+from irtool.autodiff.loop_captures import Round
+from irtool.autodiff.sweep import Sweep
 from irtool.ir import types
+from irtool.ir.builder import Builder
+from irtool.ir.constants import constant
 from irtool.ir.effects import CHOICE_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Block, Node, Value
 from irtool.ir.types import NamedTupleType, TupleType
 
-if TYPE_CHECKING:
-    from irtool.autodiff.reverse import Differentiator
 
-
-def reverse_loop(d: Differentiator, node: Node) -> None:
+def reverse_loop(sweep: Sweep, node: Node) -> None:
     """Hand the gradients of a loop's results to what it starts with, and to what its body reads."""
-    refuse_old_text(d, node)
+    grads = sweep.grads
+    captures, build = grads.captures, grads.build
+    refuse_old_text(grads, node)
     body = node.blocks[0]
-    slots, reached = carried_back(d, node)
+    slots, reached = carried_back(grads, node)
     results = [node.outputs[slot] for slot in slots]
     if any(isinstance(value.type, TupleType | NamedTupleType) for value in results):
         raise UnsupportedError("the gradient of a tuple carried by a loop is not supported; run lower-tuples{all} first")
-    threaded = [value for value in d.changes.at.get(node, ()) if value in d.needs and (value in d.gradients or value in reached)]
-    count = rounds_made(d, node)
-    last = d.build.node("aten::sub", (count, d.build.constant(1)), output_types=(types.INT,)).output
-    made = d.build.node("prim::Loop", (count, d.build.constant(True), *[d.gradient_value(value) for value in results]))
-    inner = made.add_block()
-    number = inner.add_input(d.df.fresh_id(), types.INT)
-    given = [inner.add_input(d.df.fresh_id(), d.gradient_type(value.type)) for value in results]
-    index = d.build.at_end(inner).node("aten::sub", (last, number), output_types=(types.INT,)).output
-    d.rounds[body] = Round(body, inner, index)
-    outer, outer_block = d.gradients, d.block
-    d.gradients, d.block = {}, inner
-    d.reverse.new_block()
-    for slot, gradient in zip(slots, given, strict=True):
-        value = body.outputs[slot + 1]
-        d.note(gradient, value)
-        if value in d.needs:
-            d.add_gradient(value, d.own(gradient))
-    for value in threaded:      # a list that changes: its gradient changes from round to round
-        d.gradients[value] = inner.add_input(d.df.fresh_id(), d.gradient_type(value.type))
-    d.sweep(body)
-    d.build.at_end(inner)
-    d.reverse.new_block()
-    inside = d.gradients
-    outside = [value for value in inside if value in d.needs and not body.contains(value.node) and value not in threaded]
-    d.inner_gradients.update((value, item) for value, item in inside.items() if body.contains(value.node))
-    inner.add_output(d.build.constant(True))
-    for slot in slots:
-        inner.add_output(d.gradient_value(body.inputs[slot + 1]))
-    for value in threaded:
-        inner.add_output(d.gradient_value(value))
-    sums = [inner.add_input(d.df.fresh_id(), d.gradient_type(value.type)) for value in outside]
-    for value, so_far in zip(outside, sums, strict=True):
-        inner.add_output(d.one_value(d.sum(so_far, inside[value], value), value.type))
-    d.gradients, d.block = outer, outer_block
-    d.build.before(made)
-    d.reverse.new_block()
-    for value in (*threaded, *outside):
-        made.add_input(d.gradient_value(value))
-    d.build.at_end(d.block)
+    changed = [value for value in grads.changes.at.get(node, ()) if value in grads.needs and (value in grads.current or value in reached)]
+    count = number_of_rounds(grads, node)
+    last = build.node("aten::sub", (count, build.constant(1)), output_types=(types.INT,)).output
+    loop = build.node("prim::Loop", (count, build.constant(True), *[grads.value_of(value) for value in results]))
+    block = loop.add_block()
+
+    def carry(value: Value) -> Value:
+        return block.add_input(grads.df.fresh_id(), captures.gradient_type(value.type))
+
+    number = block.add_input(grads.df.fresh_id(), types.INT)
+    incoming = [carry(value) for value in results]
+    with grads.inside(block, {}) as current:
+        index = build.node("aten::sub", (last, number), output_types=(types.INT,)).output
+        captures.rounds[body] = Round(grads.f, grads.df, body, block, index)
+        for slot, gradient in zip(slots, incoming, strict=True):
+            value = body.outputs[slot + 1]
+            captures.note(gradient, value)
+            if value in grads.needs:
+                grads.add(value, grads.renamed(gradient))
+        for value in changed:       # the gradient of a list that changes is changed from round to round
+            current[value] = carry(value)
+        sweep.walk(body)
+        grads.resume()
+        outside = [value for value in current if value in grads.needs and not body.contains(value.node) and value not in changed]
+        grads.whole_in_blocks.update((value, item) for value, item in current.items() if body.contains(value.node))
+        block.add_output(build.constant(True))
+        for value in (*[body.inputs[slot + 1] for slot in slots], *changed):
+            block.add_output(grads.value_of(value))
+        sums = [carry(value) for value in outside]
+        for value, so_far in zip(outside, sums, strict=True):
+            block.add_output(grads.one_value(grads.sum(so_far, current[value], value), value.type))
+    build.before(loop)
+    for value in (*changed, *outside):
+        loop.add_input(grads.value_of(value))
+    build.at_end(grads.block)
     started = [node.inputs[slot + 2] for slot in slots]
-    outputs = [made.add_output(d.df.fresh_id(), d.gradient_type(value.type)) for value in (*started, *threaded, *outside)]
-    for value, output in zip((*started, *threaded, *outside), outputs, strict=True):
-        d.note(output, value)
-    d.gradients.update(zip((*threaded, *outside), outputs[len(slots):], strict=True))
+    targets = [*started, *changed, *outside]
+    outputs = [loop.add_output(grads.df.fresh_id(), captures.gradient_type(value.type)) for value in targets]
+    for value, output in zip(targets, outputs, strict=True):
+        captures.note(output, value)
+    grads.current.update(zip((*changed, *outside), outputs[len(slots):], strict=True))
     for value, output in zip(started, outputs, strict=False):
-        if value in d.needs:
-            d.add_gradient(value, output)
+        if value in grads.needs:
+            grads.add(value, output)
 
 
-def carried_back(d: Differentiator, node: Node) -> tuple[list[int], set[Value]]:
+def refuse_old_text(grads: Gradients, node: Node) -> None:
+    """Raises UnsupportedError for loops written before there were lists to save values in."""
+    if node.kind != "prim::Loop" or grads.f.dialect.attribute_arguments:
+        raise UnsupportedError(f"the gradient of {node.kind} in text of dialect {grads.f.dialect.name} is not supported; "
+                               "convert it to a later one first")
+
+
+def number_of_rounds(grads: Gradients, node: Node) -> Value:
+    """In df, how many rounds a loop of f made. A loop that may stop early counts them."""
+    body = node.blocks[0]
+    if constant(node.inputs[1]) is True and constant(body.outputs[0]) is True:
+        trips = constant(node.inputs[0])
+        return grads.build.constant(max(trips, 0)) if isinstance(trips, int) else grads.captures.take(node.inputs[0])
+    build = Builder(grads.f)
+    start = build.before(node).constant(0)
+    one = build.at_end(body).constant(1)
+    node.add_input(start)
+    body.add_input(grads.f.fresh_id(), types.INT)
+    body.add_output(build.call("aten::add", body.inputs[0], one, type=types.INT))
+    return grads.captures.take(node.add_output(grads.f.fresh_id(), types.INT))
+
+
+def carried_back(grads: Gradients, node: Node) -> tuple[list[int], set[Value]]:
     """The carried values of a loop whose gradients go from round to round, and all values that gradients reach in it."""
     body = node.blocks[0]
-    slots = {slot for slot, value in enumerate(node.outputs) if value in d.gradients and value in d.needs}
-    reached = {value for value in d.changes.at.get(node, ()) if value in d.gradients}
+    slots = {slot for slot, value in enumerate(node.outputs) if value in grads.current and value in grads.needs}
+    reached = {value for value in grads.changes.at.get(node, ()) if value in grads.current}
     while True:
         before = len(reached), len(slots)
-        go_back(body, [body.outputs[slot + 1] for slot in slots], reached, d.needs)
+        go_back(body, [body.outputs[slot + 1] for slot in slots], reached, grads.needs)
         slots.update(slot for slot, value in enumerate(body.inputs[1:]) if value in reached)
         if before == (len(reached), len(slots)):
             return sorted(slots), reached

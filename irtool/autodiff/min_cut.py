@@ -1,14 +1,14 @@
-"""The cheapest set of values that cuts all ways from given values to wanted ones: a minimum cut, by maximum flow (Dinic)."""
+"""The cheapest set of values that cuts all ways from source values to wanted ones: a minimum cut, by maximum flow (Dinic)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 
-def min_cut(weights: Sequence[int], edges: Iterable[tuple[int, int]], given: Iterable[int], wanted: Iterable[int]) -> set[int]:
-    """Vertices of least total weight without which nothing that is wanted can be reached from what is given.
+def min_cut(weights: Sequence[int], edges: Iterable[tuple[int, int]], sources: Iterable[int], wanted: Iterable[int]) -> set[int]:
+    """Vertices of least total weight without which nothing that is wanted can be reached from the sources.
 
     Vertices are 0..n-1 with positive weights; an edge (a, b) says that b is made from a. Of several cheapest sets it gives the one nearest
-    to what is wanted. A vertex may itself be given and wanted.
+    to what is wanted. A vertex may itself be a source and wanted.
     """
     network = _Network(2 * len(weights) + 2)
     source, sink = 2 * len(weights), 2 * len(weights) + 1
@@ -17,7 +17,7 @@ def min_cut(weights: Sequence[int], edges: Iterable[tuple[int, int]], given: Ite
         network.add(2 * vertex, 2 * vertex + 1, weight)
     for a, b in edges:
         network.add(2 * a + 1, 2 * b, endless)
-    for vertex in given:
+    for vertex in sources:
         network.add(source, 2 * vertex, endless)
     for vertex in wanted:
         network.add(2 * vertex + 1, sink, endless)
@@ -87,12 +87,12 @@ class _Network:
 
     def reaching(self, sink: int) -> set[int]:
         """The vertices from which something could still flow to the sink."""
-        found = {sink}
+        near = {sink}
         stack = [sink]
         while stack:
             vertex = stack.pop()
             for edge in self.out[vertex]:
-                if self.room[edge ^ 1] and self.end[edge] not in found:
-                    found.add(self.end[edge])
+                if self.room[edge ^ 1] and self.end[edge] not in near:
+                    near.add(self.end[edge])
                     stack.append(self.end[edge])
-        return found
+        return near

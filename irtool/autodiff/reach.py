@@ -25,13 +25,18 @@ def holds_tensors(type: Type) -> bool:
     return type.key == "Any"
 
 
+def is_list(value: Value) -> bool:
+    """Is it a list?"""
+    return isinstance(value.type, ListType)
+
+
 def is_untyped(type: Type) -> bool:
     """Is it Any, or a container of that? The type of its gradient is not known."""
     return type.key == "Any" or any(map(is_untyped, type.elements))
 
 
-def all_there(graph: Graph) -> bool:
-    """Is no tensor of the graph a gradient that may be undefined? Such are where a graph holds, or is known as, a reverse graph."""
+def has_no_undefined(graph: Graph) -> bool:
+    """True unless the graph contains `GradOf` or `AutogradAdd` or is a recorded reverse graph: only there may a tensor be undefined."""
     dialect = graph.dialect
     kinds = {"prim::GradOf", "prim::AutogradAdd", dialect.undefined_kind, dialect.any_defined_kind}
     return OF not in graph.metadata and DEFINED not in graph.metadata and not any(node.kind in kinds for node in graph.walk())
@@ -39,46 +44,46 @@ def all_there(graph: Graph) -> bool:
 
 def requiring(graph: Graph, flags: Sequence[bool], trust_types: bool) -> set[Value]:
     """The values at top level that a gradient can reach, from the inputs whose flag is set."""
-    found = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
-    reach(graph.block, found, trust_types)
-    return found
+    needs = {value for value, flag in zip(graph.inputs, flags, strict=True) if flag and holds_tensors(value.type)}
+    reach(graph.block, needs, trust_types)
+    return needs
 
 
-def reach(block: Iterable[Node], found: set[Value], trust_types: bool) -> None:
+def reach(block: Iterable[Node], needs: set[Value], trust_types: bool) -> None:
     """Add the values of a block, and of the branches in it, that a gradient can reach."""
     for node in block:
         reached: Sequence[Value] = ()
         if node.kind in CHOICE_KINDS:
             for inner in node.blocks:
-                reach(inner, found, trust_types)
-            reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in found for inner in node.blocks)]
+                reach(inner, needs, trust_types)
+            reached = [output for i, output in enumerate(node.outputs) if any(inner.outputs[i] in needs for inner in node.blocks)]
         elif node.kind in LOOP_KINDS:
-            reached = _reach_rounds(node, found, trust_types)
+            reached = _reach_rounds(node, needs, trust_types)
         elif node.kind == CUSTOM_VJP:
-            reached = results_of_custom(node) if not found.isdisjoint(node.inputs) else ()
+            reached = results_of_custom(node) if not needs.isdisjoint(node.inputs) else ()
         elif owns_gradient(node):
-            reached = results_of_packed(node) if not found.isdisjoint(operands_of_packed(node)) else ()
-        elif not found.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, found)):
+            reached = results_of_packed(node) if not needs.isdisjoint(operands_of_packed(node)) else ()
+        elif not needs.isdisjoint(_read_by(node)) and (node.kind in MUTATORS or _passes_gradients(node, needs)):
             reached = [*node.outputs, *changed_lists(node)]
         for value in reached:
             if trust_types and isinstance(value.type, TensorType) and value.type.requires_grad is False:
                 continue
             if holds_tensors(value.type):
-                found.add(value)
+                needs.add(value)
 
 
-def _reach_rounds(node: Node, found: set[Value], trust_types: bool) -> list[Value]:
+def _reach_rounds(node: Node, needs: set[Value], trust_types: bool) -> list[Value]:
     """The results of a loop that a gradient can reach; what is reached in one round may reach more in the next."""
     body = node.blocks[0]
     carried = body.inputs[len(body.inputs) - len(node.outputs):]    # texts of early 2018 have more in front
     size = -1
-    while size != len(found):
-        size = len(found)
+    while size != len(needs):
+        size = len(needs)
         for value, start, following in zip(carried, node.inputs[2:], body.outputs[1:], strict=True):
-            if (start in found or following in found) and holds_tensors(value.type):
-                found.add(value)
-        reach(body, found, trust_types)
-    return [output for output, value in zip(node.outputs, carried, strict=True) if value in found]
+            if (start in needs or following in needs) and holds_tensors(value.type):
+                needs.add(value)
+        reach(body, needs, trust_types)
+    return [output for output, value in zip(node.outputs, carried, strict=True) if value in needs]
 
 
 def changed_lists(node: Node) -> list[Value]:
@@ -94,10 +99,10 @@ def _read_by(node: Node) -> Sequence[Value]:
     return [*node.inputs, *[value for each in inner for value in each.inputs], *[value for block in node.blocks for value in block.outputs]]
 
 
-def _passes_gradients(node: Node, found: set[Value]) -> bool:
+def _passes_gradients(node: Node, needs: set[Value]) -> bool:
     """May a result depend on an operand in a way that has a gradient?"""
     if node.kind == "aten::type_as":
-        return node.inputs[0] in found
+        return node.inputs[0] in needs
     if node.kind in ("prim::AnyDefined", "aten::detach"):
         return False
     schema = schema_of(node)

@@ -1,17 +1,17 @@
 """Which values of f are captured, and which are computed again in df.
 
 What the backward halves of formulas read need not be what is captured: a comparison of captured tensors, a view or a conversion of one is
-had again for next to nothing, by the same operator on the same values, hence with the same bits. By default that is done where it saves a
-capture and costs no other (`cheapest`). With `least`, the values that are captured are a minimum cut (`irtool.autodiff.min_cut`): of all
-the ways of computing cheap things again, one that keeps the fewest bytes. Nothing random, nothing with an effect, nothing that works
-harder than elementwise is ever computed twice.
+computed again for next to nothing, by the same operator on the same values, hence with the same bits. By default that is done where it
+saves a capture and costs no other (`cheapest`). With `least`, the values that are captured are a minimum cut (`irtool.autodiff.min_cut`):
+of all the ways of computing cheap values again, one that keeps the fewest bytes. Nothing random, nothing with an effect, nothing that costs
+more than an elementwise operator is ever computed twice.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from irtool.analysis.alias import Aliases
+from irtool.autodiff.captures import Captures
 from irtool.autodiff.min_cut import min_cut
 from irtool.ir.constants import is_constant
 from irtool.ir.dtypes import CODES
@@ -22,9 +22,6 @@ from irtool.ir.structure_kinds import FREE_QUESTIONS
 from irtool.ir.types import ListType, TensorType
 from irtool.ops.facts import facts_of_node
 
-if TYPE_CHECKING:
-    from irtool.autodiff.captures import Captures
-
 NARROWING = 8
 """Bytes of an element whose type does not say."""
 
@@ -32,7 +29,7 @@ NARROWING = 8
 def choose_captures(captures: Captures, least: bool) -> None:
     """Change what df takes: values of f that are computed again are no longer captured."""
     read = captures.values_read()
-    wanted = [value for value, own in captures.captures.items() if own in read and value.node.owner is captures.f.block]
+    wanted = [value for value, stand_in in captures.at_top.items() if stand_in in read and value.node.owner is captures.f.block]
     allowed = _allowed(captures, least)
     if least:
         again = cut(captures, wanted, allowed)
@@ -71,18 +68,19 @@ def _holds_tensors(value: Value) -> bool:
 
 
 def cheapest(captures: Captures, wanted: list[Value], allowed: Callable[[Value], bool]) -> set[Value]:
-    """What costs nothing to compute again: all it reads is there in df anyway. A result of f that df reads stays a capture."""
-    there, outputs = set(wanted), set(captures.f.outputs)
+    """Values that cost nothing to compute again: df has all that they are computed from anyway. A result of f that df reads stays a
+    capture."""
+    captured, outputs = set(wanted), set(captures.f.outputs)
     return {value for value in wanted if value not in outputs and allowed(value)
-            and all(_is_there(each, there, allowed) for each in value.node.inputs)}
+            and all(_is_free_in_df(each, captured, allowed) for each in value.node.inputs)}
 
 
-def _is_there(value: Value, there: set[Value], allowed: Callable[[Value], bool]) -> bool:
-    """Is it captured, constant, or a list of such?"""
-    if value in there or is_constant(value):
+def _is_free_in_df(value: Value, captured: set[Value], allowed: Callable[[Value], bool]) -> bool:
+    """Is a value captured, constant, or a list of such values?"""
+    if value in captured or is_constant(value):
         return True
     node = value.node
-    return node.kind == "prim::ListConstruct" and allowed(value) and all(each in there or is_constant(each) for each in node.inputs)
+    return node.kind == "prim::ListConstruct" and allowed(value) and all(each in captured or is_constant(each) for each in node.inputs)
 
 
 def cut(captures: Captures, wanted: list[Value], allowed: Callable[[Value], bool]) -> set[Value]:
@@ -127,7 +125,7 @@ def _memory_of(value: Value) -> Value:
 
 
 def _bytes(value: Value) -> int | None:
-    """What keeping it takes; None where the type does not say. Numbers and lists of them: nothing to speak of."""
+    """The bytes that a captured value holds; None where the type does not say. Numbers and lists of them count as nothing."""
     type = value.type
     if not isinstance(type, TensorType):
         return None if _holds_tensors(value) else 0
@@ -146,58 +144,58 @@ def _element_bytes(dtype: str | None) -> int:
 
 def compute_again(captures: Captures, again: set[Value]) -> None:
     """Each value of f in `again` is computed in df, in front of the first node that reads it."""
-    made: dict[Value, Value] = {}
-    stands_for = {own: value for value, own in captures.captures.items() if value in again}
+    in_df: dict[Value, Value] = {}
+    stands_for = {stand_in: value for value, stand_in in captures.at_top.items() if value in again}
 
     def put(value: Value, before: Node) -> Value:
-        """The value of df for one of f, made in front of a node when it is not there yet. `stack`, since chains may be long."""
+        """The value of df for one of f, computed in front of a node unless df has it already. No recursion, since chains may be long."""
         stack = [value]
         while stack:
             top = stack[-1]
-            if top in made:
+            if top in in_df:
                 stack.pop()
                 continue
             if top not in again and not is_constant(top):
-                made[top] = captures.take(top)
+                in_df[top] = captures.take(top)
                 continue
-            missing = [each for each in top.node.inputs if each not in made]
+            missing = [each for each in top.node.inputs if each not in in_df]
             if missing:
                 stack += missing
                 continue
-            made[top] = place(top, before)
-        return made[value]
+            in_df[top] = place(top, before)
+        return in_df[value]
 
     def place(value: Value, before: Node) -> Value:
-        own = captures.captures.get(value)
-        if own is not None and value in again and len(value.node.outputs) == 1:
-            node = captures.become(own, value.node.kind, value.node.attributes, [made[each] for each in value.node.inputs])
+        stand_in = captures.at_top.get(value)
+        if stand_in is not None and value in again and len(value.node.outputs) == 1:
+            node = captures.become(stand_in, value.node.kind, value.node.attributes, [in_df[each] for each in value.node.inputs])
             node.move_before(before)
-            return captures.captures.pop(value)
-        copy = clone_node(value.node, {each: made[each] for each in value.node.inputs}).insert_before(before)
+            return captures.at_top.pop(value)
+        copy = clone_node(value.node, {each: in_df[each] for each in value.node.inputs}).insert_before(before)
         copy.tail, copy.line = "", 0
         for old, new in zip(value.node.outputs, copy.outputs, strict=True):
             new.name = captures.df.fresh_id()
             if old in again:
-                taken = captures.captures.pop(old, None)
+                taken = captures.at_top.pop(old, None)
                 if taken is not None:
                     new.type = taken.type
                     taken.exchange(new)
                     captures.note(taken, old)
-                made[old] = taken or new
-        return made.setdefault(value, copy.outputs[value.index])
+                in_df[old] = taken or new
+        return in_df.setdefault(value, copy.outputs[value.index])
 
     for node in [*captures.df.block, captures.df.block.return_node]:
         for read in _reads(node):
             value = stands_for.get(read)
-            if value is not None and value not in made:
+            if value is not None and value not in in_df:
                 put(value, node)
 
 
 def _reads(node: Node) -> list[Value]:
     """What a node and those in its blocks read."""
-    found = list(node.inputs)
+    operands = list(node.inputs)
     for block in node.blocks:
-        found += block.outputs
+        operands += block.outputs
         for inner in block:
-            found += _reads(inner)
-    return found
+            operands += _reads(inner)
+    return operands

@@ -1,81 +1,87 @@
-"""What f computes for df: what a formula saves, behind its operator, or the operator made anew of what the formula is made of."""
+"""What f computes for df: the values that a formula saves; or, in place of an operator, those that its formula puts it together from."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from irtool.autodiff.formula_graphs import Formula
+from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.reach import reach
+from irtool.ir import types
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Node, Value
 from irtool.ir.schema import Schema, schema_of, schemas
+from irtool.ir.types import ListType, TensorType
 from irtool.partial.items import Item, Items
 
-if TYPE_CHECKING:
-    from irtool.autodiff.reverse import Differentiator
 
-
-def take_apart(d: Differentiator, node: Node, formula: Formula, arguments: Sequence[Item]) -> None:
-    """An operator of f becomes those that its formula makes it of, and these are differentiated."""
+def take_apart(grads: Gradients, node: Node, formula: Formula, arguments: Sequence[Item]) -> list[Node]:
+    """An operator of f becomes those that its formula puts it together from, which are returned: each has a gradient of its own."""
     env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
     before, behind = node.prev, node.next
-    d.forward.build.before(node)
-    d.forward.new_block()
-    d.forward.run(formula.graph.block, env, formula.needed(formula.results))
-    for old, result in zip(d.results_of(node, schema_for(node)), formula.results, strict=True):
+    grads.into_f.build.before(node)
+    grads.into_f.new_block()
+    grads.into_f.run(formula.graph.block, env, formula.needed(formula.results))
+    for old, result in zip(results_of(node, schema_for(node)), formula.results, strict=True):
         assert isinstance(old, Value)
-        replace(d, old, d.forward.value(env[result], old.type))
+        replace(grads, old, grads.into_f.value(env[result], old.type))
     node.remove()
-    made = []
+    nodes = []
     while before.next is not behind:
         before = before.next
-        made.append(before)
-    reach(made, d.needs, False)
-    for each in reversed(made):
-        if any(value in d.needs for value in each.outputs):
-            d.visit(each)
+        nodes.append(before)
+    reach(nodes, grads.needs, False)
+    return nodes
 
 
-def context_of(d: Differentiator, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
+def context_of(grads: Gradients, node: Node, formula: Formula, arguments: Sequence[Item]) -> Item:
     """What the formula saves, as items of f; what is neither an argument nor a result is computed in f, behind the node."""
     env: dict[Value, Item] = dict(zip(formula.graph.inputs, arguments, strict=True))
-    own = d.results_of(node, schema_for(node))
+    outputs = results_of(node, schema_for(node))
     saved = formula.context.node.inputs
     replaces, wanted = formula.forward()
+    into_f = grads.into_f
     if replaces:
-        d.forward.build.before(node)
-        d.forward.new_block()
-        d.forward.run(formula.graph.block, env, wanted)
-        for old, result in zip(own, formula.results, strict=True):
+        into_f.build.before(node)
+        into_f.new_block()
+        into_f.run(formula.graph.block, env, wanted)
+        for old, result in zip(outputs, formula.results, strict=True):
             assert isinstance(old, Value)
-            new = d.forward.value(env[result], old.type)
-            if new.node.graph is d.f and not new.is_block_input and new.node is not node:
+            new = into_f.value(env[result], old.type)
+            if new.node.graph is grads.f and not new.is_block_input and new.node is not node:
                 new.type = old.type
-            replace(d, old, new)
+            replace(grads, old, new)
         node.remove()
     else:
-        env.update(zip(formula.results, own, strict=True))
-        d.forward.build.after(node)
-        d.forward.new_block()
+        env.update(zip(formula.results, outputs, strict=True))
+        into_f.build.after(node)
+        into_f.new_block()
         results = frozenset(formula.results)
-        d.forward.run(formula.graph.block, env, wanted,
-                         lambda at, env: bool(at.outputs) and results.issuperset(at.outputs))
+        into_f.run(formula.graph.block, env, wanted, lambda at, env: bool(at.outputs) and results.issuperset(at.outputs))
     return Items([env[value] for value in saved], True, formula.context.type)
 
 
-def replace(d: Differentiator, old: Value, new: Value) -> None:
+def replace(grads: Gradients, old: Value, new: Value) -> None:
     """A value of f is computed otherwise from now on."""
     old.replace_all_uses_with(new)
-    if old in d.gradients:
-        d.gradients[new] = d.gradients[old]
-    d.needs.add(new)
-    if old in d.captures:
-        d.captures[new] = d.captures.pop(old)
+    if old in grads.current:
+        grads.current[new] = grads.current[old]
+    grads.needs.add(new)
+    captured = grads.captures.at_top
+    if old in captured:
+        captured[new] = captured.pop(old)
+
+
+def results_of(node: Node, schema: Schema) -> list[Item]:
+    """The results as the schema counts them: until 2018 a list was written as several results."""
+    if len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType) and (
+            len(node.outputs) != 1 or isinstance(node.outputs[0].type, TensorType)):
+        return [Items(list(node.outputs), False, types.list_of(types.TENSOR))]
+    return list(node.outputs)
 
 
 def schema_for(node: Node) -> Schema:
     """The declaration of a node's operator. Raises PassError where none fits."""
-    found = schemas("aten::chunk")[0] if node.kind == "prim::ConstantChunk" else schema_of(node)
-    if found is None:
+    schema = schemas("aten::chunk")[0] if node.kind == "prim::ConstantChunk" else schema_of(node)
+    if schema is None:
         raise PassError(f"{node.kind} fits no declaration")
-    return found
+    return schema

@@ -1,7 +1,7 @@
 """Tensors that are written into, as one value per version: what differentiation and batching can follow.
 
 `out[i] = x` in a loop writes into `out` through a view. Here every write makes a new version of the whole (`select_scatter`), views are
-taken anew of the version of the day, and branches and loops hand versions on like any other value.
+computed anew from the latest version, and branches and loops hand versions on like any other value.
 """
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ VIEWS: dict[str, tuple[str, Put]] = {
 
 
 def in_versions(graph: Graph) -> Graph:
-    """A copy in which no tensor is written into; the graph itself where that cannot be had."""
+    """A copy in which no tensor is written into; the graph itself where some write cannot be made a version."""
     if not any(map(is_writer, graph.walk())):
         return graph
     f = clone_graph(graph)
@@ -203,9 +203,9 @@ class Memory:
     def write(self, node: Node, current: Value) -> Value:
         """A write becomes a new version."""
         build = self.build.before(node)
-        made = build.node(node.kind[:-1], node.inputs, node.attributes, [node.outputs[0].type])
-        made.tail, made.line = node.tail, node.line
-        part, view = in_its_dtype(self.graph, made, node.inputs[0]), node.inputs[0]
+        written = build.node(node.kind[:-1], node.inputs, node.attributes, [node.outputs[0].type])
+        written.tail, written.line = node.tail, node.line
+        part, view = in_its_dtype(self.graph, written, node.inputs[0]), node.inputs[0]
         while view is not current:
             whole = view.node.inputs[0]
             put = _reshaped if view.node.kind == "aten::reshape" else VIEWS[view.node.kind][1]

@@ -1,0 +1,226 @@
+"""The gradient of an operator: a `GradOf` region of df that holds the backward half of the operator's formula."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from irtool.autodiff.formula_graphs import Formula, formula_of
+from irtool.autodiff.gradients import Gradients
+from irtool.autodiff.list_zeros import filled
+from irtool.autodiff.reach import FLOATING, holds_tensors
+from irtool.autodiff.saved_values import context_of, results_of, take_apart
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.builder import Builder
+from irtool.ir.dtypes import dtype_code
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.graph import Node, Value
+from irtool.ir.kinds import unknown_operator
+from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
+from irtool.ir.types import INT, OptionalType, TensorType, TupleType, Type
+from irtool.partial.items import NONE, Item, Items, Known, elements, item_of
+
+
+def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
+    """Hand the gradients of an operator's results to its operands. Returns the operators that it is taken apart into, if it is."""
+    schema, arguments = arguments_of(grads, node)
+    formula = formula_of(schema)
+    if formula is None:
+        return ()
+    if formula.is_composed():
+        return take_apart(grads, node, formula, arguments)
+    context = context_of(grads, node, formula, arguments)
+    count = len(formula.backward.inputs) - 1
+    results = results_of(node, schema)
+    incoming = [gradient_of_result(grads, item) for item in results[:count]]
+    if schema.kind not in grads.names:
+        grads.names[schema.kind] = {"name": Attribute.of(schema.kind, grads.df.dialect)}
+    region = grads.build.node("prim::GradOf", [value for item in incoming for value in _values(item)], grads.names[schema.kind])
+    grads.continue_in(region.add_block())
+    is_conjugated = formula.is_conjugated and not all(_is_complex(value.type) is False for item in (*arguments, *results)
+                                                      for value in _values(item) if _is_tensor(value))
+    incoming = [filled(grads, item, result) for item, result in zip(incoming, results, strict=False)]
+    if is_conjugated:
+        incoming = [conjugate(grads, item, count == 1) for item in incoming]
+    answer = run_backward(grads, formula, [context, *incoming])
+    slots: Sequence[Item] | None = [answer]
+    if isinstance(formula.backward.outputs[0].type, TupleType):
+        slots = elements(answer) or unpacked(grads, answer)
+    if slots is None or len(slots) != len(arguments):
+        raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments")
+    collect(grads, region, arguments, [conjugate(grads, slot, True) for slot in slots] if is_conjugated else slots)
+    return ()
+
+
+def run_backward(grads: Gradients, formula: Formula, operands: Sequence[Item]) -> Item:
+    """The backward half of a formula as nodes of df; `operands` are its context and the gradients of the operator's results."""
+    env: dict[Value, Item] = dict(zip(formula.backward.inputs, operands, strict=True))
+    incoming = operands[1:]
+    if len(incoming) == 1 and isinstance(incoming[0], Value) and incoming[0] not in grads.facts:
+        grads.facts[incoming[0]] = types.TENSOR     # a region of one gradient runs only where that is defined
+        (answer,) = grads.into_df.run(formula.backward.block, env)
+        del grads.facts[incoming[0]]
+    else:
+        grads.into_df.unsure = {value for item in incoming for value in _values(item)} if len(incoming) > 1 else set()
+        (answer,) = grads.into_df.run(formula.backward.block, env)
+        grads.into_df.unsure = set()
+    return answer
+
+
+def unpacked(grads: Gradients, answer: Item) -> list[Item] | None:
+    """The elements of a tuple that comes out of branches."""
+    if not isinstance(answer, Value) or not isinstance(answer.type, TupleType):
+        return None
+    unpack = grads.build.node("prim::TupleUnpack", (answer,), output_types=answer.type.elements)
+    return [NONE if value.type.key == types.NONE.key else value for value in unpack.outputs]
+
+
+def conjugate(grads: Gradients, item: Item, is_defined: bool) -> Item:
+    """A gradient, or a list of them, conjugated; where it turns out to be undefined it stays so."""
+    if isinstance(item, Items):
+        return Items([conjugate(grads, each, is_defined) for each in item.items], item.is_tuple, item.type)
+    if not isinstance(item, Value) or item.node.kind == grads.df.dialect.undefined_kind or not holds_tensors(item.type):
+        return item
+    conj = partial(grads.build.call, "aten::conj", type=grads.tensor)
+    conjugated = grads.where_defined(item, is_defined and _is_tensor(item), conj)
+    if item in grads.facts:
+        grads.facts[conjugated] = grads.facts[item]
+    return conjugated
+
+
+def may_be_complex(grads: Gradients, value: Value) -> bool:
+    """Is it complex, or of a dtype that is not known, in a graph in which something is?"""
+    is_complex = _is_complex(value.type)
+    if is_complex is not None or not _is_tensor(value):
+        return is_complex is True
+    if grads.has_complex is None:
+        grads.has_complex = any(_is_complex(each.type) for each in grads.f.values())
+    return grads.has_complex
+
+
+def conversion(grads: Gradients, target: Value, region: Node, mixed: bool) -> tuple[bool, str | None]:
+    """Is only the real part of a gradient wanted? And which dtype, if the gradients that the region takes are known to have another.
+
+    mixed: one of the operator's arguments may be complex.
+    """
+    is_real = mixed and _is_complex(target.type) is False       # the gradient of a real tensor is real
+    wanted = grads.dtypes.get(target)
+    others = {grads.dtypes.get(value) for value in region.inputs} - {None, wanted}
+    if wanted is None or wanted not in FLOATING or not others:
+        return is_real, None
+    return is_real or not wanted.startswith("complex") and any(str(name).startswith("complex") for name in others), wanted
+
+
+def converted(grads: Gradients, gradient: Value, is_real: bool, wanted: str | None) -> Value:
+    """A gradient's real part, in a dtype."""
+    if is_real:
+        gradient = grads.build.call("aten::real", gradient, type=grads.tensor if _is_complex(gradient.type) else gradient.type)
+    if wanted is not None:
+        gradient = grads.build.call("aten::to", gradient, dtype_code(wanted), False, False, None, type=grads.tensor)
+    return gradient
+
+
+def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Sequence[Item]) -> None:
+    """The region gives the gradients that are wanted, and they are added to those of the operands."""
+    body = region.blocks[0]
+    handed: list[tuple[Value, Value]] = []
+    mixed = any(isinstance(item, Known) and isinstance(item.value, complex) or any(map(partial(may_be_complex, grads), _values(item)))
+                for item in arguments)
+    for argument, slot in zip(arguments, slots, strict=True):
+        for target, piece in pieces(grads, argument, slot):
+            if isinstance(target, Value) and piece != NONE and (wants(grads, target) or not grads.modern and _is_tensor(target)):
+                value = grads.into_df.value(piece, target.type)
+                is_real, wanted = conversion(grads, target, region, mixed)
+                if is_real or wanted is not None:
+                    value = grads.where_defined(value, _is_tensor(value), partial(converted, grads, is_real=is_real, wanted=wanted))
+                if isinstance(value.type, OptionalType) and _is_tensor(target):     # None is the undefined gradient of a tensor
+                    value = grads.build.node("prim::unchecked_cast", (value,), output_types=(grads.tensor,)).output
+                body.add_output(value)
+                output = region.add_output(grads.df.fresh_id(), value.type)
+                grads.captures.note(output, target)
+                handed.append((target, output))
+    grads.build.at_end(grads.block)
+    if not handed:
+        region.destroy()
+    for target, output in handed:
+        grads.add(target, output)
+        if target in grads.copies:
+            grads.add(grads.copies[target], output)
+
+
+def pieces(grads: Gradients, argument: Item, slot: Item) -> list[tuple[Item, Item]]:
+    """An argument with its gradient; of a list put together in the graph, each element with its own."""
+    if slot == NONE or isinstance(argument, Known):
+        return []
+    if not isinstance(argument, Items):
+        return [(argument, slot)]
+    gradients: Sequence[Item] | None = elements(slot)
+    if gradients is None:
+        assert isinstance(slot, Value)
+        if not any(wants(grads, each) for each in argument.items):
+            return []
+        gradients = grads.build.node("prim::ListUnpack", (grads.captures.take(slot),),
+                                     output_types=[grads.tensor] * len(argument.items)).outputs
+    return list(zip(argument.items, gradients, strict=True))
+
+
+def wants(grads: Gradients, item: Item) -> bool:
+    """Does it need a gradient?"""
+    return isinstance(item, Value) and item in grads.needs
+
+
+def arguments_of(grads: Gradients, node: Node) -> tuple[Schema, list[Item]]:
+    """The overload, and what is known of each argument."""
+    if node.kind == "prim::ConstantChunk":
+        (schema,) = schemas("aten::chunk")
+        return schema, [item_of(node.inputs[0]), Known(node.attributes["chunks"].value), Known(node.attributes["dim"].value)]
+    declared = schema_of(node)
+    if declared is None:
+        raise UnsupportedError(unknown_operator(node.kind) or f"the gradient of {node.kind} is not supported yet")
+    schema = declared
+    items: list[Item] = []
+    for operand, argument in zip(node_arguments(node, schema), schema.arguments, strict=False):
+        if isinstance(operand, Value) and argument.fixed_size and operand.type.key == INT.key:      # `stride=1` for `int[2] stride`
+            items.append(Items([item_of(operand)] * argument.fixed_size, False, types.list_of(INT)))
+        elif isinstance(operand, Value):
+            items.append(steady(grads, operand, node))
+        elif isinstance(operand, Literal):
+            items.append(Known(operand.value))
+        else:
+            items.append(Items([item_of(value) for value in operand], False, argument.type))
+    return schema, items
+
+
+def steady(grads: Gradients, value: Value, node: Node) -> Item:
+    """What is known of an operand. Of a list that changes, f makes a copy in front of the node, which can be saved."""
+    if not grads.changes.is_changed(value):
+        return item_of(value)
+    copy = Builder(grads.f).before(node).node("aten::list", (value,), output_types=(value.type,)).output
+    grads.copies[copy] = value
+    if value in grads.needs:
+        grads.needs.add(copy)
+    return copy
+
+
+def gradient_of_result(grads: Gradients, item: Item) -> Item:
+    """The gradient of one result as the schema counts them."""
+    if isinstance(item, Items):
+        values = [each for each in item.items if isinstance(each, Value)]
+        return Items([grads.current.get(value, NONE) for value in values], False, item.type)
+    assert isinstance(item, Value)
+    return grads.of(item) if item in grads.needs else NONE
+
+
+def _values(item: Item) -> list[Value]:
+    if isinstance(item, Value):
+        return [item]
+    return [value for each in item.items for value in _values(each)] if isinstance(item, Items) else []
+
+
+def _is_tensor(value: Value) -> bool:
+    return isinstance(value.type, TensorType)
+
+
+def _is_complex(type: Type) -> bool | None:
+    """Is it a tensor of complex numbers? None where the type does not say its dtype."""
+    return type.dtype.startswith("complex") if isinstance(type, TensorType) and type.dtype is not None else None

@@ -1,0 +1,256 @@
+"""The gradients of values of f while df is being made, and the nodes of df that they are made of.
+
+Handlers of nodes (`irtool.autodiff.reverse` lists them) read and write nothing else:
+
+    grads.current.get(value)        the gradient of a value so far; None where there is none
+    grads.of(value)                 the same; an undefined gradient where there is none
+    grads.add(value, item)          one more gradient of a value: it is summed with what the value has
+    grads.build                     makes nodes of df, at the end of `grads.block` when a handler starts
+    grads.into_df, grads.into_f     evaluate a formula's graph, what remains becomes nodes of df or of f
+    grads.captures.take(value)      the value of df that stands for one of f
+    with grads.inside(block, {...}):        nodes go into a block of df, with gradients of its own
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from irtool.analysis.list_changes import Changes
+from irtool.autodiff.captures import Captures
+from irtool.autodiff.reach import has_no_undefined, is_list, requiring
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.builder import Builder
+from irtool.ir.constants import is_constant
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.rewrite import put_behind, replace_node
+from irtool.ir.types import ListType, TensorType, TupleType, Type, spell
+from irtool.partial.evaluate import Inliner
+from irtool.partial.items import NONE, Item, Items, elements
+
+RENAMING = "prim::AutogradAdd"
+"""The kind of nodes of one operand that give a gradient a second name while df is being made."""
+
+
+class Gradients:
+    """df in the making: which value of f has which gradient so far."""
+
+    def __init__(self, graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool, dtypes: Mapping[Value, str]) -> None:
+        self.changes = Changes(graph)
+        """The lists of f that change."""
+        self.needs = requiring(graph, flags, trust_types)
+        """The values of f that a gradient can reach."""
+        self.captures = captures = Captures(graph, modern, dtypes)
+        self.modern = modern
+        self.f = graph
+        self.df = captures.df
+        self.build = captures.build
+        self.facts = captures.facts
+        self.dtypes = captures.dtypes
+        self.tensor = captures.tensor
+        self.into_df = Inliner(self.df, self.build, self.facts, captures.take)
+        self.into_f = Inliner(graph, Builder(graph), self.facts)
+        self.into_f.sizes = {}
+        if has_no_undefined(graph):
+            self.into_df.certain = self.into_f.certain = graph
+        self.current: dict[Value, Item] = {}
+        """Value of f -> its gradient so far, in the block of df that nodes go to."""
+        self.whole_in_blocks: dict[Value, Item] = {}
+        """Value computed in a block of f -> its whole gradient, made in the block of df that goes back through that."""
+        self.block = self.df.block
+        """Where nodes of df go."""
+        self.vjps: list[tuple[int, Value]] = []
+        """Output of f -> the value of df that stands for its gradient."""
+        self.has_complex: bool | None = None
+        """Is there a complex tensor in f? None until somebody asks."""
+        self.names: dict[str, Mapping[str, Attribute]] = {}
+        """The attributes of `GradOf`, by operator."""
+        self.copies: dict[Value, Value] = {}
+        """Copy of a list of f -> the list, which changes."""
+        self.lengths: dict[Value, Value] = {}
+        """List of f -> its length, asked for once."""
+        self.codes: dict[Value, Value] = {}
+        """Value of f -> its dtype, which f asks for."""
+        self._renamings: list[Node] = []
+
+    # -- where nodes of df go
+    @contextmanager
+    def inside(self, block: Block, current: dict[Value, Item]) -> Iterator[dict[Value, Item]]:
+        """Within `with`, nodes of df go to the end of `block`, and `current` are the gradients so far, which is what `as` names.
+
+        Then nodes go to the end of the block to which they went before, and the gradients are those from before.
+        """
+        outer = self.current, self.block
+        self.current = current
+        self.start(block)
+        try:
+            yield current
+        finally:
+            self.current, block = outer
+            self.start(block)
+
+    def start(self, block: Block) -> None:
+        """Nodes of df go to the end of this block of df, which is the current one."""
+        self.block = block
+        self.resume()
+
+    def resume(self) -> None:
+        """Nodes of df go to the end of the current block again."""
+        self.continue_in(self.block)
+
+    def continue_in(self, block: Block) -> None:
+        """Nodes of df go to the end of a block of a node of df, until `resume`."""
+        self.build.at_end(block)
+        self.into_df.new_block()
+
+    # -- gradients of values
+    def of(self, value: Value) -> Item:
+        """The gradient of a value of f; where there is none it has an undefined one from now on."""
+        item = self.current.get(value)
+        if item is None:
+            item = self.current[value] = self.undefined(value)
+        return item
+
+    def value_of(self, value: Value) -> Value:
+        """The gradient of a value of f, as one value of df."""
+        return self.one_value(self.of(value), value.type)
+
+    def one_value(self, item: Item, type: Type) -> Value:
+        """The gradient of a value of this type as one value of df: elements of a tuple that have none are undefined."""
+        return self.into_df.value(self.with_undefined(item), self.captures.gradient_type(type))
+
+    def with_undefined(self, item: Item) -> Item:
+        """Elements of a tuple that have no gradient have an undefined one."""
+        if not isinstance(item, Items) or not item.is_tuple:
+            return item
+        captures = self.captures
+        parts = captures.gradient_type(item.type).elements or (self.tensor,) * len(item.items)
+        return Items([self.undefined_like(captures.gradient_type(type)) if each == NONE else self.with_undefined(each)
+                      for each, type in zip(item.items, parts, strict=True)], True, item.type)
+
+    def add(self, value: Value, item: Item) -> None:
+        """One more gradient of a value of f."""
+        if item == NONE or is_constant(value):
+            return
+        before = self.current.get(value)
+        self.current[value] = item if before is None else self.sum(before, item, value)
+
+    def sum(self, a: Item, b: Item, value: Value) -> Item:
+        """`AutogradAdd`, element by element for lists."""
+        if a == NONE or b == NONE:
+            return b if a == NONE else a
+        if isinstance(a, Items) or isinstance(b, Items):
+            first, second = elements(a), elements(b)
+            if first is None or second is None:     # a list whose length is not known here
+                return self.sum(self.one_value(a, value.type), self.one_value(b, value.type), value)
+            if len(first) != len(second):
+                raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements")
+            return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], isinstance(value.type, TupleType), value.type)
+        assert isinstance(a, Value) and isinstance(b, Value)
+        type = next((each.type for each in (a, b) if is_list(each) or isinstance(each.type, TupleType)), self.tensor)
+        total = self.build.node("prim::AutogradAdd", (a, b), output_types=(type,)).output
+        if a in self.facts:
+            self.facts[total] = self.facts[a]
+        if a in self.dtypes:
+            self.dtypes[total] = self.dtypes[a]
+        return total
+
+    def renamed(self, item: Item) -> Item:
+        """Copy the name, not the tensor: two values of f share this gradient, but later sums must go to one of them only."""
+        if isinstance(item, Items):
+            return Items([self.renamed(each) for each in item.items], item.is_tuple, item.type)
+        if not isinstance(item, Value) or not isinstance(item.type, TensorType):
+            return item
+        node = self.build.node(RENAMING, (item,), output_types=(item.type,))
+        self._renamings.append(node)
+        self.captures.note(node.output, item)
+        return node.output
+
+    # -- gradients that may be undefined
+    def undefined(self, value: Value) -> Value:
+        """An undefined gradient for a value of f."""
+        return self.undefined_like(self.captures.gradient_type(value.type))
+
+    def undefined_like(self, type: Type) -> Value:
+        """An undefined gradient of a type."""
+        return self.build.node(self.df.dialect.undefined_kind, output_types=(type,)).output
+
+    def any_defined(self, gradients: Sequence[Value]) -> Value:
+        """In df, whether one of these gradients is defined."""
+        dialect = self.df.dialect
+        flag = spell(types.TENSOR if dialect.attribute_arguments else types.BOOL, dialect)
+        return self.build.node(dialect.any_defined_kind, gradients, output_types=(flag,)).output
+
+    def where_defined(self, item: Value, is_defined: bool, make: Callable[[Value], Value],
+                      other: Callable[[], Value] | None = None) -> Value:
+        """What `make` makes of a gradient; where it turns out to be undefined, what `other` makes, or an undefined gradient.
+
+        is_defined: it is known to be defined.
+        """
+        if is_defined:
+            return make(item)
+        choice = self.build.node("prim::If", (self.any_defined((item,)),))
+        after = choice.next
+        block = choice.add_block()
+        self.build.at_end(block)
+        if not isinstance(item.type, TensorType):
+            item = self.build.node("prim::unchecked_unwrap_optional", (item,), output_types=(self.tensor,)).output
+        block.add_output(make(item))
+        block = choice.add_block()
+        self.build.at_end(block)
+        block.add_output(other() if other is not None else self.undefined_like(self.tensor))
+        self.build.before(after)
+        return choice.add_output(self.df.fresh_id(), self.tensor)
+
+    # -- gradients that df takes
+    def take_output(self, value: Value, index: int) -> Value:
+        """A new input of df, for the gradient of output `index` of f."""
+        incoming = self.captures.new_input(value)
+        self.vjps.append((index, incoming))
+        return incoming
+
+    def take_temporaries(self, temporaries: Sequence[Value], first: int) -> None:
+        """Temporaries, outputs of f from `first` on, are outputs like any other: whoever differentiates df hands in their gradients."""
+        for index, value in enumerate(temporaries, first):
+            if self.in_df(value) is not None:
+                self._hand_in(value, self.take_output(value, index))
+
+    def _hand_in(self, value: Value, incoming: Value) -> None:
+        """Add what is handed in as the gradient of a temporary to the gradient that the value has in df."""
+        captures = self.captures
+        value = captures.exports.get(value, value)
+        if value in captures.saved_lists:
+            inner, round = captures.saved_lists[value]
+            type = captures.gradient_type(inner.type)
+            region = Builder(self.df).after(round.top).node(
+                "prim::GradOf", (incoming,), {"name": Attribute.of("aten::append", self.df.dialect)}, (type,))
+            body = region.add_block()
+            item = Builder(self.df).at_end(body).node("aten::__getitem__", (incoming, round.index), output_types=(type,))
+            body.add_output(item.output)
+            round.last = region
+            self._hand_in(inner, region.output)
+            return
+        old = self.in_df(value)
+        assert old is not None
+        behind = incoming.node if old.is_block_input and incoming.node.owner is old.node.owner else old.node
+        type = old.type if isinstance(old.type, ListType) else self.tensor
+        total = Builder(self.df).after(behind).node("prim::AutogradAdd", (incoming, incoming), output_types=(type,)).output
+        put_behind(total.node, 1, old)
+
+    def in_df(self, value: Value) -> Value | None:
+        """The gradient that df has for a temporary of f, in rounds and branches too; None where df has none, or does not read it."""
+        captures = self.captures
+        value = captures.exports.get(value, value)
+        if value in captures.saved_lists:
+            return self.in_df(captures.saved_lists[value][0])
+        old = self.current.get(value) or self.whole_in_blocks.get(value)
+        if value not in self.needs or not isinstance(old, Value) or old.node.owner is None:
+            return None
+        return old if old in captures.read else None
+
+    def drop_renamings(self) -> None:
+        """At the end no gradient needs a second name."""
+        for node in self._renamings:
+            if node.owner is not None:
+                replace_node(node, node.inputs)

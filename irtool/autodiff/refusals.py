@@ -1,0 +1,50 @@
+"""What differentiation refuses, with the line of the graph."""
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from irtool.analysis.list_changes import Changes
+from irtool.autodiff.hidden_writes import hidden_writes
+from irtool.autodiff.in_place import live_nodes, writes_for_good
+from irtool.autodiff.reach import is_untyped
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.source import Diagnostic
+
+
+def located(graph: Graph, error: Error, node: Node) -> Error:
+    """The error, at the node's line."""
+    if error.diagnostics and not isinstance(error, UnsupportedError):
+        return error
+    message = error.message
+    if not error.diagnostics and graph.source is not None and node.line:
+        line = graph.source.line(node.line)
+        column = len(line) - len(line.lstrip()) + 1
+        error.diagnostics = [Diagnostic("error", message, graph.source, node.line, column, len(line.rstrip()) + 1)]
+    return error
+
+
+def refuse_untyped(graph: Graph, needs: Collection[Value], values: Sequence[Value], node: Node) -> None:
+    """Raises UnsupportedError, at the node, for a value with a gradient whose type is Any: that of its gradient is not known."""
+    value = next((each for each in values if each in needs and is_untyped(each.type)), None)
+    if value is not None:
+        raise located(graph, UnsupportedError(f"the gradient of %{value.name} : {value.type} is not supported"), node)
+
+
+def refuse_shared(graph: Graph, needs: Collection[Value], changes: Changes) -> None:
+    """Raises UnsupportedError, at the place, for a list that changes and may be held by more than one name."""
+    for value, node in changes.shared.items():
+        if value in needs:
+            raise located(graph, UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where "
+                                                  "something else holds the list too"), node)
+
+
+def refuse_writes(graph: Graph, needs: set[Value]) -> None:
+    """Raises UnsupportedError, at the node, for a write that gradients cannot follow."""
+    for node in live_nodes(graph):
+        if writes_for_good(node) and node.outputs[0] in needs or node.kind == "prim::SetAttr" and node.inputs[1] in needs:
+            error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
+            raise located(graph, error, node)
+    for node in hidden_writes(graph, needs):
+        raise located(graph, UnsupportedError(f"the gradient of {node.kind}, which writes into memory that has another name, "
+                                              "is not supported yet"), node)

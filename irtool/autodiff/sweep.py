@@ -1,0 +1,62 @@
+"""The walk over f, from its results back to its inputs, that hands gradients on. `irtool.autodiff.reverse` starts it.
+
+A handler takes the gradients (`irtool.autodiff.gradients`) and a node, and hands the gradients of the node's results to its operands. One
+that puts other nodes in the node's place returns them, and they are visited next. A handler of nodes with blocks takes the sweep itself,
+and calls `sweep.walk` on the blocks.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Reversible, Sequence
+
+from irtool.autodiff.gradients import Gradients
+from irtool.autodiff.refusals import located, refuse_untyped
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.graph import Block, Node
+from irtool.ir.packed import owns_gradient
+from irtool.ir.pair import REVERSE
+
+Handler = Callable[[Gradients, Node], Sequence[Node] | None]
+
+
+class Sweep:
+    """The gradients so far, and who hands them on."""
+
+    def __init__(self, grads: Gradients, block_handlers: Mapping[str, Callable[[Sweep, Node], None]], handlers: Mapping[str, Handler],
+                 formula: Handler) -> None:
+        self.grads = grads
+        self.block_handlers = block_handlers
+        """Kind of a node with blocks -> its handler."""
+        self.handlers = handlers
+        """Kind of any other node -> its handler; `ReverseSubgraph` -> that of nodes which own a gradient."""
+        self.formula = formula
+        """The handler of all other nodes."""
+
+    def walk(self, block: Block) -> None:
+        """Visit the nodes of a block of f, last one first."""
+        self.visit_all(block)
+
+    def visit_all(self, nodes: Reversible[Node]) -> None:
+        """Visit nodes of one block, last one first, as far as gradients are involved."""
+        needs = self.grads.needs
+        for node in reversed(nodes):
+            if not needs.isdisjoint(node.outputs) or not needs.isdisjoint(self.grads.changes.at.get(node, ())):
+                self.visit(node)
+
+    def visit(self, node: Node) -> None:
+        """Hand the gradients of a node's results, and of the lists that it changes, to its operands. Raises errors at the node's line."""
+        grads = self.grads
+        if not any(value in grads.current for value in (*node.outputs, *grads.changes.at.get(node, ()))):
+            return
+        refuse_untyped(grads.f, grads.needs, node.outputs, node)
+        grads.resume()
+        try:
+            block_handler = self.block_handlers.get(node.kind) if node.blocks else None
+            if block_handler is not None:
+                block_handler(self, node)
+                return
+            if node.blocks:
+                raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+            handler = self.handlers.get(REVERSE if owns_gradient(node) else node.kind, self.formula)
+            self.visit_all(handler(grads, node) or ())
+        except Error as error:
+            raise located(grads.f, error, node) from None

@@ -1,0 +1,117 @@
+"""Gradients that a node brings along, as a graph: their nodes go verbatim into a region of df.
+
+A function with a gradient of its own (`irtool::custom_vjp`) brings its backward, a node that owns a gradient pair its df.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from irtool.autodiff.gradients import Gradients
+from irtool.autodiff.list_zeros import defined_or_zeros, zeros
+from irtool.autodiff.reach import has_no_undefined
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.custom import CUSTOM_VJP, custom_parts, saved_values
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.packed import Packed, packed_of
+from irtool.ir.pair import DEFINED
+from irtool.ir.rewrite import clone_node
+from irtool.partial.items import NONE, Item
+
+
+def read_saved(f: Graph) -> None:
+    """What reads saved operands and results of functions with a gradient reads those themselves, as gradients do."""
+    for node in f.walk():
+        parts = custom_parts(node) if node.kind == CUSTOM_VJP else None
+        if parts is not None:
+            forward, _, count = parts
+            for value, source in zip(node.outputs[count:], saved_values(node, forward, count), strict=True):
+                if value is not source:
+                    value.replace_all_uses_with(source)
+
+
+def reverse_custom(grads: Gradients, node: Node) -> None:
+    """A `GradOf` that holds the backward. It runs if one of the results has a gradient, with zeros for those that have none.
+
+    An operand for which it gives None has zeros for its gradient. Raises UnsupportedError for a node that does not fit together.
+    """
+    parts = custom_parts(node)
+    if parts is None:
+        raise UnsupportedError(f"the gradient of {CUSTOM_VJP} whose graphs do not take and give what it takes and gives is not supported")
+    forward, backward, count = parts
+    results = node.outputs[:count]
+    incoming = [grads.of(value) if value in grads.needs else NONE for value in results]
+    is_one = sum(isinstance(item, Value) for item in incoming) == 1
+
+    def taken(place: int, item: Item) -> Value:
+        if not isinstance(item, Value):
+            return zeros(grads, results[place], results[0])
+        return item if is_one else defined_or_zeros(grads, item, results[place], results[0])
+
+    put_verbatim(grads, node, backward, results, incoming, taken, saved_values(node, forward, count), node.inputs)
+
+
+def reverse_packed(grads: Gradients, node: Node) -> None:
+    """A `GradOf` that holds the node's df. It runs if one of the gradients that df takes is defined.
+
+    An undefined one is undefined to a df that knows of such, as what `differentiate` makes does, and zeros to any other.
+    Raises UnsupportedError for a gradient that df was specialised not to take; Error for a node that does not fit together.
+    """
+    packed = packed_of(node)
+    results = [node.outputs[index] for index in packed.input_vjps]
+    incoming: list[Item] = [grads.of(value) if value in grads.needs else NONE for value in results]
+    saved = [*[node.inputs[index] for index in packed.captured_inputs], *[node.outputs[index] for index in packed.captured_outputs]]
+    takes_undefined = not has_no_undefined(packed.df)
+
+    def taken(place: int, item: Item) -> Value:
+        return _taken_by_df(grads, node, packed, place, item, takes_undefined)
+
+    put_verbatim(grads, node, packed.df, results, incoming, taken, saved, [node.inputs[index] for index in packed.output_vjps])
+
+
+def put_verbatim(grads: Gradients, node: Node, backward: Graph, results: Sequence[Value], incoming: Sequence[Item],
+                 taken: Callable[[int, Item], Value], saved: Iterable[Value], targets: Sequence[Value]) -> None:
+    """The nodes of `backward` in a `GradOf` region of df. Its results are gradients of `targets`, zeros where one is None.
+
+    It takes gradients of `results`, then the values of f that are `saved`. taken: what it takes for one of the gradients that come in.
+    """
+    defined = [item for item in incoming if isinstance(item, Value)]
+    region = grads.build.node("prim::GradOf", defined, {"name": Attribute.of(node.kind, grads.df.dialect)})
+    body = region.add_block()
+    grads.continue_in(body)
+    captured = [grads.captures.take(value) for value in saved]
+    mapping: dict[Value, Value] = {}
+    for place, (parameter, item, result) in enumerate(zip(backward.inputs, incoming, results, strict=False)):
+        mapping[parameter] = taken(place, item)
+        grads.captures.note(mapping[parameter], result)
+    mapping.update(zip(backward.inputs[len(results):], captured, strict=True))
+    for each in backward.block:
+        clone_node(each, mapping, body, grads.df)
+    grads.build.at_end(body)
+    outputs = []
+    for target, answer in zip(targets, backward.outputs, strict=True):
+        if target in grads.needs:
+            gradient = mapping.get(answer, answer)
+            body.add_output(zeros(grads, target, target) if gradient.type.key == types.NONE.key else gradient)
+            outputs.append((target, region.add_output(grads.df.fresh_id(), grads.captures.gradient_type(target.type))))
+    grads.resume()
+    if not outputs:
+        region.destroy()
+    for target, output in outputs:
+        grads.captures.note(output, target)
+        grads.add(target, output)
+
+
+def _taken_by_df(grads: Gradients, node: Node, packed: Packed, place: int, item: Item, takes_undefined: bool) -> Value:
+    """What a node's df takes for the gradient of a result of the node."""
+    index, first = packed.input_vjps[place], node.outputs[0]
+    result = node.outputs[index]
+    flag = packed.defined[place] if packed.defined is not None else None
+    has_gradient = isinstance(item, Value) and item.node.kind != grads.df.dialect.undefined_kind
+    if flag is False and has_gradient and index < packed.real_outputs:
+        raise UnsupportedError(f"result {index} of {node.kind} has a gradient, but the node's gradient was "
+                               f"specialised for its being undefined ({DEFINED}={[int(each) for each in packed.defined or ()]})")
+    if flag or not takes_undefined:
+        return defined_or_zeros(grads, item, result, first) if has_gradient and isinstance(item, Value) else zeros(grads, result, first)
+    return item if isinstance(item, Value) else grads.undefined(result)
