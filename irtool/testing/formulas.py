@@ -306,7 +306,7 @@ def of_tensors(type: Type) -> Type:
     """`t[]` is a list of tensors here."""
     if isinstance(type, ListType):
         return types.list_of(of_tensors(type.element))
-    return types.TENSOR if isinstance(type, types.TypeVar) or type.key in ("Future", "Await") else type
+    return types.TENSOR if isinstance(type, types.TypeVar) or type.key in ("Future", "Await", "Any") else type
 
 
 def operand(build: Builder, value: Any, type: Type) -> Value:
