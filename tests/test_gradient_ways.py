@@ -351,3 +351,16 @@ def test_gradcheck_refuses_where_differences_see_what_is_detached() -> None:
     with pytest.raises(irtool.RunError, match="aten::detach hides from gradients what differences see"):
         irtool.gradcheck(compile_source("def f(x):\n    return x.detach() * x\n"), [np.array([1.0, 2.0])])
     assert irtool.gradcheck(compile_source("def f(x):\n    y = x.detach()\n    return x * x\n"), [np.array([1.0, 2.0])]).is_right
+
+
+def test_a_tape_refuses_gradients_that_nodes_own() -> None:
+    """It would go back through what the node computes, whatever the node says its gradient is."""
+    packed = irtool.PassManager("differentiate,pack-gradient").run(irtool.from_script("def f(x):\n    return (x * x).sin()\n"))
+    graph = irtool.parse(str(packed).replace("aten::cos", "aten::exp")).graph()
+    x = np.array([1.0, 2.0])
+    (own,) = irtool.vjp(graph, [x], [np.ones(2)], [0])
+    np.testing.assert_allclose(own, 2 * x * np.exp(x * x))
+    with pytest.raises(irtool.UnsupportedError, match="gradient of its own, which a tape does not take"):
+        irtool.grad(irtool.dispatch.callables.function_of(graph))(x)
+    with pytest.raises(irtool.UnsupportedError, match="gradient of its own"):
+        irtool.vmap(irtool.grad(irtool.dispatch.callables.function_of(graph)))(np.ones((3, 2)))

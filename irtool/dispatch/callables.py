@@ -14,10 +14,11 @@ from irtool.dispatch.stack import Boxed, current, is_floating
 from irtool.dispatch.trees import flatten
 from irtool.ir.arguments import check_function, signature
 from irtool.ir.defaults import defaults_of
-from irtool.ir.errors import RunError, did_you_mean
+from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.names import Names
+from irtool.ir.packed import packed_nodes
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type
@@ -49,6 +50,17 @@ def graph_of(where: str, function: Any) -> Graph | None:
     return graph if isinstance(graph, Graph) else None
 
 
+def is_on_tape(tensor: Tensor) -> bool:
+    """Does a tape, of any depth, know the tensor?"""
+    from irtool.dispatch.autograd import Autograd
+
+    while isinstance(tensor, Boxed):
+        if isinstance(tensor.layer, Autograd):
+            return True
+        tensor = tensor.value
+    return False
+
+
 def function_of(graph: Graph) -> Callable[..., Any]:
     """A graph as a function of tensors: its operations go to the layer on top, whatever that is; control flow runs by concrete values.
 
@@ -64,8 +76,13 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         without_writes(graph)
         graph = in_versions(graph)
 
+    packed = packed_nodes(graph)
+
     def function(*args: Any, **named: Any) -> Any:
         values = [taken(value, declared) for value, declared in zip(in_order(inputs, args, named, graph), inputs, strict=True)]
+        if packed and any(map(is_on_tape, tensors_in(values))):
+            raise UnsupportedError(f"{packed[0].kind} has a gradient of its own, which a tape does not take; "
+                                   "irtool.vjp and `irtool grad --via differentiate` do")
         results = [given_back(each, declared.type) for each, declared in
                    zip(interpreted(graph, values, current().apply), graph.outputs, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)
