@@ -33,6 +33,12 @@ def _first(facts: Facts) -> list[TensorType] | None:
     return one(dimensioned(facts.types[0]))
 
 
+def _clamped(facts: Facts) -> list[TensorType] | None:
+    """As the first operand, where a bound cannot promote it; torch's own rule forgets that 0 makes whole numbers of bools."""
+    dtype = facts.types[0].dtype
+    return _first(facts) if dtype is None or category(dtype) >= 2 else None
+
+
 def _first_float(facts: Facts) -> list[TensorType] | None:
     type = dimensioned(facts.types[0])
     return one(with_dtype(type, to_float(type.dtype)))
@@ -226,7 +232,7 @@ def _names(words: str) -> list[str]:
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(_names(UNARY), _first), **dict.fromkeys(_names(UNARY_FLOAT), _first_float),
-    **dict.fromkeys(_names(FIRST_OPERAND), _first),
+    **dict.fromkeys(_names(FIRST_OPERAND), _first), **dict.fromkeys(_names("clamp clamp_max clamp_min"), _clamped),
     **dict.fromkeys(_names("add.Tensor sub.Tensor mul.Tensor"), _spread), "aten::div.Tensor": _spread_float,
     **dict.fromkeys(_names("pow.Tensor_Tensor fmod.Tensor remainder.Tensor max.other min.other lerp.Scalar lerp.Tensor __and__.Tensor "
                            "__or__.Tensor __xor__.Tensor __lshift__.Tensor __rshift__.Tensor addcmul"), _spread_known),
