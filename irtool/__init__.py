@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from irtool.ops.tensor import Tensor
     from irtool.passes import PASSES
     from irtool.passmanager import PassManager
-    from irtool.testing.gradcheck import gradcheck
+    from irtool.testing.finite_differences import gradcheck
     from irtool.text.parser import parse
     from irtool.torchscript import from_script
     from irtool.torchscript.printing.to_python import to_script
@@ -47,7 +47,7 @@ _HOMES = {
     "jit": "irtool.execute.jit", "debug_state": "irtool.execute.debug_state",
     "register_custom_pass": "irtool.execute.phases", "clear_custom_passes": "irtool.execute.phases",
     "custom_passes": "irtool.execute.phases",
-    "gradcheck": "irtool.testing.gradcheck",
+    "gradcheck": "irtool.testing.finite_differences",
     "grad": "irtool.dispatch.transforms", "value_and_grad": "irtool.dispatch.transforms", "grad_and_value": "irtool.dispatch.transforms",
     "vmap": "irtool.dispatch.transforms", "jvp": "irtool.dispatch.transforms", "linearize": "irtool.dispatch.transforms",
     "custom_vjp": "irtool.dispatch.transforms", "jacrev": "irtool.dispatch.jacobians", "jacfwd": "irtool.dispatch.jacobians",

@@ -7,8 +7,7 @@ from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import node_argument, schema_of
 from irtool.ir.types import TensorType
-
-ARITHMETIC = frozenset(("aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor"))
+from irtool.ops.torch_lists import ARITHMETIC
 
 
 def canonicalize_ops(graph: Graph) -> bool:

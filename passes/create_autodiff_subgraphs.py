@@ -15,6 +15,7 @@ from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_block, clone_node, inline_graph, replace_node
 from irtool.ir.schema import schema_of
+from irtool.ir.structure_kinds import GROUPED_PRIMS
 from irtool.ir.types import ListType
 from irtool.ops.torch_lists import SYMBOLIC
 from irtool.passes import BY_NAME
@@ -22,7 +23,6 @@ from irtool.passes import BY_NAME
 KINDS = frozenset(name.partition(".")[0] for name in SYMBOLIC) | {"aten::chunk"}
 NO_NODES: Mapping[Node, Sequence[Node]] = {}
 NO_VALUES: Mapping[Value, Container[Node]] = {}
-PRIMS = CONSTANT_KINDS | {"prim::ConstantChunk", "prim::AutogradZero", "prim::Undefined", "prim::AutogradAdd"}
 
 
 def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") -> bool:
@@ -168,7 +168,7 @@ def slice_runs(graph: Graph, block: Block, threshold: int) -> bool:
 
 def is_symbolic(node: Node) -> bool:
     """Does torch differentiate the node symbolically?"""
-    if node.kind in PRIMS:
+    if node.kind in GROUPED_PRIMS:
         return True
     if node.kind == "prim::GradOf":
         return len(node.blocks) == 1 and all(map(is_symbolic, node.blocks[0]))
@@ -182,7 +182,7 @@ def is_symbolic(node: Node) -> bool:
 
 def is_differentiable(node: Node) -> bool:
     """Can the node stand in a graph that is to be differentiated?"""
-    if node.kind in PRIMS or node.kind in KINDS:
+    if node.kind in GROUPED_PRIMS or node.kind in KINDS:
         return True
     if node.kind == "prim::GradOf":
         return len(node.blocks) == 1 and all(map(is_differentiable, node.blocks[0]))

@@ -5,11 +5,11 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
 from irtool.ir.effects import LOOP_KINDS, node_may_write
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.structure_kinds import LIST_MAKERS
 from irtool.ir.types import ListType, TensorType
 
 GET, COPY, PART = "aten::__getitem__", "aten::list", "aten::slice"
 READERS = frozenset((GET, COPY, PART, "aten::len", "prim::ListUnpack"))
-MAKERS = frozenset((COPY, PART, "aten::unbind", "aten::split", "aten::chunk", "prim::ListConstruct"))
 
 
 def lists_by_index(graph: Graph) -> bool:
@@ -98,7 +98,7 @@ def read_by_index(graph: Graph, loop: Node, slot: int) -> bool:
 
 def is_made(value: Value) -> bool:
     """Is it a list that nobody else has, because its node has made it?"""
-    return value.node.kind in MAKERS
+    return value.node.kind in LIST_MAKERS
 
 
 def is_only_read(value: Value, loop: Node | None = None) -> bool:

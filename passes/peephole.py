@@ -12,10 +12,10 @@ from irtool.ir.builder import Builder, type_of
 from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant, is_none
 from irtool.ir.dtypes import dtype_code, is_complex_dtype, is_float_dtype
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.replacing_walk import Sweep
 from irtool.ir.rewrite import become_constant
 from irtool.ir.schema import Literal, node_argument
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
-from irtool.ir.sweep import Sweep
 from irtool.ir.types import INT, ListType, OptionalType, TensorType, Type, UnionType, is_subtype, list_of, parse_type, same
 
 NONE_TYPES = frozenset((parse_type("NoneType"), parse_type("None")))

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from irtool.ops import OPS
+from irtool.testing.finite_differences import drawn, inner
 from irtool.testing.formulas import Trial
-from irtool.testing.gradcheck import drawn, inner
 
 RECORDED = Path(__file__).parent / "data" / "formula_gradients.json"
 DIFFERENT = {

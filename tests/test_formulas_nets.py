@@ -14,7 +14,7 @@ from irtool.ir.dialect import LATEST
 from irtool.ir.graph import Graph
 from irtool.ir.schema import schema_named
 from irtool.ops import OPS
-from irtool.testing.gradcheck import gradcheck
+from irtool.testing.finite_differences import gradcheck
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 

@@ -10,7 +10,7 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
-from irtool.testing import gradcheck as library
+from irtool.testing import finite_differences as library
 from irtool.testing.derivatives import derivative, widened
 
 

@@ -23,7 +23,7 @@ from irtool.ir.verify import verify
 from irtool.passes.lower_grad_of import lower_grad_of
 from irtool.passes.specialize_undef import Specializer
 from irtool.testing.derivatives import derivative
-from irtool.testing.gradcheck import gradcheck
+from irtool.testing.finite_differences import gradcheck
 from irtool.torchscript.front import compile_source
 
 PROGRAMS = {**LOOPS, **LISTS}

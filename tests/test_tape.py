@@ -18,10 +18,10 @@ from irtool.execute.graph_gradients import Differentiated
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ops import OPS
 from irtool.ops.arrays import seeded
-from irtool.ops.batching.layout import pointwise
+from irtool.ops.batching.batch_dim import pointwise
 from irtool.ops.tensor import Tensor, unwrapped, wrapped
+from irtool.testing.finite_differences import drawn, flattened
 from irtool.testing.formulas import Trial
-from irtool.testing.gradcheck import drawn, flattened
 from tests.laws import family, kind, over, overload_samples
 
 STATISTICS = ("aten::native_layer_norm_backward", "aten::native_group_norm_backward")

@@ -15,7 +15,7 @@ from irtool.ops.op import Rule
 @cache
 def rule_of(name: str) -> Rule | None:
     """The batching rule of an overload; None when there is none."""
-    from irtool.ops.batching.layout import pointwise
+    from irtool.ops.batching.batch_dim import pointwise
 
     rule = OPS[name].batch_rules.get(name) if name in OPS else None
     if rule is not None:
@@ -28,7 +28,7 @@ def rule_of(name: str) -> Rule | None:
 
 def is_pointwise_rule(name: str) -> bool:
     """Is the batching rule of an overload the one that serves all pointwise operators?"""
-    from irtool.ops.batching.layout import pointwise
+    from irtool.ops.batching.batch_dim import pointwise
 
     return rule_of(name) is pointwise
 

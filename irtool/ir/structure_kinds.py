@@ -85,3 +85,7 @@ PROFILE_KINDS = CONSTANT_KINDS | kinds("prim::profile prim::profile_ivalue")
 """Kinds that no profile is taken of."""
 PYTHON_OPERATORS = kinds("prim::PythonOp prim::IgnoredPythonOp")
 """Kinds that call a Python function."""
+LIST_MAKERS = frozenset(("aten::list", "aten::slice", "aten::unbind", "aten::split", "aten::chunk", "prim::ListConstruct"))
+"""Kinds whose result is a new list."""
+GROUPED_PRIMS = CONSTANT_KINDS | {"prim::ConstantChunk", "prim::AutogradZero", "prim::Undefined", "prim::AutogradAdd"}
+"""Kinds that torch puts into differentiable groups although they have no formula."""

@@ -69,3 +69,8 @@ SIZE_NUMBERS = frozenset((("aten::slice", "start"), ("aten::slice", "end"), ("at
 SIZE_LISTS = frozenset((*[(f"aten::{name}", "size") for name in "zeros ones full empty rand randn expand view".split()],
                    ("aten::reshape", "shape"), ("aten::repeat", "repeats")))
 """(kind, argument): lists of sizes."""
+FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randint randint_like "
+                      "randn randn_like randperm zeros zeros_like".split())
+"""Functions that torch gives `requires_grad`."""
+SIZED_BY_OPERAND = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
+"""Kinds whose result has the shape that an operand names."""

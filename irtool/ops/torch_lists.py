@@ -31,3 +31,5 @@ type_as unbind.int unsqueeze var var.correction var.dim where.self
 """The overloads that torch 2.13 differentiates symbolically."""
 NEVER_GROUPED = frozenset(f"aten::{name}" for name in "view view_as reshape transpose expand expand_as".split())
 """Never in a group: as its results they would be differentiated wrongly."""
+ARITHMETIC = frozenset(("aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor"))
+"""The operators whose operands canonicalize-ops makes numbers."""

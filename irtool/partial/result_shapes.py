@@ -4,13 +4,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from irtool.ir.graph import Value
+from irtool.ops.size_facts import SIZED_BY_OPERAND
 from irtool.partial.items import Item, int_list, place_of
 
 Shape = tuple[int, ...]
 Rule = Callable[[Sequence[Shape | None], Sequence[Item]], Shape | None]
-
-SIZED = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
-"""Kinds whose result has the shape that an operand names."""
 
 
 def _mm(shapes: Sequence[Shape | None], operands: Sequence[Item]) -> Shape | None:
@@ -54,5 +52,5 @@ def _sized(shapes: Sequence[Shape | None], operands: Sequence[Item]) -> Shape | 
 
 
 SHAPES: dict[str, Rule] = {"aten::mm": _mm, "aten::bmm": _bmm, "aten::t": _t, "aten::transpose": _transpose,
-                           "aten::unsqueeze": _unsqueeze, **dict.fromkeys(SIZED, _sized)}
+                           "aten::unsqueeze": _unsqueeze, **dict.fromkeys(SIZED_BY_OPERAND, _sized)}
 """By kind. Pointwise results have the shape that the operands broadcast to (`irtool.ops.facts`)."""

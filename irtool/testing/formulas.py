@@ -36,7 +36,7 @@ from irtool.ops.formula import formula_of, run_formula
 from irtool.passes import BY_NAME
 from irtool.passes.specialize_undef import Specializer
 from irtool.testing.derivatives import derivative
-from irtool.testing.gradcheck import drawn, flattened, floating, inner, shifted, sizes
+from irtool.testing.finite_differences import drawn, flattened, floating, inner, shifted, sizes
 
 if TYPE_CHECKING:
     from irtool.ops.samples.draw import Call

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from irtool.cli.console import Console
-    from irtool.testing.gradcheck import Report
+    from irtool.testing.finite_differences import Report
 
 
 CHECKING = "Checking"
@@ -40,7 +40,7 @@ def gradcheck(arguments: Arguments, console: Console) -> int:
     from irtool.cli.show.progress import Progress
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
-    from irtool.testing.gradcheck import gradcheck as check
+    from irtool.testing.finite_differences import gradcheck as check
 
     gc.enable()
     module = given.read_module(arguments, console)

@@ -19,15 +19,13 @@ from irtool.dispatch.torch.grad_mode import enable_grad, is_grad_enabled, no_gra
 from irtool.ir.arguments import check_seed
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.arrays import reseed
+from irtool.ops.size_facts import FACTORIES
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
 from irtool.ops.tensor_methods import nonzero, refuse_gradient, unique, unique_consecutive
 
 OTHER_DTYPES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64", "short": "int16",
                 "cfloat": "complex64", "cdouble": "complex128"}
-FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randint randint_like "
-                      "randn randn_like randperm zeros zeros_like".split())
-"""Functions that torch gives `requires_grad`."""
 ABSENT = {"compile": "see irtool.jit", "optim": "update parameters with what irtool.grad gives",
           "utils": "it is about training, and this package is about graphs",
           "load": "arrays are read by np.load", "save": "arrays are stored by np.savez",

@@ -5,7 +5,7 @@ from typing import Any
 
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import along
+from irtool.ops.batching.batch_dim import along
 from irtool.ops.batching.random import random_of
 from irtool.ops.kernels.activation import table
 

@@ -1,7 +1,7 @@
 """Batching rules of adaptive pooling."""
 from __future__ import annotations
 
-from irtool.ops.batching.layout import image
+from irtool.ops.batching.batch_dim import image
 from irtool.ops.kernels.adaptive_pooling import table
 
 table.batch("adaptive_avg_pool1d adaptive_max_pool1d adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool3d adaptive_max_pool3d "

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import lined_up
+from irtool.ops.batching.batch_dim import lined_up
 from irtool.ops.kernels.attention import table
 from irtool.ops.tensor import Tensor
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import rows_apart, time_and_rows, zeros_where
+from irtool.ops.batching.batch_dim import rows_apart, time_and_rows, zeros_where
 from irtool.ops.batching.loss import MEAN, NONE, SUM, reduced
 from irtool.ops.kernels.classification_loss import table
 from irtool.ops.tensor import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import folded, into_channels, into_rows, out_of_channels, out_of_rows, unfolded
+from irtool.ops.batching.batch_dim import folded, into_channels, into_rows, out_of_channels, out_of_rows, unfolded
 from irtool.ops.kernels.conv import table
 
 

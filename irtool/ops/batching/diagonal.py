@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import flat_places, shifted, untouched, wrapped_dim
+from irtool.ops.batching.batch_dim import flat_places, shifted, untouched, wrapped_dim
 from irtool.ops.batching.shape import as_strided, at_dim, diagonal, permute, reshape, squeeze, t, transpose, unsqueeze, view_as_complex
 from irtool.ops.kernels.diagonal import table
 

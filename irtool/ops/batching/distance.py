@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import shifted, wrapped_dim
+from irtool.ops.batching.batch_dim import shifted, wrapped_dim
 from irtool.ops.kernels.distance import table
 from irtool.ops.tensor import Tensor
 

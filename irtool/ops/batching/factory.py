@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import untouched
+from irtool.ops.batching.batch_dim import untouched
 from irtool.ops.kernels.factory import table
 from irtool.ops.tensor import Tensor
 

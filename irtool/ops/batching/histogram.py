@@ -8,7 +8,7 @@ import numpy as np
 
 from irtool.ops.arrays import dtype_of
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import DOUBLE, LONG, ravel, zeros_where
+from irtool.ops.batching.batch_dim import DOUBLE, LONG, ravel, zeros_where
 from irtool.ops.kernels.histogram import table
 from irtool.ops.tensor import Tensor
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.batch import Batch
+from irtool.ops.batching.batch_dim import LONG, aligned, ravel, shifted, wrapped_dim, zeros_where
 from irtool.ops.batching.diagonal import gradient_of_part
 from irtool.ops.batching.histogram import counts
-from irtool.ops.batching.layout import LONG, aligned, ravel, shifted, wrapped_dim, zeros_where
 from irtool.ops.kernels.indexing import table
 from irtool.ops.tensor import Tensor
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.batch import Batch
+from irtool.ops.batching.batch_dim import along, numbers_of, shifted, wrapped_dim
 from irtool.ops.batching.diagonal import gradient_of_part
-from irtool.ops.batching.layout import along, numbers_of, shifted, wrapped_dim
 from irtool.ops.batching.shape import reshape
 from irtool.ops.kernels.joining import table
 from irtool.ops.tensor import Tensor

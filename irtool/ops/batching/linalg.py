@@ -6,7 +6,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import lined_up, matrices, wrapped_dim
+from irtool.ops.batching.batch_dim import lined_up, matrices, wrapped_dim
 from irtool.ops.kernels.linalg import table
 from irtool.ops.tensor import Tensor
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import pointwise
+from irtool.ops.batching.batch_dim import pointwise
 from irtool.ops.kernels.loss import table
 from irtool.ops.tensor import Tensor
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import aligned, wrapped_dim
+from irtool.ops.batching.batch_dim import aligned, wrapped_dim
 from irtool.ops.kernels.matmul import table
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from irtool.ir.errors import RunError
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import folded, into_channels, into_rows, out_of_channels, out_of_rows, unfolded
+from irtool.ops.batching.batch_dim import folded, into_channels, into_rows, out_of_channels, out_of_rows, unfolded
 from irtool.ops.kernels.normalization import table
 from irtool.ops.size_facts import STATISTICS_WRITERS
 from irtool.ops.tensor import Tensor, call

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import folded, image, leading, unfolded
+from irtool.ops.batching.batch_dim import folded, image, leading, unfolded
 from irtool.ops.kernels.padding import table
 
 

@@ -1,7 +1,7 @@
 """Batching rules of orthogonal polynomials."""
 from __future__ import annotations
 
-from irtool.ops.batching.layout import element_by_element
+from irtool.ops.batching.batch_dim import element_by_element
 from irtool.ops.kernels.polynomial import table
 
 table.batch("special_chebyshev_polynomial_t special_chebyshev_polynomial_t.x_scalar special_chebyshev_polynomial_t.n_scalar "

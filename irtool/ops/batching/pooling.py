@@ -1,7 +1,7 @@
 """Batching rules of pooling."""
 from __future__ import annotations
 
-from irtool.ops.batching.layout import image
+from irtool.ops.batching.batch_dim import image
 from irtool.ops.kernels.pooling import table
 
 table.batch("max_pool1d max_pool1d_with_indices avg_pool1d max_pool2d max_pool2d_with_indices avg_pool2d max_pool3d "

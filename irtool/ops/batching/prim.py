@@ -8,8 +8,8 @@ import numpy as np
 
 from irtool.ops.arrays import code_of, dtype_of
 from irtool.ops.batch import Batch
+from irtool.ops.batching.batch_dim import untouched
 from irtool.ops.batching.dict import handed_on
-from irtool.ops.batching.layout import untouched
 from irtool.ops.kernels.prim import table
 from irtool.ops.promotion import result_type as promoted
 from irtool.ops.tensor import Tensor

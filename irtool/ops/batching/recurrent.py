@@ -6,7 +6,7 @@ from typing import Any
 
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import behind, refuse_batched, rows_apart, time_and_rows
+from irtool.ops.batching.batch_dim import behind, refuse_batched, rows_apart, time_and_rows
 from irtool.ops.kernels.recurrent import table
 
 

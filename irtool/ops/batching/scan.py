@@ -5,7 +5,7 @@ from typing import Any
 
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import along, shifted
+from irtool.ops.batching.batch_dim import along, shifted
 from irtool.ops.kernels.scan import table
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from irtool.ir.errors import RunError
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import flat_places, numbers_of, ravel, shifted, untouched, wrapped_dim
+from irtool.ops.batching.batch_dim import flat_places, numbers_of, ravel, shifted, untouched, wrapped_dim
 from irtool.ops.kernels.shape import table
 from irtool.ops.tensor import Tensor, wrapped
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import along
+from irtool.ops.batching.batch_dim import along
 from irtool.ops.kernels.softmax import table
 
 

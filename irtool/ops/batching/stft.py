@@ -8,7 +8,7 @@ import numpy as np
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.batch import Batch
-from irtool.ops.batching.layout import folded, unfolded
+from irtool.ops.batching.batch_dim import folded, unfolded
 from irtool.ops.kernels.stft import table
 
 

@@ -1,7 +1,7 @@
 """Batching rules of shuffled pixels and channels."""
 from __future__ import annotations
 
-from irtool.ops.batching.layout import leading, with_batch
+from irtool.ops.batching.batch_dim import leading, with_batch
 from irtool.ops.kernels.vision import table
 
 table.batch("pixel_shuffle pixel_unshuffle")(leading)
