@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.reverse import differentiate_graph
 from irtool.ir.types import TensorType, tensor_type
 from irtool.testing.pair_size import node_count, pair_size, saved_bytes
@@ -62,5 +63,5 @@ def test_nothing_dead_nothing_twice(name: str) -> None:
     assert all(value.has_uses for value in pair.df.inputs[len(pair.input_vjps):])
     before = node_count(pair.f), node_count(pair.df)
     for graph in (pair.f, pair.df):
-        irtool.ir.rewrite.remove_dead_nodes(graph)
+        remove_dead_nodes(graph)
     assert before == (node_count(pair.f), node_count(pair.df))

@@ -96,7 +96,8 @@ class Batched(Layer):
                 return False
         place = tuple(key)
         if place not in _simple:
-            _simple[place] = rank is not None and self.rules.is_pointwise(self.rules.choose(kind, args, {})[0])
+            name = self.rules.choose(kind, args, {})[0]
+            _simple[place] = rank is not None and self.rules.is_pointwise(name) and not self.rules.is_view(name)
         return _simple[place]
 
     def apply(self, name: str, args: list[Any]) -> Any:

@@ -25,6 +25,7 @@ from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors, tensors_in
 from irtool.ops.overload import refuse_dtype
+from irtool.ops.size_facts import CERTAIN_VIEWS
 from irtool.ops.tensor import Tensor, next_birth
 
 SILENT = ("aten::detach", "aten::data")
@@ -139,7 +140,8 @@ def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
     results = map_tensors(handle, results)
     is_noted = is_inside(layer, root_of(whole))
     for place, each in enumerate(tensors_in(results)):
-        if each.links is not None and each.links.origin is not None or not shares_memory(each, whole):
+        is_linked = each.links is not None and each.links.origin is not None
+        if is_linked and (may_copy(name) or root_of(each) is root_of(whole)) or may_copy(name) and not shares_memory(each, whole):
             continue
         each.links = each.links or Links()
         each.links.origin = View(whole, name, args[1:], place)
@@ -148,6 +150,12 @@ def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
                 whole.links = Links()
             whole.links.parts.append(ref(each))
     return results
+
+
+@cache
+def may_copy(name: str) -> bool:
+    """May the operator copy where its schema speaks of a view? Others give views even where a layer computes them as copies."""
+    return name.partition(".")[0] not in CERTAIN_VIEWS
 
 
 def shares_memory(view: Tensor, whole: Tensor) -> bool:

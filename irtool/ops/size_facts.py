@@ -33,6 +33,8 @@ RESHAPING = RESHAPES | aten("resize_ resize_as_ set_ data set_data detach_")
 """Kinds that change the shape of their operand, or may give the operand other memory."""
 DECIDING = aten("Bool Int Float item is_nonzero equal allclose ScalarImplicit IntImplicit")
 """Operators that turn a tensor's elements into what Python decides by."""
+CERTAIN_VIEWS = aten("as_strided view_as_complex view_as_real")
+"""Views that never copy, although a batch of them may have to: a write into the result reaches the operand."""
 OVERLAPPING_VIEWS = aten("expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid")
 """Views of which several elements may be one place in memory: a write into one element is a write into all of them."""
 NOT_LOGGED = aten("size dim numel is_complex is_floating_point")

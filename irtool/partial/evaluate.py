@@ -375,9 +375,28 @@ def guard_around(block: Block, value: Value) -> Block | None:
 
 def may_change(value: Value) -> bool:
     """Is it a list that may be changed, by its name or by one that a branch or loop gives it?"""
-    return isinstance(value.type, ListType) and any(
-        user.blocks or user.kind == RETURN and user.owner_block.owning_node is not None or user.kind in MUTATORS and slot == 0
-        for user, slot in value.uses)
+    if not isinstance(value.type, ListType):
+        return False
+    names, seen = [value], {value}
+    while names:
+        for user, slot in names.pop().uses:
+            if user.kind in MUTATORS and slot == 0:
+                return True
+            more = [each for each in _names_given(user, slot) if each not in seen]
+            names += more
+            seen.update(more)
+    return False
+
+
+def _names_given(user: Node, slot: int) -> list[Value]:
+    """The values by which a branch or loop hands on what it takes, or what its block ends with, in this slot."""
+    owner = user.owner_block.owning_node if user.kind == RETURN else user
+    if owner is None or not owner.blocks:
+        return []
+    if owner.kind not in LOOP_KINDS:
+        return [owner.outputs[slot]] if owner is not user and slot < len(owner.outputs) else []
+    carried = slot - 1 if owner is not user else slot - 2
+    return [owner.blocks[0].inputs[carried + 1], owner.outputs[carried]] if 0 <= carried < len(owner.outputs) else []
 
 
 def _mutated(node: Node) -> list[Value]:

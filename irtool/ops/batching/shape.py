@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
+from irtool.ir.types import contiguous_strides
 from irtool.ops.batch import Batch
 from irtool.ops.batching.batch_dim import flat_places, numbers_of, ravel, shifted, untouched, wrapped_dim
 from irtool.ops.kernels.shape import table
@@ -69,16 +70,36 @@ def is_same_size(batch: Batch, self: Any, other: Any) -> Any:
     return self.shape == other.shape
 
 
-@table.batch("is_contiguous is_non_overlapping_and_dense")
+def is_row_major(batch: Batch, x: Any) -> bool:
+    """Of (B, ...): is one place of the batch contiguous? As torch.func counts strides, without that of the batch dimension."""
+    sizes, strides = x.shape[1:], list(batch.do("aten::stride", x))[1:]
+    expected = contiguous_strides(sizes)
+    return 0 in sizes or all(size == 1 or stride == wanted for size, stride, wanted in zip(sizes, strides, expected, strict=True))
+
+
+@table.batch("is_contiguous")
 def is_contiguous(batch: Batch, self: Any) -> Any:
+    """Of one place of the batch."""
+    return is_row_major(batch, batch.front(self))
+
+
+@table.batch("contiguous")
+def contiguous(batch: Batch, self: Any, memory_format: Any = 0) -> Any:
+    """(B, ...) -> (B, ...): the same memory where one place is contiguous, so that a write into the result reaches self."""
+    x = batch.front(self)
+    return batch.box(x if memory_format in (None, 0) and is_row_major(batch, x) else batch.same(x, memory_format))
+
+
+@table.batch("is_non_overlapping_and_dense")
+def is_dense(batch: Batch, self: Any) -> Any:
     """Of (B, ...)."""
     return batch.same(batch.front(self))
 
 
 @table.batch("is_contiguous.memory_format")
 def is_in_format(batch: Batch, self: Any, memory_format: Any) -> Any:
-    """Of (B, ...), in row-major order."""
-    return batch.do("aten::is_contiguous", batch.front(self))
+    """Of one place of the batch, in row-major order."""
+    return is_row_major(batch, batch.front(self))
 
 
 @table.batch("stride sym_stride")
@@ -227,4 +248,4 @@ def view_as_complex(batch: Batch, self: Any) -> Any:
 
 
 table.batch("ravel")(ravel)
-table.batch("view.dtype view_as_real contiguous")(untouched)
+table.batch("view.dtype view_as_real")(untouched)

@@ -339,7 +339,13 @@ def _clamp_by_numbers(xp, self, min, max):
     return _clamp(xp, self, min, max)
 
 
-for _overload, _kind, _kernel in (("", "Scalar", _clamp_by_numbers), (".Tensor", "Tensor", _clamp)):
+def _clamp_by_tensors(xp, self, min, max):
+    if min is not None and max is not None:     # torch runs one bound as maximum or minimum, which take bools
+        only("clamp_cpu", "iufc", self)
+    return _clamp(xp, self, min, max)
+
+
+for _overload, _kind, _kernel in (("", "Scalar", _clamp_by_numbers), (".Tensor", "Tensor", _clamp_by_tensors)):
     table.define([f"aten::{name}{_overload}(Tensor self, {_kind}? min=None, {_kind}? max=None) -> Tensor" for name in ("clamp", "clip")],
                  _kernel, PROMOTE, fits="min max",
                  doc="Each element moved into [min, max]; `max` wins when they cross, nan stays and a nan bound gives nan.")
