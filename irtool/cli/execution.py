@@ -1,7 +1,7 @@
 """Running a graph through the executor: gradients, repetition, counters, times."""
 from __future__ import annotations
 
-from irtool.cli import inputs as given
+from irtool.cli import inputs as graph_inputs
 from irtool.ir.errors import Error
 
 TYPE_CHECKING = False
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from irtool.interop.cotangents import Cotangents
     from irtool.ir.graph import Graph
 
-def options_of(arguments: Arguments, told: Callable[[str, Graph], None] | None = None) -> Options:
+def options_of(arguments: Arguments, on_pass: Callable[[str, Graph], None] | None = None) -> Options:
     """How plans are to be made."""
     from irtool.execute.compilation import Options
 
     by_groups = bool(arguments.autodiff_threshold or arguments.inline_threshold or arguments.no_autodiff_inlining)
     thresholds = (1, 1) if arguments.no_autodiff_inlining else (arguments.autodiff_threshold or 2, arguments.inline_threshold or 5)
     native = {"auto": None, "all": True, "none": False}[arguments.native]
-    return Options(not arguments.no_optimize, arguments.backend, not by_groups, *thresholds, told, native, min(arguments.threads, 64),
+    return Options(not arguments.no_optimize, arguments.backend, not by_groups, *thresholds, on_pass, native, min(arguments.threads, 64),
                    profiling=bool(arguments.profiling))
 
 
@@ -43,7 +43,7 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
     if said is None:
         typed = [i for i, value in enumerate(graph.inputs) if isinstance(value.type, TensorType) and value.type.requires_grad is True]
         return typed or (floating if by_default else [])
-    chosen = given.inputs_called(said, graph, "--requires-grad")
+    chosen = graph_inputs.inputs_called(said, graph, "--requires-grad")
     for place in chosen:
         if place not in floating:
             raise Error(f"--requires-grad: input %{graph.inputs[place].name} is no floating-point tensor, only those have gradients")
@@ -96,7 +96,7 @@ class Execution:
         wanted = bool(self.arguments.backward or self.arguments.create_graph or cotangents is not None and cotangents.parts)
         is_said = self.arguments.requires_grad is not None      # then its names are looked at, whatever is asked for
         wrt = requiring(self.graph, self.arguments, values, True) if wanted or is_said else []
-        found: tuple[list[Any], dict[int, Any] | None] = [], None
+        results: tuple[list[Any], dict[int, Any] | None] = [], None
         repeat = self.arguments.repeat
         progress = Progress(self.console, "running", repeat if repeat > 1 else None)
         with interruptible(self.console.owns_process), noted(self.console.err), nullcontext() if self.arguments.time else progress:
@@ -104,12 +104,12 @@ class Execution:
                 progress.step("running", i)
                 start = perf_counter()
                 if wanted:
-                    found = self.forward_and_back(values, wrt, cotangents)
+                    results = self.forward_and_back(values, wrt, cotangents)
                 else:
-                    found = hosted(self.executor(*values, seed=self.arguments.seed)), None
+                    results = hosted(self.executor(*values, seed=self.arguments.seed)), None
                 self.times.append(perf_counter() - start)
         self.report()
-        return found
+        return results
 
     def say_what_is_in_vain(self, cotangents: Cotangents | None) -> None:
         """A note where gradients are asked for, and no input may have one."""
@@ -132,7 +132,7 @@ class Execution:
         outputs = hosted(recorded.outputs)
         seeds = cotangents.fitted(outputs) if cotangents is not None and cotangents.parts else sole_scalar(outputs)
         if seeds is None:
-            raise Error(f"no cotangents: {given.NEEDED}")
+            raise Error(f"no cotangents: {graph_inputs.NEEDED}")
         listed = [each for i, output in enumerate(outputs) for each in leaves(seeds.get(i), output)]
         for _ in range((self.arguments.create_graph or 1) - 1):
             recorded = recorded.backward_recorded(listed)

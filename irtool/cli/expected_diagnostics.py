@@ -34,10 +34,10 @@ class Expectation:
         self.is_met = False
 
 
-def check(source: SourceFile, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def check(source: SourceFile, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The differences between the directives of a text and the diagnostics it gave; empty when all matched."""
     expectations, problems = directives(source)
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         for each in (diagnostic, *diagnostic.notes):
             match = next((e for e in expectations if not e.is_met and e.severity == each.severity and e.line == each.line
                           and e.pattern.search(each.message)), None)

@@ -28,7 +28,7 @@ def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions
     from irtool.ir.names import Names
 
     names = Names(graph.inputs)
-    found: list[int] = []
+    chosen: list[int] = []
     for word in words:
         is_position = takes_positions and word.isdecimal()
         places = [int(word)] if is_position and int(word) < len(graph.inputs) else [] if is_position else names.places(word)
@@ -39,10 +39,10 @@ def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions
             raise UsageError(f"{flag}: no input is called '{word}'{did_you_mean(word, names.known())}; the graph has {listed}")
         if len(places) > 1:
             raise UsageError(f"{flag}: {names.choice(word)}")
-        if places[0] in found:
+        if places[0] in chosen:
             raise UsageError(f"{flag}: the same input twice, '{word}'")
-        found += places
-    return tuple(found)
+        chosen += places
+    return tuple(chosen)
 
 
 NEEDED = "unless the only output is one number, gradients need vjp0, vjp1, ... among the inputs, or --cotangents FILE.npz"
@@ -74,9 +74,9 @@ def say_what_is_rounded(module: Module, console: Console) -> None:
     """A word about constants of which the text has a few digits, once for the file."""
     from irtool.ir.rounded import remark
 
-    found = remark(module.graphs)
-    if found is not None:
-        console.report(found)
+    note = remark(module.graphs)
+    if note is not None:
+        console.report(note)
 
 
 def load_python(path: str, console: Console, name: str = "irtool_load") -> dict[str, Any]:
@@ -103,24 +103,24 @@ def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | Gradi
         raise UsageError("--graph takes one graph as it stands, --pair two of them: give one of the two")
     if graph:
         return module.graph(graph)
-    found = list(pairs(module))
+    candidates = list(pairs(module))
     if pair:
-        for each in found:
+        for each in candidates:
             if each.f.name == pair:
                 each.check()
                 return each
-        names = ", ".join(each.f.name or "" for each in found)
-        raise Error(f"{module.filename}: no gradient pair '{pair}'" + (f", expected one of: {names}" if found else "; it holds none"))
+        names = ", ".join(each.f.name or "" for each in candidates)
+        raise Error(f"{module.filename}: no gradient pair '{pair}'" + (f", expected one of: {names}" if candidates else "; it holds none"))
     graphs = module.graphs
     if not graphs:
         raise Error(f"{module.filename}: no graph in this file")
     if len(graphs) == 1:
         return graphs[0]
-    if len(found) == 1 and len(graphs) == 2:
-        found[0].check()
-        return found[0]
-    ways = [f"--pair {each.f.name}" for each in found] + [f"--graph {name}" for name in module.names()]
-    raise Error(f"{module.filename}: several {'gradient pairs' if len(found) > 1 else 'graphs'}; choose one: {', '.join(ways)}")
+    if len(candidates) == 1 and len(graphs) == 2:
+        candidates[0].check()
+        return candidates[0]
+    ways = [f"--pair {each.f.name}" for each in candidates] + [f"--graph {name}" for name in module.names()]
+    raise Error(f"{module.filename}: several {'gradient pairs' if len(candidates) > 1 else 'graphs'}; choose one: {', '.join(ways)}")
 
 
 # -- values

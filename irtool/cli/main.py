@@ -131,11 +131,11 @@ def wrong_inputs(console: Console) -> Error | None:
 
     for source in console.sources:
         try:
-            found = violations(parse_source(source))
+            problems = violations(parse_source(source))
         except Error:       # no IR: a pipeline, a Python file
             continue
-        if found:
-            return VerifyError(diagnostics=found)
+        if problems:
+            return VerifyError(diagnostics=problems)
     return None
 
 

@@ -27,7 +27,7 @@ def of_any_shape(graph: Graph) -> Graph:
     from irtool.ir.graph import Graph
     from irtool.ir.types import TensorType
 
-    found = Graph(graph.dialect)
+    untyped = Graph(graph.dialect)
     for value in graph.inputs:
-        found.block.add_input(value.name, types.TENSOR if isinstance(value.type, TensorType) else value.type)
-    return found
+        untyped.block.add_input(value.name, types.TENSOR if isinstance(value.type, TensorType) else value.type)
+    return untyped

@@ -1,7 +1,7 @@
 """`irtool grad`: gradients of a graph's inputs, from gradients of its outputs."""
 from __future__ import annotations
 
-from irtool.cli import inputs as given
+from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Choice, command, option
 from irtool.cli.execution import is_floating, leaves
 from irtool.cli.options import (
@@ -51,13 +51,13 @@ def grad(arguments: Arguments, console: Console) -> int:
     from irtool.ops.arrays import seeded
 
     gc.enable()
-    module = given.read_module(arguments, console)
-    target = given.chosen(module, arguments.graph, arguments.pair)
+    module = graph_inputs.read_module(arguments, console)
+    target = graph_inputs.chosen(module, arguments.graph, arguments.pair)
     f = target if isinstance(target, Graph) else target.f
-    wrt = None if arguments.wrt is None else given.inputs_called(arguments.wrt, f, "--wrt", takes_positions=True)
+    wrt = None if arguments.wrt is None else graph_inputs.inputs_called(arguments.wrt, f, "--wrt", takes_positions=True)
     with seeded(arguments.seed):
         count = len(f.outputs) if isinstance(target, Graph) else target.real_outputs
-        values, cotangents = given.read_with_cotangents(f, arguments, console, count)
+        values, cotangents = graph_inputs.read_with_cotangents(f, arguments, console, count)
         if isinstance(target, Graph):
             gradients = of_graph(target, values, cotangents, arguments, wrt)
         else:
@@ -81,10 +81,10 @@ def of_graph(graph: Graph, values: list[Any], cotangents: Cotangents, arguments:
     fitted = seeds(outputs, cotangents)
     listed = [each for i, output in enumerate(outputs) for each in leaves(fitted.get(i), output)]
     if differentiated is None:
-        found = tape_gradients(graph, values, wrt, listed, arguments.seed)
+        gradients = tape_gradients(graph, values, wrt, listed, arguments.seed)
     else:
-        found = differentiated.gradients(values, listed, arguments.seed)
-    return dict(zip(wrt, found, strict=True))
+        gradients = differentiated.gradients(values, listed, arguments.seed)
+    return dict(zip(wrt, gradients, strict=True))
 
 
 def of_pair(pair: GradientPair, values: list[Any], cotangents: Cotangents, arguments: Arguments,
@@ -107,7 +107,7 @@ def seeds(outputs: list[Any], cotangents: Cotangents) -> dict[int, Any]:
     """The gradients of the outputs by index, that which goes without saying included. Raises Error where there are none."""
     from irtool.execute.pairs import sole_scalar
 
-    found = cotangents.fitted(outputs) if cotangents.parts else sole_scalar(outputs)
-    if found is None:
-        raise Error(f"no cotangents: {given.NEEDED}")
-    return found
+    gradients = cotangents.fitted(outputs) if cotangents.parts else sole_scalar(outputs)
+    if gradients is None:
+        raise Error(f"no cotangents: {graph_inputs.NEEDED}")
+    return gradients

@@ -1,7 +1,7 @@
 """`irtool gradcheck`: are a graph's gradients right?"""
 from __future__ import annotations
 
-from irtool.cli import inputs as given
+from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Converted, command, option
 from irtool.cli.converters import at_least, tolerance
 from irtool.cli.options import graph_argument, input_options, inputs_argument, load_option, wrt_option
@@ -43,11 +43,11 @@ def gradcheck(arguments: Arguments, console: Console) -> int:
     from irtool.testing.finite_differences import gradcheck as check
 
     gc.enable()
-    module = given.read_module(arguments, console)
+    module = graph_inputs.read_module(arguments, console)
     graph = module.graph(arguments.graph)
-    wrt = None if arguments.wrt is None else given.inputs_called(arguments.wrt, graph, "--wrt", takes_positions=True)
+    wrt = None if arguments.wrt is None else graph_inputs.inputs_called(arguments.wrt, graph, "--wrt", takes_positions=True)
     with seeded(arguments.seed):
-        archive, literals = given.read_values(arguments, console)
+        archive, literals = graph_inputs.read_values(arguments, console)
         values = bind(graph, archive, literals, arguments.cast)
     with Progress(console, "comparing gradients with differences"):
         report = check(graph, values, wrt, seed=arguments.seed, order=arguments.order, directions=arguments.directions,

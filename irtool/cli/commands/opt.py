@@ -124,15 +124,15 @@ class Job:
         """The same under `--verify-diagnostics`: None when the errors are not those that the text expects."""
         from irtool.cli.expected_diagnostics import check
 
-        found: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         text = ""
         try:
             text = self.process(piece, is_part)
         except (UsageError, InternalError):
             raise
         except Error as error:
-            found = error.diagnostics or [Diagnostic("error", error.message, piece)]
-        problems = check(piece, found)
+            diagnostics = error.diagnostics or [Diagnostic("error", error.message, piece)]
+        problems = check(piece, diagnostics)
         for problem in problems:
             self.console.report(problem)
         return None if problems else text
@@ -260,12 +260,12 @@ def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
     return SourceFile(source.name, rest, source.first_line + 1)
 
 
-def pipeline(given: list[str], console: Console) -> list[Step]:
+def pipeline(texts: list[str], console: Console) -> list[Step]:
     """The steps of all `--passes`, in order; `@file` is read. Raises PipelineError."""
     from irtool.pipelines import parse_pipeline
 
     steps = []
-    for text in given:
+    for text in texts:
         if text.startswith("@"):
             steps += parse_pipeline(console.read(text[1:]).text, text[1:], has_comments=True)
         else:
@@ -314,9 +314,9 @@ def verify(module: Module) -> None:
     """Raises VerifyError with everything that is wrong with the input."""
     from irtool.passmanager import violations
 
-    found = violations(module)
-    if found:
-        raise VerifyError(diagnostics=found)
+    problems = violations(module)
+    if problems:
+        raise VerifyError(diagnostics=problems)
 
 
 def check_roundtrip(module: Module, what: str) -> None:
@@ -330,6 +330,6 @@ def check_roundtrip(module: Module, what: str) -> None:
     old, new = text.split("\n"), again.split("\n")
     line = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new)))
     source = SourceFile(f"<printed {module.filename}>", text)
-    found = new[line] if line < len(new) else "(nothing)"
-    message = f"{what} does not survive printing: the line comes back as '{found}'"
+    again_line = new[line] if line < len(new) else "(nothing)"
+    message = f"{what} does not survive printing: the line comes back as '{again_line}'"
     raise Error(diagnostics=[Diagnostic("error", message, source, line + 1, 1)])

@@ -1,7 +1,7 @@
 """`irtool plan`: the plan that the executor makes of a graph for a kind of inputs, and how it came about."""
 from __future__ import annotations
 
-from irtool.cli import inputs as given
+from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Converted, command, option
 from irtool.cli.converters import positions
 from irtool.cli.execution import options_of, requiring
@@ -49,8 +49,8 @@ def plan(arguments: Arguments, console: Console) -> int:
     from irtool.execute.device.device_executor import new_executor
     from irtool.ir.graph import Graph
 
-    module = given.read_module(arguments, console)
-    target = given.chosen(module, arguments.graph, None)
+    module = graph_inputs.read_module(arguments, console)
+    target = graph_inputs.chosen(module, arguments.graph, None)
     if not isinstance(target, Graph):
         raise UsageError("a plan is made of one graph: add --graph NAME")
     if arguments.defined is not None and not arguments.backward_plan:
@@ -63,8 +63,8 @@ def plan(arguments: Arguments, console: Console) -> int:
     if executor.profile is not None:
         profiled_runs(executor, values, wrt, arguments, console)
     plan = executor.plan_for(*values, wrt=wrt)
-    made = len(phases)
-    for name, text in phases[:made]:
+    count = len(phases)
+    for name, text in phases[:count]:
         console.out(f"# after {name}\n{text}", "ir")
     if arguments.backward_plan:
         show_backward(executor, plan, values, wrt, arguments, console)
@@ -101,7 +101,7 @@ def values_of(graph: Graph, arguments: Arguments, console: Console) -> list[Any]
     from irtool.interop.binding import bind
 
     if arguments.spec is None:
-        archive, literals = given.read_values(arguments, console)
+        archive, literals = graph_inputs.read_values(arguments, console)
         if not archive.arrays and not literals and graph.inputs:
             raise UsageError("a plan needs inputs, or --spec with a type for each of them")
         return bind(graph, archive, literals, arguments.cast)
@@ -164,11 +164,11 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
             for slot in slots_in(step.places[place]):
                 metadata = step.pieces[slot]
                 gradients[slot] = None if metadata is None else np.zeros(metadata.shape, metadata.dtype)
-        found = step.owner.backward.plan_for(*step.arguments(gradients, False))
-        console.out(f"# graph {name}:\n{pair.df}# spec: {found.spec or 'any'}\n# graph {name}_plan:\n{found.graph}", "ir")
-        if arguments.threads > 1 and isinstance(found.code.plan, Plan):
-            found.code.plan.compile(step.arguments(gradients, False))
-            show_threads(f"{name}_plan ", found.code.plan, console)
+        backward = step.owner.backward.plan_for(*step.arguments(gradients, False))
+        console.out(f"# graph {name}:\n{pair.df}# spec: {backward.spec or 'any'}\n# graph {name}_plan:\n{backward.graph}", "ir")
+        if arguments.threads > 1 and isinstance(backward.code.plan, Plan):
+            backward.code.plan.compile(step.arguments(gradients, False))
+            show_threads(f"{name}_plan ", backward.code.plan, console)
 
 
 def slots_in(places: Any) -> list[int]:
@@ -182,18 +182,18 @@ def backward_steps(results: list[Any], plan: ExecutionPlan) -> list[GraphBackwar
     from irtool.execute.tape import Function, Variable
 
     pending: list[Any] = list(results)
-    found: dict[Any, None] = {}
+    steps: dict[Any, None] = {}
     while pending:
         value = pending.pop()
         if isinstance(value, list | tuple):
             pending += value
             continue
         step = value.function if isinstance(value, Variable) else value
-        if isinstance(step, Function) and step not in found:
-            found[step] = None
+        if isinstance(step, Function) and step not in steps:
+            steps[step] = None
             pending += [edge[0] for edge in step.edges if edge is not None]
     nodes = set(plan.differentiables.values())
-    return sorted([step for step in found if isinstance(step, GraphBackward) and step.owner in nodes], key=lambda step: step.number)
+    return sorted([step for step in steps if isinstance(step, GraphBackward) and step.owner in nodes], key=lambda step: step.number)
 
 
 def show_code(plan: ExecutionPlan, values: list[Any], arguments: Arguments, console: Console) -> None:

@@ -1,7 +1,7 @@
 """`irtool run`: a graph on arrays from an `.npz` and from the command line; a gradient pair forwards and backwards."""
 from __future__ import annotations
 
-from irtool.cli import inputs as given
+from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Converted, Option, command, option
 from irtool.cli.converters import non_finite
 from irtool.cli.execution import Execution
@@ -55,8 +55,8 @@ def run(arguments: Arguments, console: Console) -> int:
     from irtool.ir.graph import Graph
     from irtool.ops.arrays import seeded
 
-    module = given.read_module(arguments, console)
-    target = given.chosen(module, arguments.graph, arguments.pair)
+    module = graph_inputs.read_module(arguments, console)
+    target = graph_inputs.chosen(module, arguments.graph, arguments.pair)
     with seeded(arguments.seed):
         if not isinstance(target, Graph):
             return run_pair(target, arguments, console)
@@ -72,7 +72,7 @@ def run_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
     wrong = executed(arguments, ("interpret",))
     if wrong:
         raise UsageError(f"{wrong[0]} is for plans, not for the interpreter, which runs a graph that is watched")
-    archive, literals = given.read_values(arguments, console)
+    archive, literals = graph_inputs.read_values(arguments, console)
     inputs = bind(graph, archive, literals, arguments.cast)
     if arguments.log_dispatch:
         from irtool.dispatch.graph_functions import logged
@@ -90,14 +90,14 @@ def execute_graph(graph: Graph, arguments: Arguments, console: Console) -> int:
     from irtool.interop.binding import bind
 
     if arguments.backward or arguments.cotangents or arguments.create_graph:
-        inputs, cotangents = given.read_with_cotangents(graph, arguments, console, len(graph.outputs))
+        inputs, cotangents = graph_inputs.read_with_cotangents(graph, arguments, console, len(graph.outputs))
         outputs, gradients = Execution(graph, arguments, console).run(inputs, cotangents)
     else:
-        archive, literals = given.read_values(arguments, console)
+        archive, literals = graph_inputs.read_values(arguments, console)
         inputs = bind(graph, archive, literals, arguments.cast)
         outputs, gradients = Execution(graph, arguments, console).run(inputs, None)
-    found = None if gradients is None else results.gradients_of(graph, gradients, inputs)
-    return results.deliver(results.outputs_of(graph, outputs), found, arguments, console)
+    shown = None if gradients is None else results.gradients_of(graph, gradients, inputs)
+    return results.deliver(results.outputs_of(graph, outputs), shown, arguments, console)
 
 
 def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
@@ -109,19 +109,19 @@ def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
     wrong = [*executed(arguments, ("interpret", "backward")), *["--save-intermediates"] * bool(arguments.save_intermediates)]
     if wrong:
         raise UsageError(f"{wrong[0]} is for one graph: add --graph {pair.f.name} or --graph {pair.df.name}")
-    values, cotangents = given.read_with_cotangents(pair.f, arguments, console, pair.real_outputs)
+    values, cotangents = graph_inputs.read_with_cotangents(pair.f, arguments, console, pair.real_outputs)
     watched = Watched(arguments, console)
     with watched:
         forward = Forward(pair, values, watched)
         fitted = cotangents.fitted(forward.outputs) if cotangents.parts else sole_scalar(forward.outputs)
         gradients = None
         if fitted is not None:
-            found, notes = forward.backward(fitted)
-            gradients = results.gradients_of(pair.f, found, values)
+            input_gradients, notes = forward.backward(fitted)
+            gradients = results.gradients_of(pair.f, input_gradients, values)
         elif arguments.backward:
-            raise Error(f"no cotangents: {given.NEEDED}")
+            raise Error(f"no cotangents: {graph_inputs.NEEDED}")
         else:
-            notes = [f"only outputs are computed: {given.NEEDED}"]
+            notes = [f"only outputs are computed: {graph_inputs.NEEDED}"]
     for note in notes:
         console.err(f"note: {note}")
     return results.deliver(results.outputs_of(pair.f, forward.outputs), gradients, arguments, console)

@@ -1,7 +1,7 @@
 """`irtool trace`: a Python function over tensors, called once, becomes a graph."""
 from __future__ import annotations
 
-from irtool.cli import inputs as given
+from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, argument, command
 from irtool.cli.exit_errors import UsageError
 from irtool.cli.options import input_option, seed_option, traced_options
@@ -42,7 +42,7 @@ def trace(arguments: Arguments, console: Console) -> int:
     function, required, optional = load_function(arguments.function, console)
     with seeded(arguments.seed), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TraceWarning)
-        archive, literals = given.read_values(arguments, console)
+        archive, literals = graph_inputs.read_values(arguments, console)
         settings = {name: literals.pop(name) for name in optional if name in literals and is_setting(literals[name])}
         more = [name for name in optional if name in literals or name in archive.arrays]
         values = bind(untyped([*required, *more]), archive, literals)
@@ -74,14 +74,14 @@ def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list
     path, colon, name = word.rpartition(":")
     if not colon or not path or not name.isidentifier():
         raise UsageError(f"expected FILE.py:FUNCTION, not '{word}'")
-    found = given.load_python(path, console, "irtool_trace")
-    function = found.get(name)
+    names = graph_inputs.load_python(path, console, "irtool_trace")
+    function = names.get(name)
     if not callable(function):
         from irtool.ir.errors import did_you_mean
 
-        own = [key for key, value in found.items() if inspect.isfunction(value) and not key.startswith("_")]
-        choices = f", expected one of: {', '.join(own[:12])}" if own else ""
-        raise Error(f"{path}: there is no function '{name}'{did_you_mean(name, own)}{choices}")
+        functions = [key for key, value in names.items() if inspect.isfunction(value) and not key.startswith("_")]
+        choices = f", expected one of: {', '.join(functions[:12])}" if functions else ""
+        raise Error(f"{path}: there is no function '{name}'{did_you_mean(name, functions)}{choices}")
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

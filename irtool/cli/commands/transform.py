@@ -1,7 +1,7 @@
 """`irtool transform`: the graph of a transformed graph, such as `vmap(grad(0))`."""
 from __future__ import annotations
 
-from irtool.cli import inputs as given
+from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, argument, command
 from irtool.cli.options import input_options, traced_options
 from irtool.cli.traced import deliver, of_any_shape
@@ -26,10 +26,10 @@ def transform(arguments: Arguments, console: Console) -> int:
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
 
-    module = given.read_module(arguments, console)
+    module = graph_inputs.read_module(arguments, console)
     graph = module.graph(arguments.graph)
     with seeded(arguments.seed):
-        archive, literals = given.read_values(arguments, console)
+        archive, literals = graph_inputs.read_values(arguments, console)
         values = bind(of_any_shape(graph), archive, literals, arguments.cast)
         deliver(trace_transformed(graph, arguments.transformation, values), arguments, console)
     return 0

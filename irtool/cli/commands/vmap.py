@@ -1,7 +1,7 @@
 """`irtool vmap`: a graph that does its work for every place of a dimension at once."""
 from __future__ import annotations
 
-from irtool.cli import inputs as given
+from irtool.cli import inputs as graph_inputs
 from irtool.cli.command import Arguments, Choice, Converted, argument, command, option
 from irtool.cli.converters import at_least, dimension
 from irtool.cli.options import graph_argument, input_options, traced_options
@@ -37,12 +37,12 @@ def vmap(arguments: Arguments, console: Console) -> int:
     from irtool.interop.binding import bind
     from irtool.ops.arrays import seeded
 
-    module = given.read_module(arguments, console)
+    module = graph_inputs.read_module(arguments, console)
     graph = module.graph(arguments.graph)
     dims = in_dims_of(arguments.in_dims, graph, "--in-dims")
     with seeded(arguments.seed):
         if arguments.inputs or arguments.input:
-            archive, literals = given.read_values(arguments, console)
+            archive, literals = graph_inputs.read_values(arguments, console)
             values = bind(of_any_shape(graph), archive, literals, arguments.cast)
         else:
             values = sample_inputs(graph, dims, arguments.length, "--in-dims")

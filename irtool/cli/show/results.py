@@ -115,30 +115,31 @@ def compare(results: Iterable[Result], arguments: Arguments, console: Console) -
 
     expected = console.read_archive(arguments.expect)
     actual = archive_of(results)
-    found = compare_members(actual.arrays, expected.arrays, arguments.rtol, arguments.atol, actual.none, expected.none,
+    comparisons = compare_members(actual.arrays, expected.arrays, arguments.rtol, arguments.atol, actual.none, expected.none,
                             actual.bfloat16 | expected.bfloat16)
-    wrong = [key for key, each in found.items() if not each.is_equal]
+    wrong = [key for key, each in comparisons.items() if not each.is_equal]
     if arguments.json:
         import json
 
         records = [{"key": key, "is_equal": each.is_equal, "reason": each.reason or None, "worst": each.worst,
-                    "wrong": each.wrong, "rtol_needed": each.rtol_needed, "atol_needed": each.atol_needed} for key, each in found.items()]
+                    "wrong": each.wrong, "rtol_needed": each.rtol_needed, "atol_needed": each.atol_needed}
+                   for key, each in comparisons.items()]
         console.out(json.dumps({"schema": 1, "is_equal": not wrong, "members": records}) + "\n")
         return 1 if wrong else 0
-    for key, each in found.items():
+    for key, each in comparisons.items():
         console.tell(f"{key}: {'agrees' if each.is_equal else each.reason}\n")
         console.tell("".join(f"  {line}\n" for line in remedies(each, arguments)))
-    console.tell(f"{len(found) - len(wrong)} of {len(found)} agree with {arguments.expect}\n")
+    console.tell(f"{len(comparisons) - len(wrong)} of {len(comparisons)} agree with {arguments.expect}\n")
     return 1 if wrong else 0
 
 
-def remedies(found: Comparison, arguments: Arguments) -> list[str]:
+def remedies(comparison: Comparison, arguments: Arguments) -> list[str]:
     """The smallest tolerances that would pass."""
-    if found.is_equal or found.worst is None:
+    if comparison.is_equal or comparison.worst is None:
         return []
     ways = []
-    if found.atol_needed is not None:
-        ways.append(f"--atol={found.atol_needed:g}" + (f" --rtol={arguments.rtol:g}" if arguments.rtol is not None else ""))
-    if found.rtol_needed is not None:
-        ways.append(f"--rtol={found.rtol_needed:g}" + (f" --atol={arguments.atol:g}" if arguments.atol is not None else ""))
+    if comparison.atol_needed is not None:
+        ways.append(f"--atol={comparison.atol_needed:g}" + (f" --rtol={arguments.rtol:g}" if arguments.rtol is not None else ""))
+    if comparison.rtol_needed is not None:
+        ways.append(f"--rtol={comparison.rtol_needed:g}" + (f" --atol={arguments.atol:g}" if arguments.atol is not None else ""))
     return [f"would pass with {' or '.join(ways)}"] if ways else ["no tolerance would pass"]

@@ -119,8 +119,8 @@ class MemoryTracer(Watcher):
     def measure(self, place: str) -> None:
         """Say what is alive, and remember the most."""
         buffers: dict[int, int] = {}
-        for found in self.held.values():
-            buffers.update(found)
+        for held in self.held.values():
+            buffers.update(held)
         live = sum(buffers.values())
         text = f"{live} bytes in {sum(1 for size in buffers.values() if size)} buffers"
         self.write(f"{text} after {place}")
@@ -183,18 +183,18 @@ class Checker(Watcher):
 
     def start(self, graph: Graph, inputs: Sequence[Any]) -> None:
         for i, (value, content) in enumerate(zip(graph.inputs, inputs)):
-            found = self.found(content)
-            if found:
-                raise RunError(f"input {i} '%{value.name}' holds {found}")
+            trouble = self.found(content)
+            if trouble:
+                raise RunError(f"input {i} '%{value.name}' holds {trouble}")
 
     def before(self, node: Node, operands: Sequence[Any]) -> None:
         self.operands = node, [described(operand) for operand in operands]      # now: the node may write into them
 
     def after(self, node: Node, results: Sequence[Any]) -> None:
         for value, content in zip(node.outputs, results):
-            found = self.found(content)
-            if found:
-                raise self.error(node, value, found)
+            trouble = self.found(content)
+            if trouble:
+                raise self.error(node, value, trouble)
 
     def found(self, content: Any) -> str:
         """What a value holds that it should not: `nan: 3 of 12 elements, first at [0, 1]`."""
@@ -210,10 +210,10 @@ class Checker(Watcher):
                     return f"{word}: {count} of {array.size} elements, first at {as_json(first)}" if array.ndim else word
         return ""
 
-    def error(self, node: Node, value: Value, found: str) -> RunError:
+    def error(self, node: Node, value: Value, trouble: str) -> RunError:
         """The message, with the ranges of the operands."""
         what = "the constant" if node.kind.endswith("Constant") else f"{node.kind} made"
-        message = f"{what} %{value.name} {'holds ' if 'constant' in what else 'with '}{found}"
+        message = f"{what} %{value.name} {'holds ' if 'constant' in what else 'with '}{trouble}"
         notes = []
         if self.operands is not None and self.operands[0] is node:
             notes = [Diagnostic("note", f"%{operand.name}: {text}") for operand, text in zip(node.inputs, self.operands[1])]
