@@ -116,7 +116,7 @@ def compare(results: Iterable[Result], arguments: Arguments, console: Console) -
     expected = console.read_archive(arguments.expect)
     actual = archive_of(results)
     comparisons = compare_members(actual.arrays, expected.arrays, arguments.rtol, arguments.atol, actual.none, expected.none,
-                            actual.bfloat16 | expected.bfloat16)
+                                  actual.bfloat16 | expected.bfloat16)
     wrong = [key for key, each in comparisons.items() if not each.is_equal]
     if arguments.json:
         import json
