@@ -364,3 +364,18 @@ def test_a_tape_refuses_gradients_that_nodes_own() -> None:
         irtool.grad(irtool.dispatch.callables.function_of(graph))(x)
     with pytest.raises(irtool.UnsupportedError, match="gradient of its own"):
         irtool.vmap(irtool.grad(irtool.dispatch.callables.function_of(graph)))(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("is_interpreted", [True, False])
+@pytest.mark.parametrize(("change", "expected"), [
+    ("", 1.0), ("    l.reverse()\n", 10.0), ("    l.append(x)\n", 101.0), ("    l = l + [x]\n", 101.0), ("    l.insert(0, x)\n", 11.0),
+    ("    l.pop(0)\n", 0.0), ("    l = l[:]\n", 1.0), ("    l = l * 2\n", 101.0), ("    l.extend([v])\n", 1.0), ("    l[0] = v\n", 0.0),
+])
+def test_a_write_reaches_what_a_list_holds_however_the_list_changes(change: str, expected: float, is_interpreted: bool) -> None:
+    """The element v has no gradient any more: a write has replaced all of it. Gradients of elements are 1, 10, 100, ... by place."""
+    module = irtool.from_script(f"def f(x: Tensor):\n    v = x + 1\n    l = [x, v]\n{change}    v.fill_(-2.0)\n    return l\n")
+    count = len(irtool.run(module, [np.ones(2)])[0])
+    cotangents = [np.full(2, 10.0 ** place) for place in range(count)]
+    for _ in range(3):
+        (gradient,) = irtool.vjp(module, [np.ones(2)], list(cotangents), [0], interpret=is_interpreted)
+        np.testing.assert_array_equal(gradient, np.full(2, expected))

@@ -4,14 +4,15 @@ Gradients follow names, so what is written that way would have none.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import ancestor
-from irtool.autodiff.in_place import live_nodes
-from irtool.ir.effects import LOOP_KINDS, node_may_write
+from irtool.autodiff.in_place import live_nodes, made_of
+from irtool.ir.effects import LOOP_KINDS, MUTATORS, node_may_write
 from irtool.ir.graph import RETURN, Graph, Node, Value
-from irtool.ir.types import TensorType
+from irtool.ir.structure_kinds import CONTAINERS
+from irtool.ir.types import ListType, TensorType
 
 
 def hidden_writes(graph: Graph, needs: set[Value]) -> Iterator[Node]:
@@ -23,8 +24,25 @@ def hidden_writes(graph: Graph, needs: set[Value]) -> Iterator[Node]:
     for node in writers:
         target = node.inputs[0]
         names = [value for value in aliases.names_of(target) if value is not node.outputs[0] and isinstance(value.type, TensorType)]
-        if any(value in needs for value in (*node.inputs, *names)) and any(read_after(value, node) for value in names):
+        if not any(value in needs for value in (*node.inputs, *names)):
+            continue
+        if any(read_after(value, node) for value in (*names, *changing_lists((target, *names)))):
             yield node
+
+
+def changing_lists(names: Iterable[Value]) -> Iterator[Value]:
+    """Lists that hold one of these tensors and are changed somewhere, and lists that are made of lists with one of them.
+
+    Their elements have gradients of their own, by place, which a write into the tensor does not reach.
+    """
+    for name in names:
+        for user, slot in name.uses:
+            if user.kind not in CONTAINERS or user.kind in MUTATORS and slot == 0:
+                continue
+            holder = user.inputs[0] if user.kind in MUTATORS else user.output
+            if isinstance(holder.type, ListType) and any(reader.kind in MUTATORS and place == 0 for reader, place in holder.uses):
+                yield holder
+            yield from made_of(holder)
 
 
 def is_writer(node: Node) -> bool:

@@ -13,8 +13,8 @@ from irtool.ir.effects import IF_KINDS, node_may_write
 from irtool.ir.graph import RETURN, Graph, Node, Value
 from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
-from irtool.ir.structure_kinds import CONTAINERS
-from irtool.ir.types import TENSOR, TensorType, spell
+from irtool.ir.structure_kinds import CONTAINERS, LIST_RESHAPING_KINDS
+from irtool.ir.types import TENSOR, ListType, TensorType, spell
 from irtool.ops.size_facts import OVERLAPPING_VIEWS
 
 
@@ -131,7 +131,20 @@ def is_held(user: Node, node: Node) -> bool:
     if user.kind not in CONTAINERS:
         return False
     container = user.inputs[0] if user.kind.startswith("aten::") else user.output
-    return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node) for reader, _ in container.uses)
+    return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node)
+               for each in (container, *made_of(container)) for reader, _ in each.uses)
+
+
+def made_of(container: Value) -> Iterator[Value]:
+    """New lists with the elements of a list, and lists made of those."""
+    lists, seen = [container], {container}
+    while lists:
+        for reader, _ in lists.pop().uses:
+            if reader.kind in LIST_RESHAPING_KINDS and len(reader.outputs) == 1 and isinstance(reader.output.type, ListType) \
+                    and reader.output not in seen:
+                seen.add(reader.output)
+                lists.append(reader.output)
+                yield reader.output
 
 
 def live_nodes(graph: Graph) -> Iterator[Node]:

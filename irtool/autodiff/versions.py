@@ -17,6 +17,7 @@ from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_graph, clone_node
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.types import TENSOR, ListType, TensorType, spell
+from irtool.partial.items import holds_tensor
 
 Put = Callable[[Builder, Node, Value, Value], Value]
 
@@ -155,6 +156,8 @@ class Memory:
         for reader, _ in user.outputs[0].uses:
             if reader.owner is not user.owner or reader.kind == RETURN or reader.kind in MUTATORS:
                 return False
+            if any(not isinstance(value.type, TensorType) and holds_tensor(value.type) for value in reader.outputs):
+                return False        # what it gives holds the tensor, too
             node = user.next
             while node is not reader:
                 if self.writes(node):
