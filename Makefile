@@ -4,7 +4,7 @@ VENV ?= .venv
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 CONFORMANCE ?= ../shared
-PYTEST ?= -n auto
+PYTEST ?= -n auto --dist worksteal
 BENCH ?=
 FUZZ ?= --seconds 600
 HOUSE ?=
