@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irtool.ir.schema import schema_of, schemas
+from irtool.ir.schema import schema_named, schema_of
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -66,7 +66,7 @@ UNKNOWN = OverloadFacts("", "", False)
 def facts_of_overload(name: str) -> OverloadFacts:
     """The facts of an overload by qualified name, `aten::mul.Tensor`."""
     kind = name.partition(".")[0]
-    schema = next((each for each in schemas(kind) if each.name == name), None)
+    schema = schema_named(name)
     return OverloadFacts(kind, _pointwise().get(name, ""), kind in FIXED_VIEWS or schema is not None and _gives_view(schema))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from irtool.ir.effects import facts_of
 from irtool.ir.errors import Error
 from irtool.ops.call import overload
+from irtool.ops.facts import BOOL, KEEPS, OTHER, REAL
 from irtool.ops.symbols.elementwise import NotPointwise, Symbol, symbolic
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
@@ -20,9 +21,6 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 """Values that a kernel is tried with, by the type of the argument."""
 DTYPES = ("float32", "float64", "complex64", "int64", "bool")
-KEEPS, BOOL, REAL, OTHER = "keeps", "bool", "real", "other"
-"""The dtype of a result: that of the first operand where it is floating-point or complex; bool; that of the first operand where it is
-floating-point (of complex operands the real part's, or none is given); none of these."""
 
 
 def pointwise_result(name: str) -> str | None:
