@@ -10,6 +10,11 @@ first use (PEP 562), so that `import irtool` costs nothing and only running a gr
 """
 from __future__ import annotations
 
+from os.path import isdir
+
+if not isdir(f"{__path__[0]}/passes"):      # a checkout without symbolic links (Windows, a source distribution): passes/ is beside irtool/
+    __path__.append(f"{__path__[0]}/..")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool import dispatch
