@@ -23,8 +23,9 @@ from irtool.execute.device.device_executor import DeviceExecutor
 from irtool.execute.device.device_plan import DevicePlan
 from irtool.execute.native.c_source import ARITHMETIC, Untranslatable
 from irtool.ops import OPS, device
-from irtool.ops.arrays import backend, code_of, seeded, using
+from irtool.ops.arrays import code_of, seeded, using
 from irtool.ops.call import call_op, overload
+from irtool.ops.device import backend
 from irtool.ops.symbols.elementwise import NotPointwise, Symbol, flattened, program, symbolic
 from tests.corpus import TEXTS, origin
 from tests.laws import over

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from fuzz.mutations import mutated
 from irtool.ir.errors import ParseError
-from irtool.text.parser import MAX_ERRORS, parse
+from irtool.text.cursor import MAX_ERRORS
+from irtool.text.parser import parse
 from tests.corpus import CORPUS
 from tests.laws import over, seeds, ten
 

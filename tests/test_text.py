@@ -13,7 +13,8 @@ from irtool.ir.dialect import DIALECTS
 from irtool.ir.errors import Error, ParseError
 from irtool.ir.graph import Graph, Node
 from irtool.ir.types import parse_type
-from irtool.text.parser import MAX_ERRORS, parse
+from irtool.text.cursor import MAX_ERRORS
+from irtool.text.parser import parse
 from irtool.text.printer import node_text
 from tests.corpus import CORPUS, TEXTS, origin
 from tests.laws import over

@@ -19,8 +19,8 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Node, Value
 from irtool.ir.structure_kinds import SHARING_KINDS
 from irtool.ir.types import ListType, TupleType, Type
-from irtool.partial.evaluate import guard_around
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of, place_of
+from irtool.partial.target import guard_around
 
 
 class Lists:

@@ -26,8 +26,8 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
 from irtool.ir.rounded import warn_of_rounded
-from irtool.ops.arrays import backend as backend_called
 from irtool.ops.arrays import current_namespace, is_array, namespace_for, using
+from irtool.ops.device import backend as backend_called
 from irtool.torchscript.library_calls import opened
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from irtool.cli.expected_diagnostics import check
-from irtool.expect import cases as case_files
 from irtool.expect.case_compare import difference, normalised, only_names_differ
+from irtool.expect.cases import SEPARATOR, Case, CaseError, read_cases, without_blank_end
 from irtool.ir.source import Diagnostic, SourceFile
 
 FOLDER = "expect"
@@ -152,10 +152,10 @@ class CaseFile(pytest.File):
         """One test per case. Raises CollectError for a file that does not follow the format."""
         try:
             text = self.path.read_text(encoding="utf-8")
-            cases = case_files.read_cases(text, _shown(self.path, self.config))
+            cases = read_cases(text, _shown(self.path, self.config))
         except UnicodeDecodeError as error:
             raise self.CollectError(f"{_shown(self.path, self.config)}: not UTF-8: {error}") from None
-        except case_files.CaseError as error:
+        except CaseError as error:
             raise self.CollectError(str(error)) from None
         if not cases:
             raise self.CollectError(f"{_shown(self.path, self.config)}: no case in this file")
@@ -170,7 +170,7 @@ class CaseFailure(Exception):
 class CaseItem(pytest.Item):
     """One case."""
 
-    def __init__(self, *, case: case_files.Case, index: int, **rest: Any) -> None:
+    def __init__(self, *, case: Case, index: int, **rest: Any) -> None:
         super().__init__(**rest)
         self.case = case
         self.index = index
@@ -196,7 +196,7 @@ class CaseItem(pytest.Item):
         expected, actual = case.text(), _with_sections(case, sections).text()
         names_only = only_names_differ(expected, actual)
         if recorder.accept == "all" or recorder.accept == "names" and names_only:
-            reread = case_files.read_cases(actual, shown)
+            reread = read_cases(actual, shown)
             if len(reread) != 1 or reread[0].sections != sections:
                 raise CaseFailure("the output cannot be written into a case file: it holds lines that look like sections")
             result.accepted.append((str(self.path), self.index, actual))
@@ -239,7 +239,7 @@ def messages(err: str, source: SourceFile) -> list[Diagnostic]:
     return [Diagnostic(kind, text, source, int(line or 0), int(column or 0)) for line, column, kind, text in pattern.findall(err)]
 
 
-def unmet(case: case_files.Case, source: SourceFile, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+def unmet(case: Case, source: SourceFile, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     """What was expected and did not come, and what came and nobody expected."""
     if case.expectations:
         return check(source, diagnostics)
@@ -249,9 +249,9 @@ def unmet(case: case_files.Case, source: SourceFile, diagnostics: list[Diagnosti
             for each in diagnostics if each.severity == "error"]
 
 
-def actual_sections(case: case_files.Case, code: int, out: str, err: str) -> dict[str, str]:
+def actual_sections(case: Case, code: int, out: str, err: str) -> dict[str, str]:
     """The sections the case would have if what came out were right."""
-    values = {"out": case_files.without_blank_end(out), "err": case_files.without_blank_end(err), "exit": str(code)}
+    values = {"out": without_blank_end(out), "err": without_blank_end(err), "exit": str(code)}
     sections = {name: values[name] for name in case.sections}
     if values["out"] and "out" not in sections:
         sections = {"out": values["out"], **sections}
@@ -260,8 +260,8 @@ def actual_sections(case: case_files.Case, code: int, out: str, err: str) -> dic
     return sections
 
 
-def _with_sections(case: case_files.Case, sections: dict[str, str]) -> case_files.Case:
-    return case_files.Case(case.title, case.line, case.command, case.input, case.input_line, case.head, sections, case.expectations)
+def _with_sections(case: Case, sections: dict[str, str]) -> Case:
+    return Case(case.title, case.line, case.command, case.input, case.input_line, case.head, sections, case.expectations)
 
 
 def _mismatch(expected: str, actual: str, names_only: bool, command: str) -> str:
@@ -332,11 +332,11 @@ def write_accepted(path: Path, changes: list[tuple[int, str]]) -> None:
     if changes[0][0] < 0:
         text = changes[-1][1]
     else:
-        cases = case_files.read_cases(path.read_text(encoding="utf-8"), str(path))
+        cases = read_cases(path.read_text(encoding="utf-8"), str(path))
         texts = [case.text() for case in cases]
         for index, new in changes:
             texts[index] = new
-        text = f"{case_files.SEPARATOR}\n".join(texts)
+        text = f"{SEPARATOR}\n".join(texts)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 DTYPES: dict[str, str] = {
     "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
@@ -56,11 +56,6 @@ class Type:
 
     def __deepcopy__(self, memo: object) -> Type:
         return self
-
-    def __reduce__(self) -> tuple[Callable[[str], Type], tuple[str]]:
-        from irtool.ir.type_parser import parse_type
-
-        return parse_type, (self.text,)
 
 
 class SimpleType(Type):

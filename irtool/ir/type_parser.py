@@ -1,6 +1,8 @@
 """Type text -> Type: every type PyTorch ever printed, one object per distinct text."""
 from __future__ import annotations
 
+from copyreg import pickle
+
 from irtool.ir.errors import Error
 from irtool.ir.type_model import (
     DTYPES,
@@ -24,6 +26,8 @@ from irtool.ir.type_model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from irtool.ir.dialect import Dialect
 
 MAX_DEPTH = 100
@@ -72,6 +76,15 @@ def parse_type(text: str, dialect: Dialect | None = None) -> Type:
             raise TypeSyntaxError(f"unexpected '{text[parser.pos]}' after type '{_short(parsed.text)}'", parser.pos)
         parsed = _intern(parsed, text, table)
     return parsed
+
+
+def _pickled(type: Type) -> tuple[Callable[[str], Type], tuple[str]]:
+    return parse_type, (type.text,)
+
+
+for _kind in (AwaitType, ClassType, DictType, EnumType, FutureType, InterfaceType, ListType, NamedTupleType, OptionalType, RRefType,
+              SimpleType, TensorType, TupleType, TypeVar, UnionType):
+    pickle(_kind, _pickled)
 
 
 def read_type(text: str, start: int, dialect: Dialect | None = None) -> tuple[Type, int]:

@@ -53,17 +53,6 @@ def add_namespace(kind: type, namespace: XP) -> None:
     _namespaces[kind] = namespace
 
 
-def backend(name: str) -> XP:
-    """The namespace called `numpy` or `cupy`. Raises RunError for another name, and where CuPy, or a GPU for it, is not there."""
-    if name == "numpy":
-        return np
-    if name != "cupy":
-        raise RunError(f"backend '{name}': expected numpy or cupy")
-    from irtool.ops.device import cupy_namespace
-
-    return cupy_namespace()
-
-
 @contextmanager
 def using(namespace: XP) -> Iterator[None]:
     """Within the block, new arrays are of this namespace, and singular matrices are errors as they are in NumPy."""

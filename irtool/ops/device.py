@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import add_namespace
+from irtool.ops.arrays import XP, add_namespace
 
 SCATTERED = frozenset(("int32", "uint32", "uint64", "float32", "float64"))
 """Dtypes of CuPy's add.at."""
@@ -146,6 +146,15 @@ def _has_mask(index: Any) -> bool:
 _made: dict[Any, CupyNamespace] = {}
 
 
+def backend(name: str) -> XP:
+    """The namespace called `numpy` or `cupy`. Raises RunError for another name, and where CuPy, or a GPU for it, is not there."""
+    if name == "numpy":
+        return np
+    if name != "cupy":
+        raise RunError(f"backend '{name}': expected numpy or cupy")
+    return cupy_namespace()
+
+
 def cupy_namespace() -> CupyNamespace:
     """The namespace of CuPy arrays. Raises RunError where CuPy is not installed, cannot be loaded, or finds no GPU."""
     try:
@@ -171,4 +180,4 @@ def _need_gpu(count: Callable[[], int]) -> None:
     raise RunError(f"the backend cupy needs a GPU: {reason}")
 
 
-__all__ = ["CupyNamespace", "DeviceUfunc", "cupy_namespace"]
+__all__ = ["CupyNamespace", "DeviceUfunc", "backend", "cupy_namespace"]

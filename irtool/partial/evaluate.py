@@ -16,37 +16,26 @@ from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast, contiguous, shape_of
-from irtool.ir.structure_kinds import ASKING_DEFINED
 from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type, spell
 from irtool.ops.facts import KEEPS, REAL, facts_of_node
 from irtool.partial.fold_rules import RULES
 from irtool.partial.items import NONE, Item, Items, Known, elements, holds_tensor, item_of, listed, place_of, whole
 from irtool.partial.result_shapes import SHAPES
+from irtool.partial.target import Target
 
 MAX_ROUNDS = 64
 """Longer loops stay loops."""
 
 
-class Inliner:
+class Inliner(Target):
     """Evaluates graphs in parts; what remains goes to `build`'s insertion point."""
 
     def __init__(self, graph: Graph, build: Builder, facts: dict[Value, Type],
                  take: Callable[[Value], Value] = lambda value: value) -> None:
-        self.graph = graph
-        self.build = build
-        self.facts = facts
-        """Types that are known to hold though the graph does not say so."""
+        super().__init__(graph, build, facts)
         self.take = take
         """The value of this graph that stands for a value of another one."""
         self.constants: dict[tuple[object, ...], Value] = {}
-        self.sizes: dict[tuple[Value, Block | None], Value] | None = None
-        """Sizes asked for so far, each made once, right behind the value (or in the block in which it is sure to be there); None: they are
-        asked for where they are wanted."""
-
-        self.unsure: set[Value] = set()
-        """Values that may be None, though it is known what shape they have when they are not."""
-        self.certain: Graph | None = None
-        """A graph whose tensors are all there: none of them is a gradient that may be undefined."""
 
     def new_block(self) -> None:
         """Constants made so far cannot be read from where nodes go now."""
@@ -199,27 +188,6 @@ class Inliner:
         self.constants = outer
 
     # -- what can be told
-    def type_of(self, item: Item) -> Type:
-        """The best type known for a value of the target."""
-        assert isinstance(item, Value)
-        return self.facts.get(item, item.type)
-
-    def size_of(self, value: Value) -> Value:
-        """`aten::size(value)`, made once."""
-        assert self.sizes is not None
-        guard = guard_around(self.build.block, value)
-        sizes = self.sizes.get((value, guard))
-        if sizes is None:
-            build = Builder(self.graph)
-            if guard is not None:
-                build.at_start(guard)
-            elif value.is_block_input:
-                build.at_start(value.node.owner_block)
-            else:
-                build.after(value.node)
-            sizes = self.sizes[value, guard] = build.node("aten::size", (value,), output_types=(types.list_of(types.INT),)).output
-        return sizes
-
     def known_results(self, node: Node, operands: list[Item]) -> list[Item] | None:
         """What the node computes, where that is known without adding a node; None where it is not."""
         rule = RULES.get(node.kind)
@@ -358,19 +326,6 @@ def _keeps_dtype(result: str, first: TensorType, others: Sequence[TensorType]) -
         return False
     return all(other.dtype in (None, first.dtype, "bool") or other.rank == 0 and (is_complex or not other.dtype.startswith("complex"))
                for other in others)
-
-
-def guard_around(block: Block, value: Value) -> Block | None:
-    """The outermost block around `block`, inside the value's, that runs only when gradients are there: outside, the value may not be."""
-    outermost = None
-    while block is not value.node.owner:
-        owner = block.owning_node
-        if owner is None:
-            break
-        if owner.kind == "prim::GradOf" or owner.kind in IF_KINDS and owner.inputs[0].node.kind in ASKING_DEFINED:
-            outermost = block
-        block = owner.owner_block
-    return outermost
 
 
 def may_change(value: Value) -> bool:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING
 
 from irtool.ir import types
 from irtool.ir.dtypes import dtype_code
@@ -11,42 +10,40 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.shapes import shape_of
 from irtool.ir.types import OptionalType, TensorType, same
 from irtool.partial.items import NONE, Item, Items, Known, elements, int_list, place_of
+from irtool.partial.target import Target
 
-if TYPE_CHECKING:
-    from irtool.partial.evaluate import Inliner
-
-Rule = Callable[["Inliner", Node, list[Item]], list[Item] | None]
+Rule = Callable[[Target, Node, list[Item]], list[Item] | None]
 
 
-def _construct(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item]:
+def _construct(target: Target, node: Node, operands: list[Item]) -> list[Item]:
     return [Items(operands, node.kind == "prim::TupleConstruct", node.output.type)]
 
 
-def _unpack(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _unpack(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     items = elements(operands[0])
     return items if items is not None and len(items) == len(node.outputs) else None
 
 
-def _pick(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _pick(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     items = elements(operands[0])
     place = None if items is None or len(operands) < 2 else place_of(operands[1], len(items))
     return None if items is None or place is None else [items[place]]
 
 
-def _length(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _length(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     if isinstance(operands[0], Value):
-        shape = shape_of(inliner.type_of(operands[0]))
+        shape = shape_of(target.type_of(operands[0]))
         return [Known(shape[0])] if shape else None
     items = elements(operands[0])
     return None if items is None else [Known(len(items))]
 
 
-def _size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _size(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     if not isinstance(operands[0], Value):
         return None
-    shape = shape_of(inliner.type_of(operands[0]))
+    shape = shape_of(target.type_of(operands[0]))
     if shape is None:
-        return [inliner.size_of(operands[0])] if len(operands) == 1 and inliner.sizes is not None else None
+        return [target.size_of(operands[0])] if len(operands) == 1 and target.sizes is not None else None
     if len(operands) == 1:
         return [Known(list(shape))]
     place = operands[1]
@@ -55,23 +52,23 @@ def _size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | No
     return None
 
 
-def _rank(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    type = inliner.type_of(operands[0]) if isinstance(operands[0], Value) else types.TENSOR
+def _rank(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
+    type = target.type_of(operands[0]) if isinstance(operands[0], Value) else types.TENSOR
     rank = type.rank if isinstance(type, TensorType) else None
     return None if rank is None else [Known(rank)]
 
 
-def _sum_to_size(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _sum_to_size(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     if operands[1] == NONE:
         return [operands[0]]
-    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
+    shape = shape_of(target.type_of(operands[0])) if isinstance(operands[0], Value) else None
     sizes = int_list(operands[1])
     return [operands[0]] if shape is not None and sizes is not None and list(shape) == sizes else None
 
 
-def _reshape(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _reshape(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     """To the shape that it has."""
-    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
+    shape = shape_of(target.type_of(operands[0])) if isinstance(operands[0], Value) else None
     sizes = int_list(operands[1])
     if shape is None or sizes is None or len(sizes) != len(shape):
         return None
@@ -79,7 +76,7 @@ def _reshape(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] |
     return [operands[0]] if fits else None
 
 
-def _size_if_not_equal(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _size_if_not_equal(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     first, second = int_list(operands[0]), int_list(operands[1])
     if operands[0] == operands[1] and isinstance(operands[0], Value):
         return [NONE]
@@ -88,14 +85,14 @@ def _size_if_not_equal(inliner: Inliner, node: Node, operands: list[Item]) -> li
     return [NONE if first == second else operands[0]]
 
 
-def _same_object(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _same_object(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     wanted = node.kind == "aten::__is__"
     if all(isinstance(operand, Known) for operand in operands):
         same = operands[0] == operands[1]
     elif NONE in operands:
         other = next(operand for operand in operands if operand != NONE)
-        if isinstance(other, Value) and (other in inliner.unsure
-                                         or other not in inliner.facts and not _is_certain(other, inliner.certain)):
+        if isinstance(other, Value) and (other in target.unsure
+                                         or other not in target.facts and not _is_certain(other, target.certain)):
             return None
         same = False
     else:
@@ -110,7 +107,7 @@ def _is_certain(value: Value, graph: Graph | None) -> bool:
     return not isinstance(value.type, OptionalType) and value.type.key not in ("Any", "None")
 
 
-def _times(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _times(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     """`x * 1` is x, where one is a number and the result keeps its dtype."""
     if len(operands) == 2 and isinstance(operands[0], Value) and isinstance(operands[1], Known) and _is_one(operands[1].value):
         return [operands[0]]
@@ -124,41 +121,41 @@ def _is_one(value: object) -> bool:
     return type(value) is int and value == 1 or type(value) is float and value == 1.0
 
 
-def _dtype_of(inliner: Inliner, item: Item) -> str | None:
+def _dtype_of(target: Target, item: Item) -> str | None:
     """The dtype of a tensor, when its type tells it."""
-    type = inliner.type_of(item) if isinstance(item, Value) else None
+    type = target.type_of(item) if isinstance(item, Value) else None
     if isinstance(type, TensorType) and type.dtype is None and isinstance(item, Value):
         type = item.type        # a fact may tell the shape only
     return type.dtype if isinstance(type, TensorType) else None
 
 
-def _is_complex(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    dtype = _dtype_of(inliner, operands[0])
+def _is_complex(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(target, operands[0])
     return None if dtype is None else [Known(dtype.startswith("complex"))]
 
 
-def _real_already(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    dtype = _dtype_of(inliner, operands[0])
+def _real_already(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(target, operands[0])
     return None if dtype is None or dtype.startswith("complex") else [operands[0]]
 
 
-def _cast_unless_known(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
+def _cast_unless_known(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     """A cast of what is known, or of a tensor that is there, is no more than another name."""
     operand = operands[0]
     if isinstance(operand, Value):
         fits = isinstance(node.output.type, TensorType) if isinstance(operand.type, TensorType) else same(operand.type, node.output.type)
-        if not fits or not _is_certain(operand, inliner.certain):
+        if not fits or not _is_certain(operand, target.certain):
             return None
     return [operand]
 
 
-def _numel(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    shape = shape_of(inliner.type_of(operands[0])) if isinstance(operands[0], Value) else None
+def _numel(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
+    shape = shape_of(target.type_of(operands[0])) if isinstance(operands[0], Value) else None
     return None if shape is None else [Known(prod(shape))]
 
 
-def _dtype(inliner: Inliner, node: Node, operands: list[Item]) -> list[Item] | None:
-    dtype = _dtype_of(inliner, operands[0])
+def _dtype(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
+    dtype = _dtype_of(target, operands[0])
     return None if dtype is None else [Known(dtype_code(dtype))]
 
 

@@ -8,40 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irtool.ir.graph import NO_ATTRIBUTES, NO_BLOCKS, PARAM, RETURN, Block, Graph, Node, Value
+from irtool.ir.graph import NO_BLOCKS, Value
+from irtool.text.cursor import Cursor, FreshNode, FreshValue
 from irtool.text.lexer import MAX_DEPTH
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from irtool.ir.types import Type
-    from irtool.text.reader import Reader
-
-class FreshNode(Node):
-    """A node whose slots the reader fills: made without a call of `Node.__init__`, which would cost more than all the slots."""
-
-    __slots__ = ()
-    __init__ = object.__init__
-
-
-class FreshValue(Value):
-    """A value whose slots the reader fills."""
-
-    __slots__ = ()
-    __init__ = object.__init__
-
-
-class FreshBlock(Block):
-    """A block whose slots the reader fills."""
-
-    __slots__ = ()
-    __init__ = object.__init__
-
 
 CHUNK = 1 << 16
 """Characters taken at a time: splitting a whole file into lines would hold it twice."""
 
 
-def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an attribute saved here counts a million times
-    """Read lines from `reader.pos`, which begins a line, to the graph's end."""
+def read_body(reader: Cursor, statement: Callable[[], bool]) -> None:  # noqa: C901  a call saved here counts a million times
+    """Read lines from `reader.pos`, which begins a line, to the graph's end; `statement` reads one that is not canonical: is there more?"""
     text = reader.text
     size = len(text)
     env = reader.env
@@ -124,7 +105,7 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
             last = number
             reader.pos, reader.line, reader.before = pos, number, before
             if not block_line(reader, line, parts):
-                if not reader.statement():
+                if not statement():
                     return
                 for _ in range(reader.line - number - 1):
                     next(numbered, None)
@@ -136,7 +117,7 @@ def read_body(reader: Reader) -> None:  # noqa: C901  the hot loop: a call or an
                 reader.pos, reader.line = stop, first + len(lines)
 
 
-def block_line(reader: Reader, line: str, parts: list[str]) -> bool:
+def block_line(reader: Cursor, line: str, parts: list[str]) -> bool:
     """Read a canonical `block0(...):` or `-> (...)` of the dialects without braces. False when it is not one."""
     indent = reader.indent
     lead = parts[0]
@@ -152,7 +133,7 @@ def block_line(reader: Reader, line: str, parts: list[str]) -> bool:
     return True
 
 
-def _block_result(reader: Reader, line: str, parts: list[str]) -> bool:
+def _block_result(reader: Cursor, line: str, parts: list[str]) -> bool:
     size = len(reader.indent) + 4
     if not reader.stack or line[-1] != ")" or len(parts[0]) > size + 1:
         return False
@@ -171,7 +152,7 @@ def _block_result(reader: Reader, line: str, parts: list[str]) -> bool:
     return True
 
 
-def _block_header(reader: Reader, line: str, parts: list[str]) -> bool:
+def _block_header(reader: Cursor, line: str, parts: list[str]) -> bool:
     owner = reader.before
     head, _, rest = parts[0].partition("(")
     if owner is reader.block.return_node or len(reader.stack) >= MAX_DEPTH or head != f"{reader.indent}  block{len(owner.blocks)}":
@@ -194,26 +175,3 @@ def _block_header(reader: Reader, line: str, parts: list[str]) -> bool:
         for value in param_node.outputs:
             env[value.name] = value
     return True
-
-
-def new_block(graph: Graph, owner: Node, line: int) -> Block:
-    """An empty block of `owner`: `Block(graph, owner)` in half the time."""
-    block: Block = FreshBlock()
-    block.graph = graph
-    block.owning_node = owner
-    block._places = None
-    for kind in (PARAM, RETURN):
-        node = FreshNode()
-        node.kind = kind
-        node.inputs = node.outputs = ()
-        node.attributes = NO_ATTRIBUTES
-        node.blocks = NO_BLOCKS
-        node.tail = ""
-        node.line = line
-        node.owner = block
-        node.prev = node.next = node
-        if kind is PARAM:
-            block.param_node = node
-        else:
-            block.return_node = node
-    return block

@@ -9,18 +9,15 @@ One line for each operator: outputs, name, scalars, operands. Names that no line
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from irtool.ir.attribute import Attribute
 from irtool.ir.dialect import DIALECTS
 from irtool.ir.graph import NO_ATTRIBUTES, Graph, Node, Value
 from irtool.ir.types import parse_type
+from irtool.text.cursor import TextFile
 from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake, line_end, nearest, ref
 from irtool.text.printer import Printer
-
-if TYPE_CHECKING:
-    from irtool.text.parser import GraphFile
 
 NAME = re.compile(r"%[^\s,()=%]+")
 NAMES = rf"{NAME.pattern}(?:, *{NAME.pattern})*"
@@ -64,7 +61,7 @@ class Line:
         return None if operands is None else Line(outputs, kind.group(), scalars.strip(), operands, raw)
 
 
-def read_listing(file: GraphFile) -> tuple[Graph, int] | None:
+def read_listing(file: TextFile) -> tuple[Graph, int] | None:
     """The graph of a text that is a listing, and where its text ends; None when it is none. Reports mistakes in one."""
     text = file.text
     if not IS_LISTING.search(text):
@@ -78,7 +75,7 @@ def read_listing(file: GraphFile) -> tuple[Graph, int] | None:
 class ListingReader:
     """Reads the lines of a listing into a graph."""
 
-    def __init__(self, file: GraphFile) -> None:
+    def __init__(self, file: TextFile) -> None:
         self.file = file
         self.graph = Graph(DIALECTS["A0"])
         self.graph.source = file.source

@@ -4,46 +4,26 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from irtool.ir.attribute import Attribute, AttributeSyntaxError, read_attributes
-from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
+from irtool.ir.graph import NO_ATTRIBUTES, Block, Node, Value
 from irtool.ir.types import Type, TypeSyntaxError, parse_type
 from irtool.text import lexer
+from irtool.text.cursor import Cursor
 from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake, blanks, expected, filler, line_end
 from irtool.text.printer import Printer
-
-if TYPE_CHECKING:
-    from irtool.ir.dialect import Dialect
-    from irtool.text.parser import GraphFile
-
 
 BRANCHES = frozenset(("prim::If", "If", "prim::Loop", "Loop"))
 """Blocks follow a node of these kinds."""
 
 
-class NodeReader:
-    """A place in a graph's text, the values that are visible there, and how to read a node at it."""
+class NodeReader(Cursor):
+    """A place in a graph's text, and how to read a node at it."""
 
-    def __init__(self, file: GraphFile, dialect: Dialect) -> None:
-        self.file = file
-        self.text = file.text
-        self.dialect = dialect
-
-    def begin(self, pos: int, line: int) -> None:
+    def begin(self, pos: int, line: int, lead: str = "") -> None:
         """Start a graph at `pos`, with nothing read yet."""
-        self.pos = pos
-        self.line = line
-        self.graph = graph = Graph(self.dialect)
-        self.block = graph.block
-        self.before = graph.block.return_node
-        self.indent = "  "
-        self.env: dict[str, Value] = {}
-        """Values by name. Those of closed blocks stay: torch itself prints uses of them after some passes, and what may use what is
-        the verifier's business, not syntax."""
-        self.hidden: list[tuple[Block, str, Value]] = []
-        """Outer values that a name of an inner block hides."""
+        super().begin(pos, line, lead)
         self.elided = False
         """A comment said that lines were left out: names that those would define may be used."""
         self.waits: dict[str, deque[Node]] = {}
@@ -51,7 +31,7 @@ class NodeReader:
         self.records: list[tuple[Node, int, str, int, int]] = []
         """Parts that may not be canonical: key, number of the block, text before it, offsets of its text."""
         self.layout = Layout()
-        self.printer = Printer(graph, {})
+        self.printer = Printer(self.graph, {})
 
     def report(self, mistake: Mistake) -> None:
         """Record a mistake at or behind the current line."""

@@ -6,29 +6,24 @@ everything else through `Reader.statement`, which also finds every mistake, repo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 
 from irtool.ir.attribute import Attribute
 from irtool.ir.collector import Paused, collect_where_due, hand_over
-from irtool.ir.dialect import DIALECTS, Dialect
+from irtool.ir.dialect import DIALECTS
 from irtool.ir.errors import Error, ParseError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
-from irtool.ir.source import Diagnostic, SourceFile
-from irtool.ir.types import Type
 from irtool.text import lexer
+from irtool.text.cursor import TextFile
 from irtool.text.detect import detect
 from irtool.text.layout import Layout
 from irtool.text.lexer import Mistake
+from irtool.text.listing import LET, read_listing
 from irtool.text.reader import Reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
-
-MAX_ERRORS = 20
-
-Template = tuple[str, Type, Mapping[str, Attribute]]
 
 
 def parse(text: str, filename: str | PathLike[str] | None = None) -> Module:
@@ -46,37 +41,8 @@ def parse(text: str, filename: str | PathLike[str] | None = None) -> Module:
             hand_over()
 
 
-class Tails(dict[str, str]):
-    """Texts behind the operands, each once. A new one is taken in by look-up if it plainly is a scope or a source comment."""
-
-    def __missing__(self, tail: str) -> str:
-        if tail.startswith((" # ", ", scope: ")) and not tail.endswith((";", "\r")):
-            self[tail] = tail
-            return tail
-        raise KeyError(tail)
-
-
-class GraphFile:
-    """One text: finds its graphs, and holds what they share."""
-
-    def __init__(self, text: str, filename: str) -> None:
-        self.text = text
-        self.source = SourceFile(filename, text)
-        self.problems: list[Diagnostic] = []
-        self.dialect: Dialect | None = None
-        self.templates: dict[str, Template] = {}
-        """Text between output name and operands of a canonical line -> what it means."""
-        self.warnings: list[str] = []
-        self.has_branches = False
-        """Was a node read that needs blocks?"""
-        self.tails = Tails()
-        self.types: dict[str, Type] = {}
-        self.attributes: dict[str, Mapping[str, Attribute]] = {}
-
-    @property
-    def is_full(self) -> bool:
-        """Were as many mistakes found as are reported?"""
-        return len(self.problems) >= MAX_ERRORS
+class GraphFile(TextFile):
+    """One text: finds its graphs."""
 
     def read(self) -> Module:
         """The module. Raises ParseError."""
@@ -110,8 +76,6 @@ class GraphFile:
 
     def read_without_graph(self, items: list[str | Graph]) -> tuple[int, int]:
         """A text without `graph(`: a listing of 2017, or no IR."""
-        from irtool.text.listing import LET, read_listing
-
         text = self.text
         listing = read_listing(self)
         if listing is not None:
@@ -191,24 +155,6 @@ class GraphFile:
             readers.append(inner)
             pos, line = inner.pos, inner.line
         return pos, line
-
-    def report(self, mistake: Mistake, line: int) -> None:
-        """Record a diagnostic; `line` is the number of the line in which the mistake starts."""
-        if self.is_full:
-            return
-        text = self.text
-        start = min(mistake.start, len(text))
-        begin = text.rfind("\n", 0, start) + 1
-        stop = text.find("\n", start)
-        end = min(mistake.end, stop if stop >= 0 else len(text))
-        notes = []
-        if mistake.note is not None and mistake.note[1]:
-            note, number, word = mistake.note
-            col = self.source.line(number).find(word) + 1
-            notes.append(Diagnostic("note", note, self.source, number, col, col + len(word)))
-        message = "".join([c if c.isprintable() else "\ufffd" for c in mistake.message])
-        self.problems.append(Diagnostic("error", message, self.source, line, start - begin + 1,
-                                        max(end, start + 1) - begin + 1, notes))
 
 
 def take_name(graph: Graph, free: str) -> str:

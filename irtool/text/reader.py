@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from irtool.ir.graph import PARAM, RETURN, Block, Node, Value
 from irtool.text import lexer
-from irtool.text.fast import new_block, read_body
+from irtool.text.cursor import TextFile
+from irtool.text.fast import read_body
 from irtool.text.lexer import Mistake, blanks, expected, filler, line_end, says_omission
 from irtool.text.nodes import BRANCHES, NodeReader
 from irtool.text.printer import STAGE, number_subgraphs, section_label
@@ -14,7 +15,6 @@ from irtool.text.uses import FLAT, collect_uses, wrong_uses
 
 if TYPE_CHECKING:
     from irtool.ir.dialect import Dialect
-    from irtool.text.parser import GraphFile
 
 MOST_STAGES = 1000
 """Larger stage numbers are a mistake: the printer writes a line for every stage on the way."""
@@ -23,7 +23,7 @@ MOST_STAGES = 1000
 class Reader(NodeReader):
     """Reads one graph from `graph(` to its `return`."""
 
-    def __init__(self, file: GraphFile, pos: int, line: int, dialect: Dialect, label: tuple[int, Reader | None, Node | None, str],
+    def __init__(self, file: TextFile, pos: int, line: int, dialect: Dialect, label: tuple[int, Reader | None, Node | None, str],
                  lead: str) -> None:
         self.label = label
         """Where the header begins; for a subgraph also who reads the graph around it, the node that owns it, and as which attribute."""
@@ -32,15 +32,8 @@ class Reader(NodeReader):
 
     def begin(self, pos: int, line: int, lead: str = "") -> None:
         """Start at `pos`, with nothing read yet."""
-        super().begin(pos, line)
-        self.graph.source = self.file.source
-        self.braces = self.graph.dialect.braces
+        super().begin(pos, line, lead)
         self.done = False
-        self.lead = lead
-        """Comments and blank lines before the next part."""
-        self.stack: list[tuple[Block, Node]] = []
-        """Enclosing blocks, and the node in each that owns the next one."""
-        self.owners: list[Node] = []
         self.stages: list[tuple[Node, int]] = []
         """The node before a stage marker, and the number of the stage."""
         self.owns_subgraphs = False
@@ -51,7 +44,7 @@ class Reader(NodeReader):
         start, line, lead, problems = self.pos, self.line, self.lead, len(self.file.problems)
         self.read_header()
         if not self.done:
-            read_body(self)
+            read_body(self, self.statement)
         if len(self.file.problems) == problems and not self.names_are_good():
             self.begin(start, line, lead)
             self.read_header()
@@ -171,34 +164,6 @@ class Reader(NodeReader):
         if match is None or len(match[1]) > 4 or int(match[1]) > MOST_STAGES:
             raise Mistake(f"expected '-------- stage N --------' with N up to {MOST_STAGES}", at, lexer.word_end(self.text, at))
         return int(match[1]), match.end()
-
-    # -- blocks
-    def open_block(self, number: int) -> None:
-        """Begin a block of the node before."""
-        owner = self.before
-        block = new_block(self.graph, owner, number)
-        if not owner.blocks:
-            owner.blocks = []  # type: ignore[assignment]  # made a tuple when the graph is complete
-            self.owners.append(owner)
-        owner.blocks.append(block)  # type: ignore[attr-defined]
-        self.stack.append((self.block, owner))
-        self.block = block
-        self.before = block.return_node
-        self.indent = "  " * (2 * len(self.stack) + 1)
-
-    def close_block(self, values: tuple[Value, ...], number: int) -> None:
-        """End the block that is being read."""
-        block = self.block
-        end = block.return_node
-        end.inputs = values
-        end.line = number
-        end.prev = self.before
-        self.before.next = end
-        while self.hidden and self.hidden[-1][0] is block:
-            _, name, value = self.hidden.pop()
-            self.env[name] = value
-        self.block, self.before = self.stack.pop()
-        self.indent = "  " * (2 * len(self.stack) + 1)
 
     # -- statements
     def statement(self) -> bool:

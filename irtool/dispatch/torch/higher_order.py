@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from irtool.dispatch.autograd import Autograd
 from irtool.dispatch.callables import as_function
 from irtool.dispatch.closure_conversion import Lifted
@@ -19,7 +21,7 @@ from irtool.dispatch.transforms import tensors
 from irtool.dispatch.trees import flatten, unflatten
 from irtool.ir.arguments import check_flag
 from irtool.ir.errors import RunError
-from irtool.ops.tensor import Tensor
+from irtool.ops.tensor import Tensor, next_birth, torch
 
 Function = Callable[..., Any]
 
@@ -137,7 +139,6 @@ def traced_steps(step: Function, carry: list[Any], first: list[Any], leaves: lis
                  places: range) -> tuple[list[Any], list[Any]]:
     """The same from the second step on, as a loop that carries the place, and puts results into tensors that hold all of them."""
     count, carry_count = len(places), len(carry)
-    torch = operators()
     stacks = [torch.select_scatter(torch.zeros([count, *each.shape], dtype=each.dtype), each, 0, places[0]) for each in first]
 
     def goes_on(place: Any, *rest: Any) -> Any:
@@ -148,22 +149,15 @@ def traced_steps(step: Function, carry: list[Any], first: list[Any], leaves: lis
         following, results, _ = step(list(rest[:carry_count]), [leaf.index_select(dim, index).squeeze(dim) for leaf in leaves])
         return (place + places.step, *following,
                 *[whole.index_copy(0, index, each.unsqueeze(0)) for whole, each in zip(rest[carry_count:], results, strict=True)])
-    _, *rest = while_loop(goes_on, body, (torch.tensor(places[1]), *carry, *stacks))
+    _, *rest = while_loop(goes_on, body, (places[1], *carry, *stacks))
     return rest[:carry_count], rest[carry_count:]
-
-
-def operators() -> Any:
-    """`irtool.torch`, which imports this module."""
-    from irtool.dispatch.torch.namespace import torch
-
-    return torch
 
 
 def stacked(values: list[Any]) -> Any:
     """Results of steps along a new first dimension. Raises RunError for what is no tensor."""
     if not all(isinstance(each, Tensor) for each in values):
         raise RunError(f"a step gives {type(values[0]).__name__}, expected tensors")
-    return operators().stack(values)
+    return torch.stack(values)
 
 
 def operands_of(where: str, name: str, values: Any) -> Any:
@@ -195,7 +189,7 @@ def carried_again(results: Any, shape: Any) -> list[Any]:
 
 def as_before(new: Any, old: Any) -> Any:
     """A number of a round as the tensor that it was before."""
-    return operators().scalar_tensor(new, dtype=old.dtype) if isinstance(old, Tensor) and not isinstance(new, Tensor) else new
+    return torch.scalar_tensor(new, dtype=old.dtype) if isinstance(old, Tensor) and not isinstance(new, Tensor) else new
 
 
 def same_tree(what: str, *shapes: Any) -> None:
@@ -235,7 +229,8 @@ def loop_writer(layer: Layer | None) -> Tracer | None:
 def traced(tracer: Tracer, value: Any) -> Any:
     """A constant of a trace as one of its values, so that what a loop makes of it is not decided."""
     if type(value) in (bool, int):
-        value = operators().tensor(value)
+        value = Tensor(np.array(value))
+        value.born = next_birth()       # its elements are nobody else's
     return Boxed(tracer, value, tracer.operand(value)) if type(value) is Tensor else value
 
 

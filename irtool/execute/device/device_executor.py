@@ -12,7 +12,8 @@ from irtool.execute.executor import Counters, Executor
 from irtool.execute.objects import ObjectExecutor
 from irtool.execute.recorded import Recorded
 from irtool.ir.graph import Graph
-from irtool.ops.arrays import backend, using
+from irtool.ops.arrays import using
+from irtool.ops.device import backend
 from irtool.torchscript.library_calls import opened
 
 

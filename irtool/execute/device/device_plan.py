@@ -19,9 +19,9 @@ from irtool.ir.effects import node_may_write
 from irtool.ir.errors import RunError
 from irtool.ir.graph import Block, Graph, Node
 from irtool.ir.rewrite import clone_graph
-from irtool.ops.arrays import backend as backend_called
 from irtool.ops.arrays import seeded, using
 from irtool.ops.call import call_node
+from irtool.ops.device import backend as backend_called
 from irtool.passes import BY_NAME
 
 FUSION_GROUP = "prim::FusionGroup"
