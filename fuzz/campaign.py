@@ -98,6 +98,7 @@ def run(plan: Plan, progress: Callable[[Report], None]) -> Report:
             report.seconds = time.monotonic() - start
             progress(report)
     finally:
+        gc.unfreeze()
         for worker in workers.values():
             with contextlib.suppress(OSError):
                 os.kill(worker.process, signal.SIGKILL)

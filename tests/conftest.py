@@ -1,6 +1,7 @@
 """Shared by all tests. The plugin is named here too, so that the tests run from a checkout that was never installed."""
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -25,3 +26,10 @@ def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IRTOOL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def collector_as_it_was() -> Iterator[None]:
+    """A test that leaves objects frozen, or nothing collected, makes all later ones slow."""
+    yield
+    assert gc.isenabled() and not gc.get_freeze_count()

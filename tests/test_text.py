@@ -266,6 +266,15 @@ def test_the_collector_is_left_as_it_was() -> None:
             gc.enable()
 
 
+def test_objects_that_the_host_froze_are_not_counted_at_each_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: asked.append(0) or 5_000_000)       # type: ignore[func-returns-value]
+    monkeypatch.setattr("irtool.ir.collector.Handed.left_alone", 0)
+    for _ in range(100):
+        parse(body("return (%x)"))
+    assert len(asked) == 1
+
+
 # -- mistakes
 @pytest.mark.parametrize(("text", "expected"), [
     (body("%3 : Tensor = aten::mul(%x, %z)", "return (%3)"), ["3:31: %z is not defined before this use"]),

@@ -23,21 +23,27 @@ FEWEST = 250_000
 
 
 class Handed:
-    """How many objects were handed over since all were last looked through, and how many may be."""
+    """How many objects were handed over since all were last looked through, and how many may be; pauses that are left alone from now on."""
 
     waiting = 0
     most = FEWEST
+    left_alone = 0
 
 
 def hand_over() -> None:
     """All objects there are belong to the oldest generation: otherwise the next allocation anywhere would walk those made in a pause.
 
-    Python does not count them: `collect_where_due` does. Nothing stays frozen; a host that froze objects itself is left alone.
+    Python does not count them: `collect_where_due` does. Nothing stays frozen; a host that froze objects itself is left alone. Python walks
+    what is frozen to count it, a tenth of a second for some millions of objects: so the more there is, the more rarely it is asked.
     """
-    if gc.get_freeze_count() == 0:
+    if Handed.left_alone:
+        Handed.left_alone -= 1
+    elif not (frozen := gc.get_freeze_count()):
         Handed.waiting += gc.get_count()[0]
         gc.freeze()
         gc.unfreeze()
+    else:
+        Handed.left_alone = frozen // 1000
 
 
 def collect_where_due() -> None:
