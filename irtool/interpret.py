@@ -25,9 +25,9 @@ from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import current_namespace, namespace_for, seeded, using
-from irtool.ops.call import call_node
 from irtool.ops.device import backend as backend_called
 from irtool.ops.kernels.prim import is_there
+from irtool.ops.node_calls import call_node
 from irtool.ops.python_op import register_python_op
 
 Call = Callable[[Node, list[Any]], Sequence[Any]]

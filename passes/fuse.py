@@ -115,7 +115,7 @@ def _may_enter(value: Value) -> bool:
 
 
 def _known(value: Value) -> object:
-    from irtool.ops.call import call_node
+    from irtool.ops.node_calls import call_node
 
     return call_node(value.node, [])[0]
 

@@ -23,8 +23,9 @@ from irtool.ir.schema import Schema
 from irtool.ir.structure_kinds import HANDING_ON, NO_ELEMENTS_ASKED
 from irtool.ir.types import TensorType, TupleType
 from irtool.ops.arrays import dtype_of
-from irtool.ops.call import call_node, overload, plan_for
+from irtool.ops.call import overload
 from irtool.ops.nested_tensors import map_tensors, tensors_in
+from irtool.ops.node_calls import call_node, plan_for
 from irtool.ops.tensor import Tensor, wrapped
 
 Apply = Callable[..., Any]

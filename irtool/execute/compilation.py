@@ -38,7 +38,7 @@ from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_nod
 from irtool.ir.structure_kinds import CONSTRUCTS, GROUP_KINDS
 from irtool.ir.types import TensorType
 from irtool.ops.arrays import using
-from irtool.ops.call import call_node
+from irtool.ops.node_calls import call_node
 from irtool.passes import BY_NAME
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import qualified, schema_of
 from irtool.ir.structure_kinds import MOVERS
 from irtool.ir.types import Type, TypeVar
-from irtool.ops.call import call_node
 from irtool.ops.checks import OVERLAP, overlaps
+from irtool.ops.node_calls import call_node
 from irtool.ops.overload import write_into
 from irtool.ops.structure import handler_of
 

@@ -1,26 +1,23 @@
-"""One operator on values, and one node on values: find the overload, bind arguments, call it.
+"""One operator on values: find the overload, bind arguments, call it.
 
-Tensors are NumPy arrays; everything else is itself (`irtool.interpret`). The overload of a node comes from its static types where
-they tell; else, in text that calls everything `Dynamic` and in kinds of other years, from the values.
+Tensors are NumPy arrays; everything else is itself (`irtool.interpret`).
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from irtool.ir.dtypes import dtype_code
-from irtool.ir.errors import RunError, UnsupportedError
-from irtool.ir.graph import Node
+from irtool.ir.errors import UnsupportedError
 from irtool.ir.kinds import unknown_operator
-from irtool.ir.schema import MISSING, Argument, Literal, Schema, node_arguments, parse_schema, qualified, schema_of, schemas
+from irtool.ir.schema import Argument, Schema, parse_schema, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, TypeVar
 from irtool.ops import OPS
 from irtool.ops.arrays import is_array
+from irtool.ops.checks import bind
 from irtool.ops.op import Op
 from irtool.ops.overload import Overload
-from irtool.ops.structure import from_literal, handler_of, python_op
 
 _found: dict[str, Overload | None] = {}
 
@@ -30,18 +27,23 @@ def overload(name: str) -> Overload:
 
     Raises UnsupportedError naming it.
     """
-    if name not in _found:
-        _found[name] = _find(name)
-    entry = _found[name]
+    entry = find_overload(name)
     if entry is None:
         raise UnsupportedError(unknown_operator(name.partition(".")[0]) or f"{name} is not supported yet")
     return entry
 
 
+def find_overload(name: str) -> Overload | None:
+    """The same, None where it cannot be had."""
+    if name not in _found:
+        _found[name] = _find(name)
+    return _found[name]
+
+
 def _find(name: str) -> Overload | None:
     op = OPS.get(name)
     if op is not None:
-        return Overload(_own_schema(op, name), op)
+        return Overload(own_schema(op, name), op)
     kind, _, variant = name.partition(".")
     schema = next((s for s in schemas(kind) if s.name == name), None)
     if schema is None:
@@ -85,37 +87,15 @@ def _derived(base: str, schema: Schema, mode: str, outs: int) -> Overload | None
     op = OPS.get(base)
     if op is None:
         return None
-    base_schema = _own_schema(op, base)
+    base_schema = own_schema(op, base)
     if len(base_schema.arguments) != len(schema.arguments) - outs:
         return None
     return Overload(schema, op, mode, outs)
 
 
-def _own_schema(op: Op, name: str) -> Schema:
+def own_schema(op: Op, name: str) -> Schema:
+    """The schema that the stanza states for the overload."""
     return parse_schema(next(text for text, each in zip(op.schemas, op.names, strict=True) if each == name))
-
-
-def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """One value per argument: positional ones in order around the named ones, then defaults. Raises RunError on a bad count or name."""
-    values: list[Any] = []
-    rest = iter(args)
-    for argument in schema.arguments:
-        if argument.name in named:
-            values.append(named[argument.name])
-            continue
-        value = next(rest, MISSING)
-        if value is MISSING:
-            value = argument.default
-            if value is MISSING:
-                raise RunError(f"{schema.name}() is missing value for argument '{argument.name}'")
-        values.append(value)
-    unknown = [name for name in named if name not in schema.positions]
-    if unknown:
-        raise RunError(f"{schema.name}() has no argument '{unknown[0]}'")
-    surplus = list(rest)
-    if surplus and not schema.is_vararg:
-        raise RunError(f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args) + len(named)}")
-    return values + surplus
 
 
 def call_op(name: str, args: Sequence[Any], **named: Any) -> Any:
@@ -124,168 +104,6 @@ def call_op(name: str, args: Sequence[Any], **named: Any) -> Any:
     values = bind(chosen.schema, args, named)
     with np.errstate(all="ignore"):
         return chosen(values)
-
-
-# -- nodes
-class Plan:
-    """How nodes of one kind, with these operand types and attributes, are called: the overload and where each argument comes from."""
-
-    __slots__ = ("overload", "recipe", "plain")
-
-    def __init__(self, overload: Overload, recipe: list[Any]) -> None:
-        self.overload = overload
-        self.recipe = recipe            # an int: that operand; a slice: a list of operands; a Literal: its value
-        self.plain = all(type(step) is int for step in recipe)
-
-    def arguments(self, values: list[Any]) -> list[Any]:
-        """One value per argument."""
-        if self.plain:
-            return values
-        return [values[step] if type(step) is int else list(values[step]) if type(step) is slice else from_literal(step.value, None)
-                for step in self.recipe]
-
-
-class ListPlan(Plan):
-    """A plan of an overload that makes a tensor of a list: where the list is empty, its type decides the dtype."""
-
-    __slots__ = ("dtype",)
-
-    def __init__(self, overload: Overload, recipe: list[Any], dtype: int) -> None:
-        super().__init__(overload, recipe)
-        self.dtype = dtype
-        self.plain = False
-
-    def arguments(self, values: list[Any]) -> list[Any]:
-        """One value per argument, the dtype among them."""
-        args = super().arguments(values)
-        if args[1] is None and is_empty(args[0]):
-            args = [args[0], self.dtype, *args[2:]]
-        return args
-
-
-OF_LISTS = frozenset(("aten::tensor", "aten::as_tensor.list"))
-"""Overloads that make a tensor of lists of numbers."""
-DTYPES = {"int": dtype_code("int64"), "bool": dtype_code("bool")}
-"""Types of numbers whose tensors are no floats, and torch's number of the dtype."""
-
-
-def element_of(type: Type) -> int | None:
-    """The dtype of the numbers in a list, as torch's number, by its type; None for floats and for anything else."""
-    while isinstance(type, ListType):
-        type = type.element
-    return DTYPES.get(str(type.key))
-
-
-def is_empty(value: Any) -> bool:
-    """Is there no number in lists in lists?"""
-    return isinstance(value, list) and all(map(is_empty, value))
-
-
-_plans: dict[tuple[Any, ...], Plan | None] = {}
-MAX_PLANS = 50_000
-
-
-def plan_for(node: Node) -> Plan | None:
-    """The plan its static types give; None when they do not tell, or tell an overload nobody wrote. Cached by kind and types."""
-    key = (node.kind, *[value.type for value in node.inputs], *[(name, a.text) for name, a in node.attributes.items()])
-    if key in _plans:
-        return _plans[key]
-    if len(_plans) > MAX_PLANS:
-        _plans.clear()
-    plan = _plans[key] = _make_plan(node)
-    return plan
-
-
-def _make_plan(node: Node) -> Plan | None:
-    schema = schema_of(node)
-    if schema is None:
-        return None
-    if schema.name not in _found:
-        _found[schema.name] = _find(schema.name)
-    chosen = _found[schema.name]
-    if chosen is None:
-        return None
-    recipe: list[Any] = []
-    at = 0
-    for argument in node_arguments(node, schema):
-        if isinstance(argument, list):
-            recipe.append(slice(at, at + len(argument)))
-            at += len(argument)
-        elif isinstance(argument, Literal):
-            recipe.append(argument)
-        else:
-            recipe.append(at)
-            at += 1
-    element = element_of(node.inputs[0].type) if schema.name in OF_LISTS and node.inputs else None
-    return Plan(chosen, recipe) if element is None else ListPlan(chosen, recipe, element)
-
-
-def call_node(node: Node, values: list[Any]) -> Sequence[Any]:
-    """Run one node (no control flow) on the values of its operands: one value per result.
-
-    Raises UnsupportedError naming the kind when there is no kernel, RunError when the operator refuses its operands.
-    """
-    if node.kind[:1] == "^" or "scalars" in node.attributes:        # the latter as of 2017: `Dropout 0.2 True(%x)`
-        return python_op(node, values)
-    handler = handler_of(node.kind)
-    if handler is not None:
-        return handler(node, values)
-    plan = plan_for(node)
-    if plan is not None:
-        return _spread(node, plan.overload, plan.overload(plan.arguments(values)))
-    chosen, args = from_values(node, values)
-    return _spread(node, chosen, chosen(args))
-
-
-def _spread(node: Node, chosen: Overload, result: Any) -> Sequence[Any]:
-    count = len(node.outputs)
-    if len(chosen.schema.returns) > 1:
-        if count == 1:
-            return (result,)
-        if len(result) != count:
-            raise RunError(f"{node.kind} gives {len(result)} results, the node has {count}")
-        return tuple(result)
-    if count == 1:
-        return (result,)
-    if count == 0:
-        return ()
-    if isinstance(result, list | tuple) and len(result) == count:       # 2017: `%a, %b = split(%x)`
-        return tuple(result)
-    if node.kind == "prim::Uninitialized":      # of a tuple that was taken apart
-        return (None,) * count
-    raise RunError(f"{node.kind} gives one result, the node has {count}")
-
-
-# -- by value
-def from_values(node: Node, values: list[Any]) -> tuple[Overload, list[Any]]:
-    """The overload, and its arguments, for operands whose static types do not tell. Raises UnsupportedError naming the kind."""
-    kind = old_name(node.kind)
-    named = {name: attribute for name, attribute in node.attributes.items() if name != "scalars"}
-    candidates = [schema for schema in schemas(kind) or _kernel_schemas(kind)]
-    for lenient in (False, True):
-        for schema in candidates:
-            if any(name not in schema.positions for name in named):
-                continue
-            attributes = {name: from_literal(attribute.as_type(schema.arguments[schema.positions[name]].type), None)
-                          for name, attribute in named.items()}
-            try:
-                args = bind(schema, values, attributes)
-            except RunError:
-                continue
-            if all(fits(argument, value, lenient) for argument, value in zip(schema.arguments, args, strict=False)):
-                return overload(schema.name), args
-    described = ", ".join(_described(value) for value in values)
-    if not candidates:
-        raise UnsupportedError(unknown_operator(node.kind) or f"{node.kind} is not supported yet")
-    raise UnsupportedError(f"{kind} on ({described}) is not supported yet")
-
-
-def _kernel_schemas(kind: str) -> list[Schema]:
-    return [_own_schema(op, name) for name, op in OPS.of_kind(kind).items()]
-
-
-def _described(value: Any) -> str:
-    return "Tensor" if is_array(value) else type(value).__name__
 
 
 def fits(argument: Argument, value: Any, lenient: bool) -> bool:
@@ -322,18 +140,3 @@ _SIMPLE: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float,), "bool": (bool,), "complex": (complex,), "str": (str,), "Device": (str,), "None": (type(None),),
     "Scalar": (int, float, complex, bool),
 }
-
-OLD_NAMES = {
-    "Add": "aten::add", "Mul": "aten::mul", "Sub": "aten::sub", "Div": "aten::div", "Neg": "aten::neg", "Sigmoid": "aten::sigmoid",
-    "Tanh": "aten::tanh", "Exp": "aten::exp", "Log": "aten::log", "Sqrt": "aten::sqrt", "Abs": "aten::abs", "Relu": "aten::relu",
-    "MatMul": "aten::matmul", "onnx::Add": "aten::add", "onnx::Mul": "aten::mul", "onnx::Sub": "aten::sub", "onnx::Div": "aten::div",
-    "onnx::Neg": "aten::neg", "onnx::Sigmoid": "aten::sigmoid", "onnx::Tanh": "aten::tanh", "onnx::Exp": "aten::exp",
-    "onnx::Log": "aten::log", "onnx::Sqrt": "aten::sqrt", "onnx::Abs": "aten::abs", "onnx::Relu": "aten::relu",
-    "onnx::MatMul": "aten::matmul",
-}
-"""Kinds of 2017 and of ONNX that mean what an aten:: kind means when they have no attributes."""
-
-
-def old_name(kind: str) -> str:
-    """The aten:: kind an old or unqualified one stands for; any other kind is itself."""
-    return OLD_NAMES.get(kind) or qualified(kind)

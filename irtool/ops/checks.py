@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from irtool.ir.errors import RunError
+from irtool.ir.schema import MISSING, Schema
 from irtool.ops.arrays import real_of, title, wrap_dim
 
 
@@ -110,3 +111,26 @@ def row_blocks(x: Any, length: int) -> list[Any]:
     rows = x.reshape(-1, length)
     few = max(BLOCK // length, -(-rows.shape[0] // BLOCKS), 1)
     return [rows[at:at + few] for at in range(0, rows.shape[0], few)]
+
+
+def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """One value per argument: positional ones in order around the named ones, then defaults. Raises RunError on a bad count or name."""
+    values: list[Any] = []
+    rest = iter(args)
+    for argument in schema.arguments:
+        if argument.name in named:
+            values.append(named[argument.name])
+            continue
+        value = next(rest, MISSING)
+        if value is MISSING:
+            value = argument.default
+            if value is MISSING:
+                raise RunError(f"{schema.name}() is missing value for argument '{argument.name}'")
+        values.append(value)
+    unknown = [name for name in named if name not in schema.positions]
+    if unknown:
+        raise RunError(f"{schema.name}() has no argument '{unknown[0]}'")
+    surplus = list(rest)
+    if surplus and not schema.is_vararg:
+        raise RunError(f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args) + len(named)}")
+    return values + surplus

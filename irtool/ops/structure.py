@@ -28,6 +28,8 @@ from irtool.ir.types import (
     UnionType,
 )
 from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, namespace_of, to_number, wrap_dim
+from irtool.ops.autodiff_functions import FUNCTIONS
+from irtool.ops.call import call_op
 from irtool.ops.kernels.dict import as_key
 from irtool.ops.kernels.prim import nested_list
 from irtool.ops.python_op import run_python_op
@@ -286,14 +288,10 @@ def _chunk(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _fused_concat(node: Node, values: list[Any]) -> Sequence[Any]:
-    from irtool.ops.call import call_op
-
     return (call_op("aten::cat", [values, number_attribute(node, "dim")]),)
 
 
 def _sum_to_size(node: Node, values: list[Any]) -> Sequence[Any]:
-    from irtool.ops.call import call_op
-
     size = values[1] if len(values) > 1 else getattr(node.attributes.get("size"), "value", None)
     return (call_op("aten::sum_to_size", [values[0], size]) if size is not None else values[0],)
 
@@ -336,8 +334,6 @@ def _context(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
-    from irtool.ops.autodiff_functions import FUNCTIONS
-
     name = values[0].name if values and isinstance(values[0], FunctionName) else "?"
     function = FUNCTIONS.get(name)
     if function is None:

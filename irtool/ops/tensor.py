@@ -489,7 +489,8 @@ _SIMPLE = frozenset((int, float, bool, str, Dtype, Place))
 def choose_again(kind: str, args: Sequence[Any], named: Mapping[str, Any],
                  plain: Callable[[Any], Any] | None = None) -> tuple[str, list[Any]]:
     """As `choose`, remembered by what the operands are."""
-    from irtool.ops.call import bind, overload
+    from irtool.ops.call import overload
+    from irtool.ops.checks import bind
 
     key = (kind, *named, *map(_kind_of, args), *map(_kind_of, named.values()))
     schema = _chosen.get(key)
@@ -523,7 +524,8 @@ def choose(kind: str, args: Sequence[Any], named: Mapping[str, Any],
     plain = plain or unwrapped
     from irtool.ir.schema import parse_schema, schemas
     from irtool.ops import OPS
-    from irtool.ops.call import bind, fits
+    from irtool.ops.call import fits
+    from irtool.ops.checks import bind
 
     args = [_plain(each) for each in args]
     named = {name: _plain(each) for name, each in named.items()}

@@ -30,7 +30,7 @@ from irtool.execute.native.c_source import (
 from irtool.interpret import walk
 from irtool.ir.graph import Graph
 from irtool.ops.arrays import is_array, using
-from irtool.ops.call import call_node
+from irtool.ops.node_calls import call_node
 from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
 
 OPTIONS = ("--fmad=false",)

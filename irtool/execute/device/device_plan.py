@@ -20,8 +20,8 @@ from irtool.ir.errors import RunError
 from irtool.ir.graph import Block, Graph, Node
 from irtool.ir.rewrite import clone_graph
 from irtool.ops.arrays import seeded, using
-from irtool.ops.call import call_node
 from irtool.ops.device import backend as backend_called
+from irtool.ops.node_calls import call_node
 from irtool.passes import BY_NAME
 
 FUSION_GROUP = "prim::FusionGroup"

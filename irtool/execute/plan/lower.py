@@ -41,7 +41,7 @@ from irtool.execute.plan.program import (
 from irtool.ir.effects import facts_of, is_random, node_may_write
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import ListType, TensorType
-from irtool.ops.call import from_values, plan_for
+from irtool.ops.node_calls import from_values, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.size_facts import TRACEABLE_PRIMS, WRITES_ALL
 from irtool.ops.structure import STRUCTURE, handler_of

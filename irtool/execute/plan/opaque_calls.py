@@ -13,8 +13,8 @@ import numpy as np
 from irtool.ir.graph import Node
 from irtool.ir.types import TupleType
 from irtool.ops.arrays import xp
-from irtool.ops.call import Plan as CallPlan
-from irtool.ops.call import call_node, plan_for
+from irtool.ops.node_calls import Plan as CallPlan
+from irtool.ops.node_calls import call_node, plan_for
 from irtool.ops.overload import Overload
 from irtool.ops.structure import handler_of
 

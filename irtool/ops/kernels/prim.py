@@ -11,6 +11,7 @@ from typing import Any
 from irtool.ir.errors import OutputError, RunError
 from irtool.ir.source import clean
 from irtool.ops.arrays import as_array, code_of, dtype_of, is_array, to_number
+from irtool.ops.call import call_op
 from irtool.ops.kernels.scalar import c_int
 from irtool.ops.kernels.string import value_text
 from irtool.ops.op import OpTable
@@ -220,16 +221,12 @@ table.define("prim::AutogradAllZero(...) -> bool", lambda xp, *values: all(v is 
 @table.op("prim::VarConcat(...) -> Tensor")
 def var_concat(xp, *values):
     """Tensors joined along the last operand, a dimension."""
-    from irtool.ops.call import call_op
-
     return call_op("aten::cat", [list(values[:-1]), values[-1]])
 
 
 @table.op("prim::VarStack(...) -> Tensor")
 def var_stack(xp, *values):
     """Tensors stacked along the last operand, a new dimension."""
-    from irtool.ops.call import call_op
-
     return call_op("aten::stack", [list(values[:-1]), values[-1]])
 
 

@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from irtool.ir.schema import parse_schema
+from irtool.ops.checks import bind
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -161,8 +162,6 @@ class Call:
         return self
 
     def _bound(self, schema: str) -> list[Any]:
-        from irtool.ops.call import bind
-
         declared = parse_schema(schema)
         return [[value] * argument.fixed_size if argument.fixed_size and isinstance(value, int | float) else value
                 for argument, value in zip(declared.arguments, bind(declared, self.args, self.named), strict=True)]

@@ -16,7 +16,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ops.arrays import as_array
-from irtool.ops.call import call_node, plan_for
+from irtool.ops.node_calls import call_node, plan_for
 from irtool.ops.overload import Overload, coefficient, inside_dtype
 from irtool.ops.promotion import Rule, compute_dtype
 

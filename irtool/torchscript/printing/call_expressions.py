@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute, TensorLiteral
@@ -21,17 +22,28 @@ from irtool.torchscript.printing.literals import annotation, joined, literal, ty
 from irtool.torchscript.python_names import TORCH_CONSTANTS
 from irtool.torchscript.resolve import Resolver
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from irtool.torchscript.printing.to_python import Printer
-
 Given = Value | Literal | list[Value]
 Pair = tuple[Argument, Given]
-Form = Callable[["Printer", Node], str]
 NOWHERE = Node(PARAM)
 """Defines values that only have a type."""
 NOTES = frozenset(("warn_id",))
 """Attributes that change nothing."""
+
+
+class Printer(Protocol):
+    """What forms ask of the one who prints the function."""
+
+    def take(self, values: Sequence[Value]) -> list[str]:
+        """The texts of values, read in this order."""
+
+    def helper(self, node: Node, graph: Graph) -> str:
+        """The name of the function that a graph held by a node is."""
+
+    def calls_by_name(self, name: str) -> None:
+        """The text calls this function by name."""
+
+
+Form = Callable[[Printer, Node], str]
 
 
 def expression(printer: Printer, node: Node) -> str:
