@@ -379,3 +379,13 @@ def test_a_write_reaches_what_a_list_holds_however_the_list_changes(change: str,
     for _ in range(3):
         (gradient,) = irtool.vjp(module, [np.ones(2)], list(cotangents), [0], interpret=is_interpreted)
         np.testing.assert_array_equal(gradient, np.full(2, expected))
+
+
+@pytest.mark.parametrize("is_interpreted", [True, False])
+@pytest.mark.parametrize("held", ["(v, x)", "(x, v)", "[(v, x)][0]", "{'a': (v, x)}['a']", "[[v], [x]]", "[v, x]", "(x, (v,))"])
+def test_a_write_reaches_what_was_constructed_before(held: str, is_interpreted: bool) -> None:
+    """No gradient comes from the element of v that was written, wherever v is held."""
+    module = irtool.from_script(f"def f(x: Tensor):\n    v = x * 2\n    t = {held}\n    v[1:] = 1\n    return t\n")
+    for _ in range(3):
+        (gradient,) = irtool.vjp(module, [np.ones(2)], [np.ones(2)] * 2, [0], interpret=is_interpreted)
+        np.testing.assert_array_equal(gradient, [3.0, 1.0])

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from irtool.analysis.alias import Aliases
-from irtool.analysis.list_changes import ancestor
-from irtool.autodiff.in_place import live_nodes, made_of
+from irtool.analysis.list_changes import ancestor, comes_before
+from irtool.autodiff.in_place import live_nodes
 from irtool.ir.effects import LOOP_KINDS, MUTATORS, node_may_write
-from irtool.ir.graph import RETURN, Graph, Node, Value
+from irtool.ir.graph import PARAM, RETURN, Graph, Node, Value
 from irtool.ir.structure_kinds import CONTAINERS
-from irtool.ir.types import ListType, TensorType
+from irtool.ir.types import TensorType
+from irtool.partial.items import holds_tensor
 
 
 def hidden_writes(graph: Graph, needs: set[Value]) -> Iterator[Node]:
@@ -26,23 +27,37 @@ def hidden_writes(graph: Graph, needs: set[Value]) -> Iterator[Node]:
         names = [value for value in aliases.names_of(target) if value is not node.outputs[0] and isinstance(value.type, TensorType)]
         if not any(value in needs for value in (*node.inputs, *names)):
             continue
-        if any(read_after(value, node) for value in (*names, *changing_lists((target, *names)))):
+        if any(read_after(value, node) for value in (*names, *holders((target, *names), node))):
             yield node
 
 
-def changing_lists(names: Iterable[Value]) -> Iterator[Value]:
-    """Lists that hold one of these tensors and are changed somewhere, and lists that are made of lists with one of them.
+def holders(names: Iterable[Value], node: Node) -> Iterator[Value]:
+    """Containers that hold one of these tensors: lists that are changed somewhere, and whatever was put together when `node` runs.
 
     Their elements have gradients of their own, by place, which a write into the tensor does not reach.
     """
-    for name in names:
-        for user, slot in name.uses:
-            if user.kind not in CONTAINERS or user.kind in MUTATORS and slot == 0:
+    values = list(names)
+    seen = set(values)
+    for value in values:        # grows on the way
+        for user, slot in value.uses:
+            if isinstance(value.type, TensorType) and user.kind not in CONTAINERS or user.kind in MUTATORS and slot == 0:
                 continue
-            holder = user.inputs[0] if user.kind in MUTATORS else user.output
-            if isinstance(holder.type, ListType) and any(reader.kind in MUTATORS and place == 0 for reader, place in holder.uses):
-                yield holder
-            yield from made_of(holder)
+            for holder in user.inputs[:1] if user.kind in MUTATORS else user.outputs:
+                if holder in seen or isinstance(holder.type, TensorType) or not holds_tensor(holder.type):
+                    continue
+                seen.add(holder)
+                values.append(holder)
+                if any(reader.kind in MUTATORS and place == 0 for reader, place in holder.uses) or not comes_before(node, user) \
+                        or goes_round(node, user, value):
+                    yield holder
+
+
+def goes_round(node: Node, user: Node, value: Value) -> bool:
+    """Do both nodes stand in a loop that a value comes into? Then what one does meets what the other did a round ago."""
+    loop = node.owner_block.owning_node
+    while loop is not None and not (loop.kind in LOOP_KINDS and loop.blocks[0].contains(user)):
+        loop = loop.owner_block.owning_node
+    return loop is not None and (value.node.kind == PARAM or not loop.blocks[0].contains(value.node))
 
 
 def is_writer(node: Node) -> bool:

@@ -10,21 +10,34 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.effects import IF_KINDS, node_may_write
-from irtool.ir.graph import RETURN, Graph, Node, Value
+from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.places import place_of
 from irtool.ir.schema import schema_of, schemas
 from irtool.ir.structure_kinds import CONTAINERS, LIST_RESHAPING_KINDS
 from irtool.ir.types import TENSOR, ListType, TensorType, spell
 from irtool.ops.size_facts import OVERLAPPING_VIEWS
+from irtool.partial.items import holds_tensor
 
 
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
     """`relu_(x)` becomes `relu(x)` wherever that can be had, in blocks too; of `wanted` nodes only, where they are given."""
     nodes = [node for node in (graph.walk() if wanted is None else wanted) if is_rewritable(node)]
     if nodes:
+        containers_late(graph.block)
         without_writes_in_order(graph, nodes)
     for node in nodes:
         without_write(graph, node)
+
+
+def containers_late(block: Block) -> None:
+    """A list, tuple or dict of tensors is constructed where it is read first: a write between reaches it by its elements' own names."""
+    for node in reversed(list(block)):
+        for inner in node.blocks:
+            containers_late(inner)
+        if node.kind in CONTAINERS and not node.kind.startswith("aten::") and node.outputs and node.output.has_uses \
+                and holds_tensor(node.output.type):
+            readers = [ancestor(user, block) or block.return_node for user, _ in node.output.uses]
+            node.move_before(min(readers, key=lambda reader: place_of(block, reader)))
 
 
 def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:

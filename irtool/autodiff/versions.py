@@ -10,13 +10,14 @@ from collections.abc import Callable
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.hidden_writes import is_writer
-from irtool.autodiff.in_place import in_its_dtype
+from irtool.autodiff.in_place import containers_late, in_its_dtype
 from irtool.ir.builder import Builder
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, MUTATORS
 from irtool.ir.graph import RETURN, Block, Graph, Node, Value
 from irtool.ir.rewrite import clone_graph, clone_node
 from irtool.ir.schema import schema_of, schemas
-from irtool.ir.types import TENSOR, ListType, TensorType, spell
+from irtool.ir.structure_kinds import CONTAINERS
+from irtool.ir.types import TENSOR, TensorType, spell
 from irtool.partial.items import holds_tensor
 
 Put = Callable[[Builder, Node, Value, Value], Value]
@@ -56,6 +57,7 @@ def in_versions(graph: Graph) -> Graph:
     if not any(map(is_writer, graph.walk())):
         return graph
     f = clone_graph(graph)
+    containers_late(f.block)
     for node in f.walk():
         if is_writer(node):
             node.outputs[0].replace_all_uses_with(node.inputs[0])
@@ -151,10 +153,10 @@ class Memory:
             return user.owner_block.owning_node is None
         if user.kind in LOOP_KINDS:
             return False
-        if not any(isinstance(value.type, ListType) for value in user.outputs) or user.kind != "prim::ListConstruct":
+        if user.kind not in CONTAINERS or user.kind in MUTATORS or not user.outputs:
             return True
         for reader, _ in user.outputs[0].uses:
-            if reader.owner is not user.owner or reader.kind == RETURN or reader.kind in MUTATORS:
+            if reader.owner is not user.owner or reader.kind in MUTATORS:
                 return False
             if any(not isinstance(value.type, TensorType) and holds_tensor(value.type) for value in reader.outputs):
                 return False        # what it gives holds the tensor, too
