@@ -10,7 +10,7 @@ FUZZ ?= --seconds 600
 HOUSE ?=
 BIN := $(VENV)/bin
 
-.PHONY: help venv demo test check accept bench fuzz lines man house clean conformance
+.PHONY: help venv demo test oracle check accept bench fuzz lines man house clean conformance
 .DEFAULT_GOAL := help
 
 help: ## this text
@@ -35,6 +35,10 @@ $(VENV)/installed-dev: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
+$(VENV)/installed-oracle: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test,oracle]'
+	@touch $@ $(VENV)/installed $(VENV)/installed-test
+
 $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-dev
@@ -45,10 +49,13 @@ demo: $(VENV)/installed ## the two commands of the README
 	$(BIN)/irtool opt --passes=dce,cse,constant-propagation examples/lstm_cell.ir
 	$(BIN)/irtool run examples/mlp.ir examples/mlp_inputs.npz
 
-test: $(VENV)/installed-test ## all tests (PYTEST='-x tests/test_npz.py' for some)
-	$(BIN)/python -m pytest $(PYTEST)
+test: $(VENV)/installed-test ## all tests that need no torch (PYTEST='-x tests/test_npz.py' for some)
+	$(BIN)/python -m pytest -m "not oracle" $(PYTEST)
 
-check: $(VENV)/installed-dev ## what a change must pass: ruff, mypy --strict, lines, tests
+oracle: $(VENV)/installed-oracle ## the tests that compare with torch, which is installed into .venv
+	$(BIN)/python -m pytest -m oracle $(PYTEST)
+
+check: $(VENV)/installed-dev ## what a change must pass: ruff, mypy --strict, lines, tests, those with torch too where it is installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python tools/lines.py --check

@@ -3,7 +3,11 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -29,7 +33,47 @@ def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 
 @pytest.fixture(autouse=True)
-def collector_as_it_was() -> Iterator[None]:
-    """A test that leaves objects frozen, or nothing collected, makes all later ones slow."""
+def process_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that leaves objects frozen, or nothing collected, makes all later ones slow; one that needs torch is marked `oracle`."""
+    had_torch = "torch" in sys.modules
     yield
     assert gc.isenabled() and not gc.get_freeze_count()
+    assert had_torch or "torch" not in sys.modules or request.node.get_closest_marker("oracle")
+
+
+# -- what did not run
+COMPARES = "compare with torch (make oracle)"
+LEFT_OUT = pytest.StashKey[int]()
+"""How many tests marked `oracle` the command line leaves out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if find_spec("torch") is None:
+        for item in items:
+            if item.get_closest_marker("oracle"):
+                item.add_marker(pytest.mark.skip(reason=COMPARES))
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    config = items[0].config
+    count = sum(item.get_closest_marker("oracle") is not None for item in items) if config.option.markexpr else 0
+    config.stash[LEFT_OUT] = count      # of the last call: -m leaves out what -k let through
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left out"] = count
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Each worker of xdist leaves the same tests out."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """How many tests were skipped, by reason."""
+    reasons = Counter({COMPARES: config.stash.get(LEFT_OUT, 0)})
+    for report in terminalreporter.stats.get("skipped", ()):
+        reasons[report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else "other"] += 1
+    if any(reasons.values()):
+        terminalreporter.section("skipped")
+        for reason, count in reasons.most_common():
+            terminalreporter.line(f"{count:6} {reason}")

@@ -6,6 +6,7 @@ check against it: tests/data/op_facts.json.
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float3
 TOLERANCE = {"float16": (2e-3, 1e-3), "float32": (1.3e-5, 1e-5), "float64": (1e-7, 1e-9), "complex64": (1.3e-5, 1e-5),
              "complex128": (1e-7, 1e-9)}
 RECORDED = Path(__file__).parent / "data" / "op_facts.json"
+
+
+class Torch:
+    """`torch`, imported when it is first asked for something: it takes as long as all tests of a file that only names it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("torch"), name)
 
 
 def numbers(seed: int, shape: tuple[int, ...], dtype: str, low: float = -3, high: float = 3, special: bool = False) -> np.ndarray:

@@ -41,7 +41,6 @@ def test_a_batch_is_a_loop_and_a_trace_is_what_it_traces(name: str) -> None:
 
 @pytest.mark.oracle
 def test_the_record_is_what_torch_func_says() -> None:
-    pytest.importorskip("torch")
     found = of_torch()
     assert found.keys() == FOUND.keys()
     for key, value in found.items():

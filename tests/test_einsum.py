@@ -34,7 +34,6 @@ def test_dtypes(equation, operands, dtype):
 @pytest.mark.oracle
 @pytest.mark.filterwarnings("ignore")
 def test_random_equations_side_by_side():
-    pytest.importorskip("torch")
     for seed in range(1500):
         draw = random.Random(seed)
         sizes = {letter: draw.choice([1, 1, 2, 3]) for letter in "ijkl"}

@@ -72,7 +72,6 @@ LENIENT = {("where.ScalarOther", "float16"), ("where.ScalarSelf", "float16")}
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_side_by_side(name):
-    pytest.importorskip("torch")
     for dtype, number in itertools.product(DTYPES, NUMBERS):
         args = CALLS[name](X.astype(dtype), number)
         named = {NAMED[name]: number} if name in NAMED else {}

@@ -30,5 +30,4 @@ def test_what_is_otherwise_is_an_exception():
 @pytest.mark.oracle
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_recorded_is_what_torch_takes():
-    pytest.importorskip("torch")
     assert {name: taken(theirs, name, text, calls) for name, text, calls in overloads() if name in TABLES["torch"]} == TABLES["torch"]

@@ -33,7 +33,6 @@ def test_titles_differ_and_are_recorded():
 
 @pytest.mark.oracle
 def test_recorded_facts_are_what_torch_says():
-    pytest.importorskip("torch")
     for title, name, args, named in FACTS:
         assert str(encode(theirs(name, args, named))) == str(encode(RECORDED[title])), title
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from side_by_side import Torch
 
 from irtool.ops.call import call_op
 
-torch = pytest.importorskip("torch")
+torch: Any = Torch()
 pytestmark = pytest.mark.oracle
 
 RNG = np.random.default_rng(11)

@@ -10,7 +10,6 @@ from side_by_side import DTYPES, numbers, same_as_torch
 
 from irtool.ir.schema import parse_schema
 
-pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 INF = float("inf")

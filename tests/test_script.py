@@ -45,7 +45,6 @@ def test_there_are_as_many_programs_as_recorded() -> None:
 @pytest.mark.oracle
 def test_torch_gives_what_is_recorded_and_its_graphs_run() -> None:
     """The programs with the more unusual forms, compared live: what torch gives, and what the graphs that it prints give here."""
-    pytest.importorskip("torch")
     from tests.record_script import printed, record
 
     live, graphs = record("forms"), printed("forms")
