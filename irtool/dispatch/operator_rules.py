@@ -13,12 +13,13 @@ from irtool.dispatch import recipes
 from irtool.dispatch.batch_rules import is_pointwise_rule, rule_or_refusal
 from irtool.dispatch.layer_writes import is_view, without_write
 from irtool.dispatch.stack import choose_overload
+from irtool.ir.python_operators import ARITHMETIC
 from irtool.ops.call import overload
 from irtool.ops.size_facts import NOT_LOGGED
 from irtool.ops.tensor import run_overload
 
 Apply = Callable[..., Any]
-OPERATORS = {"aten::add": "+", "aten::sub": "-", "aten::mul": "*", "aten::div": "/"}
+SIGNS = {each.kind: each.sign for each in ARITHMETIC[:4]}
 
 
 class Library:
@@ -108,8 +109,8 @@ class Library:
     def spelled(self, name: str, args: list[Any], label: Callable[[Any], str], is_tape: bool = False) -> str:
         """The operation as a line shows it: `v0 + v1`, `v0.sum(dim=(0,))`, `where(v0, v1, v2)`."""
         kind = name.partition(".")[0]
-        if kind in OPERATORS and (len(args) == 2 or args[2] == 1):
-            return f"{label(args[0])} {OPERATORS[kind]} {label(args[1])}"
+        if kind in SIGNS and (len(args) == 2 or args[2] == 1):
+            return f"{label(args[0])} {SIGNS[kind]} {label(args[1])}"
         schema = overload(name).schema
         arguments = [f"{argument.name}={label(value)}" if argument.keyword_only else label(value)
                  for argument, value in zip(schema.arguments, args, strict=False)

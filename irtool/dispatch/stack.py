@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from irtool.ir.errors import RunError
+from irtool.ir.python_operators import BINARY, COMPARISONS
 from irtool.ops.arrays import dtype_of
 from irtool.ops.nested_tensors import map_tensors
 from irtool.ops.tensor import Tensor, calling, choose_again, is_kind, next_birth
@@ -60,7 +61,7 @@ class Boxed(Tensor):
         if operator is None:
             raise self.numpy_refusal(ufunc.__name__)
         first, second = inputs
-        return getattr(first, f"__{operator[0]}__")(second) if isinstance(first, Tensor) else getattr(second, f"__{operator[1]}__")(first)
+        return getattr(first, operator[0])(second) if isinstance(first, Tensor) else getattr(second, operator[1])(first)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         """Sizes can be asked for. Raises DispatchError for any other function of NumPy's."""
@@ -104,11 +105,7 @@ class Boxed(Tensor):
         return f"Tensor({self.shape}, {self.layer})"
 
 
-OPERATORS = {"add": ("add", "radd"), "subtract": ("sub", "rsub"), "multiply": ("mul", "rmul"), "divide": ("truediv", "rtruediv"),
-             "floor_divide": ("floordiv", "rfloordiv"), "remainder": ("mod", "rmod"), "power": ("pow", "rpow"),
-             "matmul": ("matmul", "rmatmul"), "bitwise_and": ("and", "rand"), "bitwise_or": ("or", "ror"), "bitwise_xor": ("xor", "rxor"),
-             "less": ("lt", "gt"), "less_equal": ("le", "ge"), "greater": ("gt", "lt"), "greater_equal": ("ge", "le"),
-             "equal": ("eq", "eq"), "not_equal": ("ne", "ne")}
+OPERATORS = {each.ufunc: (each.method, f"__{each.swapped}__") for each in BINARY + COMPARISONS if hasattr(Tensor, f"__{each.swapped}__")}
 """What NumPy calls what an operator does, to the methods of what stands on its left and on its right."""
 NUMPY_NAMES = {"concatenate": "cat", "power": "pow", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
                "arctan2": "atan2", "fabs": "abs", "rint": "round", "expand_dims": "unsqueeze", "split": "tensor_split", "negative": "neg"}

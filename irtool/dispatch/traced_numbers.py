@@ -18,6 +18,7 @@ import numpy as np
 
 from irtool.dispatch.decisions import Earlier
 from irtool.ir.graph import Value
+from irtool.ir.python_operators import ARITHMETIC, BINARY, COMPARISONS
 from irtool.ir.types import BOOL, FLOAT, INT, Type
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def compared(number: Number, other: Any, name: str) -> Any:
     return outcome
 
 
-SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+SIGNS = {each.name: each.sign for each in COMPARISONS}
 
 
 def _binary(function: Callable[[Any, Any], Any], reverse: bool) -> Callable[[Number, Any], Any]:
@@ -175,20 +176,16 @@ def _binary(function: Callable[[Any, Any], Any], reverse: bool) -> Callable[[Num
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
-    _function = getattr(operator, f"{_name}_" if _name in ("and", "or") else _name)
-    setattr(Number, f"__{_name}__", _binary(_function, False))
-    setattr(Number, f"__r{_name}__", _binary(_function, True))
+for _each in BINARY:
+    if _each.sign != "@":
+        setattr(Number, _each.method, _binary(_each.function, False))
+        setattr(Number, f"__{_each.swapped}__", _binary(_each.function, True))
 
 
 # -- what a graph does with numbers
 KINDS: dict[Any, tuple[str, Type | None]] = {
-    operator.add: ("aten::add", None), operator.sub: ("aten::sub", None), operator.mul: ("aten::mul", None),
-    operator.truediv: ("aten::div", FLOAT), operator.neg: ("aten::neg", None), operator.floordiv: ("aten::floordiv", None),
-    operator.mod: ("aten::remainder", None), operator.eq: ("aten::eq", BOOL), operator.ne: ("aten::ne", BOOL),
-    operator.lt: ("aten::lt", BOOL), operator.le: ("aten::le", BOOL), operator.gt: ("aten::gt", BOOL), operator.ge: ("aten::ge", BOOL),
-    math.sqrt: ("aten::sqrt", FLOAT),
-}
+    **{each.function: (each.kind, FLOAT if each.sign == "/" else None) for each in ARITHMETIC if each.sign != "**"},
+    **{each.function: (each.kind, BOOL) for each in COMPARISONS}, operator.neg: ("aten::neg", None), math.sqrt: ("aten::sqrt", FLOAT)}
 """Functions of numbers that graphs have, and the type of the result; None: float if an operand is one, else int."""
 MAY_OVERFLOW = (operator.add, operator.sub, operator.mul, operator.neg)
 """What leaves the 64 bits that a graph's ints have."""

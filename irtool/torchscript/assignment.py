@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from irtool.ir import types
 from irtool.ir.graph import Value
+from irtool.ir.python_operators import BY_SYNTAX
 from irtool.ir.types import ListType, TupleType, Type
 from irtool.torchscript.annotations import type_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.expressions import binary, meaning_of, value_of
 from irtool.torchscript.instances import (
-    BINARY_METHODS,
     definition_of,
     load_attribute,
     missing_attribute,
@@ -20,12 +20,6 @@ from irtool.torchscript.instances import (
     store_attribute,
 )
 from irtool.torchscript.subscripts import add_in_place, delete_item, store_item
-
-IN_PLACE = {        # of tensors and lists
-    ast.Add: "aten::add_", ast.Sub: "aten::sub_", ast.Mult: "aten::mul_", ast.Div: "aten::div_", ast.Mod: "aten::remainder_",
-    ast.BitAnd: "aten::__iand__", ast.BitOr: "aten::__ior__", ast.BitXor: "aten::__ixor__", ast.LShift: "aten::__ilshift__",
-    ast.RShift: "aten::__irshift__", ast.Pow: "aten::pow_",
-}
 
 
 def assign(e: Emitter, target: ast.expr, meaning: Meaning, statement: ast.AST, declared: Type | None = None) -> None:
@@ -175,20 +169,25 @@ def add_to_attribute(e: Emitter, target: ast.Attribute, statement: ast.AugAssign
 def combined(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) -> Value:
     """What an augmented assignment makes of the held value."""
     op = type(statement.op)
-    kind = IN_PLACE.get(op)
     in_place = isinstance(held.type, types.TensorType) or isinstance(held.type, ListType) and op in (ast.Add, ast.Mult)
     changed = augmented_instance(e, statement, held, value)
     if changed is not None:
         return changed
-    if in_place and kind is not None:
-        return e.operator(statement, kind, [held, value])
+    if in_place:
+        return e.operator(statement, in_place_kind(op), [held, value])
     return binary(e, statement, op, held, value)
+
+
+def in_place_kind(op: type[ast.operator]) -> str:
+    """What an augmented assignment does to tensors and lists."""
+    kind = BY_SYNTAX[op].kind
+    return kind.replace("::__", "::__i") if kind[-1] == "_" else f"{kind}_"
 
 
 def augmented_instance(e: Emitter, statement: ast.AugAssign, held: Value, value: Value) -> Value | None:
     """What `__iadd__` and its kin give, where a class has them."""
     definition = definition_of(e, held.type)
-    name = BINARY_METHODS.get(type(statement.op), "").replace("__", "__i", 1)
+    name = f"__i{BY_SYNTAX[type(statement.op)].name}__"
     return special_method(e, statement, name, held, [value]) if definition is not None and name in definition.methods else None
 
 

@@ -8,6 +8,7 @@ from irtool.ir import types
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.errors import ParseError, did_you_mean
 from irtool.ir.graph import Value
+from irtool.ir.python_operators import BY_SYNTAX, COMPARISONS
 from irtool.ir.schema import schemas
 from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, TupleType, Type, UnionType
 from irtool.torchscript import calls
@@ -18,7 +19,6 @@ from irtool.torchscript.containers import container_hint
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Environment, Meaning
 from irtool.torchscript.instances import (
-    BINARY_METHODS,
     UNARY_METHODS,
     definition_of,
     load_attribute,
@@ -31,18 +31,8 @@ from irtool.torchscript.python_names import member, members
 from irtool.torchscript.source_text import unsupported
 from irtool.torchscript.subscripts import load_item
 
-BINARY = {
-    ast.Add: "aten::add", ast.Sub: "aten::sub", ast.Mult: "aten::mul", ast.Div: "aten::div", ast.FloorDiv: "aten::floordiv",
-    ast.Mod: "aten::remainder", ast.Pow: "aten::pow", ast.MatMult: "aten::matmul", ast.BitAnd: "aten::__and__",
-    ast.BitOr: "aten::__or__", ast.BitXor: "aten::__xor__", ast.LShift: "aten::__lshift__", ast.RShift: "aten::__rshift__",
-}
-COMPARISONS = {
-    ast.Eq: "aten::eq", ast.NotEq: "aten::ne", ast.Lt: "aten::lt", ast.LtE: "aten::le", ast.Gt: "aten::gt", ast.GtE: "aten::ge",
-}
-SWAPPED = {     # number on the left, tensor on the right
-    "aten::add": "aten::add", "aten::mul": "aten::mul", "aten::eq": "aten::eq", "aten::ne": "aten::ne", "aten::lt": "aten::gt",
-    "aten::gt": "aten::lt", "aten::le": "aten::ge", "aten::ge": "aten::le",
-}
+SWAPPED = {"aten::add": "aten::add", "aten::mul": "aten::mul", **{each.kind: f"aten::{each.swapped}" for each in COMPARISONS}}
+"""Number on the left, tensor on the right."""
 PROPERTIES = {      # of a tensor
     "dtype": "prim::dtype", "device": "prim::device", "grad": "prim::grad", "data": "prim::data", "shape": "aten::size",
     "is_cuda": "prim::is_cuda", "is_cpu": "prim::is_cpu", "is_xla": "prim::is_xla", "is_xpu": "prim::is_xpu",
@@ -205,10 +195,10 @@ def binary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
     """`left op right`."""
-    of_instance = special_method(e, node, BINARY_METHODS[op], left, [right])
+    of_instance = special_method(e, node, BY_SYNTAX[op].method, left, [right])
     if of_instance is not None:
         return of_instance
-    kind = BINARY[op]
+    kind = BY_SYNTAX[op].kind
     if op is ast.Mod and left.type.key == "str":
         return e.one("aten::percentFormat", (left, right), types.STR)
     if op is ast.Add and isinstance(left.type, TupleType) and isinstance(right.type, TupleType):
@@ -260,8 +250,8 @@ def comparison(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     if isinstance(op, ast.In | ast.NotIn):
         membership = contains(e, node, right, left)
         return e.operator(node, "aten::__not__", [membership]) if isinstance(op, ast.NotIn) else membership
-    of_instance = special_method(e, node, BINARY_METHODS[type(op)], left, [right])
-    return of_instance if of_instance is not None else mixed(e, node, COMPARISONS[type(op)], left, right)
+    of_instance = special_method(e, node, BY_SYNTAX[type(op)].method, left, [right])
+    return of_instance if of_instance is not None else mixed(e, node, BY_SYNTAX[type(op)].kind, left, right)
 
 
 def contains(e: Emitter, node: ast.expr, container: Value, item: Value) -> Value:

@@ -23,13 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-BINARY_METHODS: dict[type[ast.AST], str] = {
-    ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.Div: "__truediv__", ast.FloorDiv: "__floordiv__", ast.Mod: "__mod__",
-    ast.Pow: "__pow__", ast.MatMult: "__matmul__", ast.BitAnd: "__and__", ast.BitOr: "__or__", ast.BitXor: "__xor__",
-    ast.LShift: "__lshift__", ast.RShift: "__rshift__", ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__",
-    ast.Gt: "__gt__", ast.GtE: "__ge__",
-}
-"""What an operator calls where its left operand is an instance."""
 UNARY_METHODS: dict[type[ast.AST], str] = {ast.USub: "__neg__", ast.Invert: "__invert__"}
 CALLED_METHODS = {"len": "__len__", "int": "__int__", "float": "__float__", "bool": "__bool__", "str": "__str__", "complex": "__complex__",
                   "abs": "__abs__", "hash": "__hash__"}

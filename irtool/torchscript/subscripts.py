@@ -214,7 +214,7 @@ def device_of(e: Emitter, tensor: Value) -> Value:
 
 def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) -> None:
     """`x[i] += v`: on the view of a tensor in place; else read, add, write."""
-    from irtool.torchscript.assignment import IN_PLACE, combined
+    from irtool.torchscript.assignment import combined, in_place_kind
 
     held = _value(e, target.value)
     if not isinstance(held.type, types.TensorType):
@@ -230,7 +230,7 @@ def add_in_place(e: Emitter, target: ast.Subscript, statement: ast.AugAssign) ->
         if not isinstance(old.type, types.TensorType):
             e.operator(target, "aten::_set_item", [held, index, new])
         return
-    kind = IN_PLACE[type(statement.op)]
+    kind = in_place_kind(type(statement.op))
     view, indices = viewed(e, target, held)
     if not indices:
         value = _value(e, statement.value)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+from irtool.ir.python_operators import ARITHMETIC, COMPARISONS
 from irtool.ops.symbols.array_layout import Meta, dummy, meta_of
 
 Bounds = tuple[int, int]
@@ -22,18 +23,12 @@ def derived(index: int, start: int, step: int) -> int:
     return start + index * step
 
 
-ARITHMETIC: dict[str, tuple[Callable[..., int], int]] = {
-    "aten::add": (operator.add, 2), "aten::sub": (operator.sub, 2), "aten::mul": (operator.mul, 2), "aten::neg": (operator.neg, 1),
-    "aten::__derive_index": (derived, 3),
-}
+LINEAR: dict[str, tuple[Callable[..., int], int]] = {
+    **{each.kind: (each.function, 2) for each in ARITHMETIC[:3]}, "aten::neg": (operator.neg, 1), "aten::__derive_index": (derived, 3)}
 """Kind -> its function on whole numbers, and how many operands that takes. Each is linear in every operand, so the result is smallest and
 largest where every operand is."""
-COMPARISONS: dict[str, Callable[..., bool]] = {
-    "aten::lt": operator.lt, "aten::le": operator.le, "aten::gt": operator.gt, "aten::ge": operator.ge, "aten::eq": operator.eq,
-    "aten::ne": operator.ne,
-}
-SYMBOLS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.lt: "<", operator.le: "<=", operator.gt: ">",
-           operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
+COMPARING: dict[str, Callable[..., bool]] = {each.kind: each.function for each in COMPARISONS}
+SYMBOLS = {each.function: each.sign for each in ARITHMETIC[:3] + COMPARISONS}
 """Function -> the operator by which the source of a plan writes it."""
 
 
@@ -47,12 +42,12 @@ def bounds_of(value: Any) -> Bounds | None:
 def computed(kind: str, operands: list[Bounds]) -> tuple[Callable[..., Any], Bounds | None] | None:
     """The function that computes a node on whole numbers within bounds, and the bounds of its result (None: a bool). None where the result
     may leave 64 bits."""
-    arithmetic = ARITHMETIC.get(kind)
+    arithmetic = LINEAR.get(kind)
     if arithmetic is not None and arithmetic[1] == len(operands):
         values = [arithmetic[0](*corner) for corner in product(*operands)]
         low, high = min(values), max(values)
         return (arithmetic[0], (low, high)) if -ROOM < low and high < ROOM else None
-    comparison = COMPARISONS.get(kind)
+    comparison = COMPARING.get(kind)
     return (comparison, None) if comparison is not None and len(operands) == 2 else None
 
 
