@@ -79,7 +79,7 @@ def attribute_of(value: Any, name: str, whose: str) -> Any:
     """An attribute of a Python object, of an instance, or of a dict of them. Raises RunError."""
     attributes = value.attributes if isinstance(value, Object) else value
     if not has_attribute(attributes, name):
-        raise RunError(f"input %{whose} has no attribute '{name}'")
+        raise RunError(f"input %{whose} has no attribute '{name}'", code="E0403")
     return attributes[name] if isinstance(attributes, dict) else getattr(attributes, name)
 
 
@@ -212,7 +212,7 @@ LETTERS = {"int": "iu", "float": "f", "bool": "b", "complex": "c", "Scalar": "iu
 
 def _refuse(value: Any, type: Type, name: str) -> NoReturn:
     shown = f"a {builtins.type(value).__name__}" if isinstance(value, np.ndarray) else repr(value)[:40]
-    raise RunError(f"input %{name}: expected {type}, got {shown}")
+    raise RunError(f"input %{name}: expected {type}, got {shown}", code="E0403")
 
 
 PLAIN = frozenset(map(np.dtype, "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()))
@@ -229,10 +229,10 @@ def _accept_array(value: Any, type: Type, name: str) -> Any:
         if value.dtype.name not in DTYPE_NAMES:
             if value.dtype.kind == "U" and not value.ndim:
                 return value.item()
-            raise RunError(f"input %{name} is an array of dtype {value.dtype}, expected numbers or bools")
+            raise RunError(f"input %{name} is an array of dtype {value.dtype}, expected numbers or bools", code="E0403")
     if isinstance(type, SimpleType) and str(type.key) not in ANYTHING:
         if value.size != 1 or str(type.key) in ("int", "SymInt") and value.dtype.kind in "fc" and value.item() != np.trunc(value.item()):
-            raise RunError(f"input %{name}: expected {type}, got an array of {value.dtype} {value.shape}")
+            raise RunError(f"input %{name}: expected {type}, got an array of {value.dtype} {value.shape}", code="E0403")
         number = value.item()
         return _accept_number(int(number.real) if str(type.key) == "int" else number, type, name)
     if isinstance(type, ListType | TupleType) and value.ndim:

@@ -221,7 +221,7 @@ def walk(graph: Graph, inputs: list[Any], call: Call, observer: Observer | None 
     inputs differs.
     """
     if len(inputs) != len(graph.inputs):
-        raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
+        raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}", code="E0402")
     return Walk(call, observer, closed, control, plans).run(graph, inputs)
 
 
@@ -328,18 +328,17 @@ def located(error: Exception, node: Node) -> Error:
     if isinstance(error, Error):
         if error.diagnostics:
             return error
-        message, kind = error.message, type(error)
+    elif isinstance(error, MemoryError):
+        error = RunError(f"{node.kind}: not enough memory{': ' if str(error) else ''}{error}", code="E0406")
     else:
-        kind = RunError
-        message = f"{node.kind}: not enough memory{': ' if str(error) else ''}{error}" if isinstance(error, MemoryError) \
-            else f"{node.kind}: {type(error).__name__}: {error}"
+        error = RunError(f"{node.kind}: {type(error).__name__}: {error}", code="E0414")
     graph = node.graph
     source = graph.source if graph is not None else None
     if source is None or not node.line:
-        return kind(message)
+        return error.at(())
     line = source.line(node.line)
     column = len(line) - len(line.lstrip()) + 1
-    return kind(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1)])
+    return error.at([Diagnostic("error", error.message, source, node.line, column, len(line.rstrip()) + 1)])
 
 
 ODD = (LookupError, TypeError, ValueError, AttributeError)
@@ -367,7 +366,7 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
         raise RunError(f"run: expected a list of inputs, one per input of the graph ({_signature(graph)}), got {type(inputs).__name__}")
     inputs = completed(graph, inputs)
     if len(inputs) != len(graph.inputs):
-        raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}")
+        raise RunError(f"expected {len(graph.inputs)} inputs ({_signature(graph)}), got {len(inputs)}", code="E0402")
     namespace = namespace_for(inputs) if backend is None else backend_called(backend)
     if namespace is not current_namespace():
         with using(namespace):

@@ -169,7 +169,7 @@ class Reader:
             self.at += 1
         for option in known.values():
             if option.is_required and option.parameter not in options:
-                self._fail(f"pass '{entry.name}' needs the option '{option.name}' ({option.type})", start, end)
+                self._fail(f"pass '{entry.name}' needs the option '{option.name}' ({option.type})", start, end, "E0305")
         return options
 
     def _option(self, entry: Pass, known: dict[str, PassOption], options: dict[str, Any]) -> None:
@@ -184,12 +184,12 @@ class Reader:
             spaced = known.get(key.replace("_", "-"))
             hint = f" (did you mean '{spaced.name}'?)" if spaced is not None else did_you_mean(key, known)
             have = f"; its options: {', '.join(known)}" if known else ", it has none"
-            self._fail(f"pass '{entry.name}' has no option '{key}'{hint or have}", start)
+            self._fail(f"pass '{entry.name}' has no option '{key}'{hint or have}", start, code="E0304")
         if option.parameter in options:
-            self._fail(f"option '{key}' is given twice", start)
+            self._fail(f"option '{key}' is given twice", start, code="E0305")
         if self.text[self.at: self.at + 1] != "=":
             if not option.type.startswith("bool"):
-                self._fail(f"option '{key}' needs a value: {key}=<{option.type}>", start)
+                self._fail(f"option '{key}' needs a value: {key}=<{option.type}>", start, code="E0305")
             options[option.parameter] = True
             return
         self.at += 1
@@ -198,7 +198,7 @@ class Reader:
         try:
             options[option.parameter] = convert(words, is_quoted, option.type)
         except ValueError as error:
-            self._fail(f"option '{key}' of '{entry.name}': {error}", begin)
+            self._fail(f"option '{key}' of '{entry.name}': {error}", begin, code="E0305")
 
     def _value(self) -> tuple[list[str], bool]:
         if self.text[self.at: self.at + 1] == '"':
@@ -248,13 +248,14 @@ class Reader:
         hint = did_you_mean(word, [*BY_NAME, *PRESETS])
         if any(word.startswith(entry.name) for entry in PASSES):
             hint += f"; {SHELL_HINT}"
-        self._fail(f"unknown pass '{word}'{hint or '; `irtool passes` lists them'}", start)
+        self._fail(f"unknown pass '{word}'{hint or '; `irtool passes` lists them'}", start, code="E0303")
 
-    def _fail(self, message: str, start: int, end: int | None = None) -> NoReturn:
+    def _fail(self, message: str, start: int, end: int | None = None, code: str = "E0302") -> NoReturn:
         end = self.at if end is None else end
         line = self.text.count("\n", 0, start) + 1
         column = start - self.text.rfind("\n", 0, start)
-        raise PipelineError(diagnostics=[Diagnostic("error", message, self.source, line, column, column + max(1, end - start))])
+        raise PipelineError(diagnostics=[Diagnostic("error", message, self.source, line, column, column + max(1, end - start))],
+                            code=code)
 
 
 def convert(words: Sequence[str], is_quoted: bool, type: str) -> Any:

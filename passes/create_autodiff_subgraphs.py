@@ -51,9 +51,9 @@ def create_autodiff_subgraphs(graph: Graph, threshold: int = 2, form: str = "") 
           return (%3)
     """
     if threshold < 1:
-        raise PassError("create-autodiff-subgraphs: threshold must be at least 1")
+        raise PassError("create-autodiff-subgraphs: threshold must be at least 1", code="E0305")
     if form not in ("", "2018", "modern"):
-        raise PassError(f"create-autodiff-subgraphs: form={form}; expected 2018 or modern")
+        raise PassError(f"create-autodiff-subgraphs: form={form}; expected 2018 or modern", code="E0305")
     if form == "2018" or not form and graph.dialect.attribute_arguments:
         return slice_runs(graph, graph.block, threshold)
     return Slicer(graph, threshold).run()

@@ -47,9 +47,9 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
           return (%2)
     """
     if form not in FORMS:
-        raise PassError(f"differentiate: form={form}; expected 2018 or modern")
+        raise PassError(f"differentiate: form={form}; expected 2018 or modern", code="E0305")
     if save not in SAVES:
-        raise PassError(f"differentiate: save={save}; expected least")
+        raise PassError(f"differentiate: save={save}; expected least", code="E0305")
     paired = {graph for pair in pairs(module) for graph in (pair.f, pair.df)}
     alone = [(graph, name) for graph, name in zip(module.graphs, module.names(), strict=True) if graph not in paired]
     taken = {graph.name for graph in module.graphs if graph.name}
@@ -120,7 +120,7 @@ def _flags(graph: Graph, name: str, requires_grad: tuple[str, ...], wrt: tuple[i
     if wrt is not None:
         wrong = [index for index in wrt if not 0 <= index < len(tensors)]
         if wrong:
-            raise PassError(f"differentiate: wrt={wrong[0]}, graph '{name}' has {len(tensors)} inputs")
+            raise PassError(f"differentiate: wrt={wrong[0]}, graph '{name}' has {len(tensors)} inputs", code="E0305")
         return [index in wrt for index in range(len(tensors))], False
     if requires_grad == ("all",):
         return tensors, False
@@ -129,9 +129,11 @@ def _flags(graph: Graph, name: str, requires_grad: tuple[str, ...], wrt: tuple[i
                  for has, value in zip(tensors, graph.inputs, strict=True)]
         return flags, True
     if not all(word in ("0", "1") for word in requires_grad):
-        raise PassError(f"differentiate: requires-grad={','.join(requires_grad)}; expected all, types, or 0 and 1 for each input")
+        raise PassError(f"differentiate: requires-grad={','.join(requires_grad)}; expected all, types, or 0 and 1 for each input",
+                        code="E0305")
     if len(requires_grad) != len(tensors):
-        raise PassError(f"differentiate: requires-grad has {len(requires_grad)} flags, graph '{name}' has {len(tensors)} inputs")
+        raise PassError(f"differentiate: requires-grad has {len(requires_grad)} flags, graph '{name}' has {len(tensors)} inputs",
+                        code="E0305")
     return [word == "1" for word in requires_grad], False
 
 

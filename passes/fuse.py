@@ -44,7 +44,7 @@ def fuse(graph: Graph, threshold: int = 2) -> bool:
           return (%3)
     """
     if threshold < 1:
-        raise PassError("fuse: threshold must be at least 1")
+        raise PassError("fuse: threshold must be at least 1", code="E0305")
     writes = any(map(node_may_write, graph.walk()))
     aliases = cache(lambda: Aliases(graph))
 

@@ -41,13 +41,13 @@ df_input_captured_outputs=[0], df_output_vjps=[0], ReverseSubgraph=<Graph>](%x)
     """
     present = list(pairs(module))
     if not present and not any(packed_nodes(graph) for graph in module.graphs):
-        raise PassError(f"pack-gradient: {module.filename} holds no gradient pair; differentiate makes one")
+        raise PassError(f"pack-gradient: {module.filename} holds no gradient pair; differentiate makes one", code="E0306")
     seen: set[Graph] = set()
     for pair in present:
         pair.check()
         for graph in (pair.f, pair.df):
             if graph in seen:
-                raise PassError(f"pack-gradient: graph '{graph.name}' is in two pairs")
+                raise PassError(f"pack-gradient: graph '{graph.name}' is in two pairs", code="E0306")
             seen.add(graph)
     for pair in present:
         module.items[next(i for i, item in enumerate(module.items) if item is pair.f)] = _packed(pair)

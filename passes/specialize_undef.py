@@ -68,15 +68,17 @@ def assumptions(graph: Graph, name: str, pair: GradientPair | None, defined: tup
         recorded = [bool(flag) for flag in read_numbers(graph, DEFINED)] if DEFINED in graph.metadata else None
         flags = recorded if recorded is not None else pair.assumed if pair is not None else [not is_undefined(v.type) for v in graph.inputs]
     except Error as error:
-        raise PassError(error.message) from None
+        raise PassError(error.message, code="E0305") from None
     if defined:
         if len(defined) != len(graph.inputs):
-            raise PassError(f"specialize-undef: defined has {len(defined)} flags, graph '{name}' takes {len(graph.inputs)} inputs")
+            raise PassError(f"specialize-undef: defined has {len(defined)} flags, graph '{name}' takes {len(graph.inputs)} inputs",
+                            code="E0305")
         if recorded is not None and recorded != list(defined):
             raise PassError(f"specialize-undef: graph '{name}' was already specialised, for defined={graph.metadata[DEFINED]}")
         flags = list(defined)
     if len(flags) != len(graph.inputs):
-        raise PassError(f"specialize-undef: defined={graph.metadata[DEFINED]}, graph '{name}' takes {len(graph.inputs)} inputs")
+        raise PassError(f"specialize-undef: defined={graph.metadata[DEFINED]}, graph '{name}' takes {len(graph.inputs)} inputs",
+                        code="E0305")
     return flags
 
 

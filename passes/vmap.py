@@ -32,7 +32,7 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
     try:
         batched_graph = batched(graph, dims, length, randomness)
     except MemoryError as error:
-        raise PassError(f"vmap: tensors of the sizes that types say do not fit into memory: {error}") from error
+        raise PassError(f"vmap: tensors of the sizes that types say do not fit into memory: {error}", code="E0406") from error
     graph.block.set_outputs(())
     for node in reversed(list(graph.block)):
         node.destroy()

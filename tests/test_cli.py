@@ -235,7 +235,7 @@ def test_a_full_disk_is_no_bug_of_ours(words: list[str], tmp_path: Path) -> None
     with open(tmp_path / "a.ir") as text, open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "irtool", *words]
         done = subprocess.run(command, stdin=text, stdout=full, stderr=subprocess.PIPE, text=True)
-        assert (done.returncode, done.stderr) == (2, "error: cannot write to standard output: no space left on device\n")
+        assert (done.returncode, done.stderr) == (2, "error: cannot write to standard output: no space left on device [E0709]\n")
         text.seek(0)
         assert subprocess.run(command, stdin=text, stdout=subprocess.DEVNULL, stderr=full).returncode == 0
 
@@ -330,7 +330,7 @@ def test_ops_without_a_stanza_of_their_own() -> None:
     assert (code, err) == (0, "note: aten::div_ runs the kernel of aten::div and stores the result\n")
     assert "aten::div.Tensor(" in out
     assert "the interpreter's own" in irtool_("ops", "prim::If")[2]
-    assert irtool_("ops", "aten::diw")[::2] == (2, "error: no operator 'aten::diw' has a kernel (did you mean 'aten::div'?)\n"
+    assert irtool_("ops", "aten::diw")[::2] == (2, "error: no operator 'aten::diw' has a kernel (did you mean 'aten::div'?) [E0806]\n"
                                                    "try: irtool ops --help\n")
 
 
@@ -347,7 +347,8 @@ def test_ops_of_a_family_and_ops_that_miss_something() -> None:
     assert both == [row for row in everything if row[1] == "loss" and row[3] in (".", "!")]
     records = json.loads(irtool_("ops", "--json", "--family=loss")[1])["ops"]
     assert [record["name"] for record in records] == [row[0] for row in rows("--family=loss")]
-    assert irtool_("ops", "--family=los")[::2] == (2, "error: --family: no family 'los' (did you mean 'loss'?)\ntry: irtool ops --help\n")
+    assert irtool_("ops", "--family=los")[::2] == (
+        2, "error: --family: no family 'los' (did you mean 'loss'?) [E0806]\ntry: irtool ops --help\n")
     assert "(did you mean 'gradient'?)" in irtool_("ops", "--missing=gradiant")[2]
     assert irtool_("ops", "relu", "--family=loss") == (0, "", "note: there is no such operator\n")
 

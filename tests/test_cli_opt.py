@@ -148,7 +148,7 @@ def test_a_failure_writes_no_output(tmp_path: Path) -> None:
     (["opt", "--syntax=Z9"], 2, "--syntax: no dialect 'Z9'"),
     (["opt", "--run-reproducer"], 2, "no reproducer: its first line is not"),
     (["optt"], 2, "error: no such command: optt (did you mean 'opt'?)"),
-    (["--passes=dce"], 2, "error: no such option: --passes\n"),
+    (["--passes=dce"], 2, "error: no such option: --passes [E0803]\n"),
     (["--version", "--jsn"], 2, "error: no such option: --jsn (did you mean '--json'?)"),
     (["--version", "opt"], 2, "error: unexpected argument 'opt'"),
     (["--json"], 2, "error: missing command"),
@@ -318,7 +318,7 @@ def test_a_crash_leaves_a_reproducer(tmp_path: Path) -> None:
     result = irtool_("opt", "-q", "--passes=dce,crash", "-o", "out.ir", text=GOOD)
     assert (result.code, result.out) == (3, "")
     first, note = result.err.splitlines()
-    assert first == "error: internal error in pass 'crash': RuntimeError: the wheel came off (a bug of irtool; --debug shows where)"
+    assert first == "error: internal error in pass 'crash': RuntimeError: the wheel came off (a bug of irtool; --debug shows where) [E0901]"
     (name,) = os.listdir(tmp_path)
     assert note == f"note: to see it again: irtool opt --run-reproducer {name}"
     assert name.startswith("irtool-crash-") and name.endswith(".ir")
@@ -351,7 +351,7 @@ def test_a_reproducer_of_what_did_not_crash() -> None:
     assert result.err.startswith("r.ir:10:")
     Path("r.ir").write_text("# irtool: opt --passes=dce -o elsewhere.ir\n" + GOOD)
     result = irtool_("opt", "--run-reproducer", "r.ir")
-    assert (result.code, result.err.split("\n")[0]) == (2, "error: r.ir: a reproducer cannot set output")
+    assert (result.code, result.err.split("\n")[0]) == (2, "error: r.ir: a reproducer cannot set output [E0809]")
     assert not Path("elsewhere.ir").exists()
 
 

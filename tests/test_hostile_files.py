@@ -307,7 +307,7 @@ class TestDevices:
                 "    block0(%i : int):\n       = prim::Print(%i)\n      -> (%t)\n  return ()\n")
         with open("/dev/full", "w") as full:
             assert started("run", *flag, text=text, stdout=full.fileno()) == (
-                2, b"error: cannot write to standard output: no space left on device\n")
+                2, b"error: cannot write to standard output: no space left on device [E0709]\n")
         reading, writing = os.pipe()
         os.close(reading)
         assert started("run", *flag, text=text, stdout=writing) == (0, b"")

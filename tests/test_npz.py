@@ -255,7 +255,7 @@ class TestBinding:
     def test_a_wrong_shape_names_input_and_expectation(self) -> None:
         archive = Archive({"x": np.zeros((2, 3), "f"), "w": np.zeros((3, 2))})
         assert problem(header("%x : Float(2, 3), %w : Float(2, 3)"), archive) \
-            == "error: input 1 '%w': expected Float(2, 3), got float64 (3, 2)"
+            == "error: input 1 '%w': expected Float(2, 3), got float64 (3, 2) [E0403]"
 
     def test_a_wrong_dtype_prints_the_remedy_and_cast_takes_it(self) -> None:
         archive = Archive({"x": np.zeros((2, 3)), "w": np.zeros(3, "f")})

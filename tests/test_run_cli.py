@@ -145,7 +145,7 @@ class TestWatching:
     def test_the_first_nan_is_named_with_its_line_and_operands(self) -> None:
         done = run("-", "--check=nan", "--input", "x=2xf32=1,0", "--input", "y=2xf32=2,0", text=DIVIDE)
         assert done.code == 1
-        assert done.err.startswith("<stdin>:2:3: error: aten::div made %2 with nan: 1 of 2 elements, first at [1]\n"
+        assert done.err.startswith("<stdin>:2:3: error: aten::div made %2 with nan: 1 of 2 elements, first at [1] [E0411]\n"
                                    "  %2 : Float(2) = aten::div(%x, %y)\n")
         assert "note: %x: float32 (2,), 0 to 1\n" in done.err
 
@@ -234,7 +234,7 @@ class TestWhatToRun:
         op = tmp_path / "op.py"
         op.write_text("\n1 / 0\n")
         done = run("-", "--load", op, text="graph():\n  return ()\n")
-        assert done.code == 1 and f"{op}:2:1: error: ZeroDivisionError: division by zero\n1 / 0\n^~~~~\n" == done.err
+        assert done.code == 1 and f"{op}:2:1: error: ZeroDivisionError: division by zero [E0607]\n1 / 0\n^~~~~\n" == done.err
         assert run("-", "--load", tmp_path / "none.py", text="graph():\n  return ()\n").code == 2
 
     def test_the_seed_decides_random_numbers(self) -> None:

@@ -151,12 +151,14 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 TRACES = {
-    "model.py:wrong": "model.py:6:12: error: a Tensor has no method 'summ' (did you mean 'sum'?)\n    return y.summ()\n           ^~~~~~\n",
-    "model.py:refused": "model.py:12:12: error: shape '[7]' is invalid for input of size 2\n    return x.view(7)\n           ^~~~~~~~~\n",
-    "model.py:raises": "model.py:15:5: error: ValueError: no\n    raise ValueError(\"no\")\n    ^~~~~~~~~~~~~~~~~~~~~~\n",
+    "model.py:wrong":
+        "model.py:6:12: error: a Tensor has no method 'summ' (did you mean 'sum'?) [E0002]\n    return y.summ()\n           ^~~~~~\n",
+    "model.py:refused":
+        "model.py:12:12: error: shape '[7]' is invalid for input of size 2 [E0407]\n    return x.view(7)\n           ^~~~~~~~~\n",
+    "model.py:raises": "model.py:15:5: error: ValueError: no [E0607]\n    raise ValueError(\"no\")\n    ^~~~~~~~~~~~~~~~~~~~~~\n",
     "model.py:scale": "error: model.py: there is no function 'scale' (did you mean 'scaled'?), "
-                      "expected one of: scaled, wrong, refused, helper, raises\n",
-    "broken.py:f": "broken.py:1:6: error: '(' was never closed\ndef f(x:\n     ^\n",
+                      "expected one of: scaled, wrong, refused, helper, raises [E0605]\n",
+    "broken.py:f": "broken.py:1:6: error: '(' was never closed [E0607]\ndef f(x:\n     ^\n",
 }
 
 

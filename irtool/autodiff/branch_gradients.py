@@ -15,7 +15,7 @@ def reverse_choice(sweep: Sweep, node: Node) -> None:
     """An `If`: an `If` on the same condition, which goes back through the branch that was taken. A `GradOf` is one on its gradients."""
     grads = sweep.grads
     if len(node.blocks) > 2:
-        raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+        raise UnsupportedError(f"the gradient of {node.kind} is not supported yet", code="E0501")
     incoming = [grads.current.get(value) for value in node.outputs]
     if node.kind != "prim::GradOf" and is_constant(node.inputs[0]):
         taken = node.blocks[0 if constant(node.inputs[0]) else 1]

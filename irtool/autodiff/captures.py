@@ -105,7 +105,8 @@ class Captures:
         while block is not self.f.block and block not in self.rounds:
             owner = block.owning_node
             if owner is None or owner.kind not in CHOICE_KINDS:
-                raise UnsupportedError(f"a gradient needs %{value.name}, which is computed in a block of {owner.kind if owner else '?'}")
+                raise UnsupportedError(f"a gradient needs %{value.name}, which is computed in a block of {owner.kind if owner else '?'}",
+                                       code="E0501")
             for inner in owner.blocks:
                 if inner is block:
                     inner.add_output(value)

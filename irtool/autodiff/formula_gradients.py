@@ -13,9 +13,9 @@ from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
 from irtool.ir.dtypes import dtype_code
-from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.errors import Error
 from irtool.ir.graph import Node, Value
-from irtool.ir.kinds import unknown_operator
+from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of, schemas
 from irtool.ir.types import INT, OptionalType, TensorType, TupleType, Type
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of
@@ -47,7 +47,7 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
     if isinstance(formula.backward.outputs[0].type, TupleType):
         slots = elements(answer) or unpacked(grads, answer)
     if slots is None or len(slots) != len(arguments):
-        raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments")
+        raise Error(f"the formula of {schema.name} does not give a gradient for each of {len(arguments)} arguments", code="E0509")
     collect(grads, region, arguments, [conjugate(grads, slot, True) for slot in slots] if is_conjugated else slots)
     return ()
 
@@ -176,7 +176,7 @@ def arguments_of(grads: Gradients, node: Node) -> tuple[Schema, list[Item]]:
         return schema, [item_of(node.inputs[0]), Known(node.attributes["chunks"].value), Known(node.attributes["dim"].value)]
     declared = schema_of(node)
     if declared is None:
-        raise UnsupportedError(unknown_operator(node.kind) or f"the gradient of {node.kind} is not supported yet")
+        raise not_supported(node.kind, f"the gradient of {node.kind} is not supported yet", "E0501")
     schema = declared
     items: list[Item] = []
     for operand, argument in zip(node_arguments(node, schema), schema.arguments, strict=False):

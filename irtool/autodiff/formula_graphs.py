@@ -36,7 +36,7 @@ class Formula:
         attribute = parts[0].node.attributes.get("Subgraph") if len(parts) == 2 else None
         if not results or any(map(_holds_closure, results)) or attribute is None or parts[0].node.kind != "prim::Closure" \
                 or not isinstance(attribute.value, Graph):
-            raise Error(f"{name}: its gradient formula does not return (results..., backward)")
+            raise Error(f"{name}: its gradient formula does not return (results..., backward)", code="E0509")
         context = parts[1]
         self.results: tuple[Value, ...] = tuple(results)
         self.context: Value = context
@@ -165,7 +165,7 @@ def _holds_closure(value: Value) -> bool:
 
 def _made_of(name: str, value: Value | None) -> tuple[Value, ...]:
     if value is None or value.node.kind != "prim::TupleConstruct":
-        raise Error(f"{name}: its gradient formula does not return (results..., backward)")
+        raise Error(f"{name}: its gradient formula does not return (results..., backward)", code="E0509")
     return value.node.inputs
 
 
@@ -183,7 +183,7 @@ def formula_of(schema: Schema) -> Formula | None:
     if formula.why_no_gradient(schema.name) is not None:
         return None
     reason = formula.why_unsupported(schema.name)
-    raise UnsupportedError(f"the gradient of {schema.name} is not supported{f': {reason}' if reason else ' yet'}")
+    raise UnsupportedError(f"the gradient of {schema.name} is not supported{f': {reason}' if reason else ' yet'}", code="E0501")
 
 
 def compiled(function: Callable[..., Any], name: str) -> Formula:
@@ -263,7 +263,8 @@ def closure_pairs(module: Module) -> Module:
             formula = Formula(name, graph)
         except Error:
             returned = ", ".join(str(value.type) for value in graph.outputs)
-            raise Error(f"{name} does not return (results..., backward), the last a nested function, but {returned or 'nothing'}") from None
+            raise Error(f"{name} does not return (results..., backward), the last a nested function, but {returned or 'nothing'}",
+                        code="E0509") from None
         forward, backward = formula.split()
         forward.name, backward.name = graph.name or "forward", f"{graph.name}.backward" if graph.name else "backward"
         items += ["\n"] * bool(items) + [forward, "\n", backward]

@@ -145,7 +145,8 @@ class Gradients:
             if first is None or second is None:     # a list whose length is not known here
                 return self.sum(self.one_value(a, value.type), self.one_value(b, value.type), value)
             if len(first) != len(second):
-                raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements")
+                raise UnsupportedError(f"the gradients of %{value.name} are lists of {len(first)} and of {len(second)} elements",
+                                       code="E0501")
             return Items([self.sum(x, y, value) for x, y in zip(first, second, strict=True)], isinstance(value.type, TupleType), value.type)
         assert isinstance(a, Value) and isinstance(b, Value)
         type = next((each.type for each in (a, b) if is_list(each) or isinstance(each.type, TupleType)), self.tensor)

@@ -132,7 +132,7 @@ def reverse_change(grads: Gradients, node: Node) -> Sequence[Node]:
     after = None if held is None else grads.one_value(held, changed.type)
     maker = UNDO.get(node.kind)
     if maker is None:
-        raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+        raise UnsupportedError(f"the gradient of {node.kind} is not supported yet", code="E0501")
     results = maker(grads, Lists(grads, grads.captures.gradient_type(changed.type)), node, after)
     grads.current[changed] = results[0]
     if len(results) > 1 and node.inputs[-1] in grads.needs:

@@ -28,7 +28,7 @@ def reverse_loop(sweep: Sweep, node: Node) -> None:
     slots, reached = carried_back(grads, node)
     results = [node.outputs[slot] for slot in slots]
     if any(isinstance(value.type, TupleType | NamedTupleType) for value in results):
-        raise UnsupportedError("the gradient of a tuple carried by a loop is not supported; run lower-tuples{all} first")
+        raise UnsupportedError("the gradient of a tuple carried by a loop is not supported; run lower-tuples{all} first", code="E0501")
     changed = [value for value in grads.changes.at.get(node, ()) if value in grads.needs and (value in grads.current or value in reached)]
     count = number_of_rounds(grads, node)
     last = build.node("aten::sub", (count, build.constant(1)), output_types=(types.INT,)).output
@@ -79,7 +79,7 @@ def refuse_old_text(grads: Gradients, node: Node) -> None:
     """Raises UnsupportedError for loops written before there were lists to save values in."""
     if node.kind != "prim::Loop" or grads.f.dialect.attribute_arguments:
         raise UnsupportedError(f"the gradient of {node.kind} in text of dialect {grads.f.dialect.name} is not supported; "
-                               "convert it to a later one first")
+                               "convert it to a later one first", code="E0501")
 
 
 def number_of_rounds(grads: Gradients, node: Node) -> Value:

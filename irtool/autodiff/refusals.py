@@ -28,7 +28,7 @@ def refuse_untyped(graph: Graph, needs: Collection[Value], values: Sequence[Valu
     """Raises UnsupportedError, at the node, for a value with a gradient whose type is Any: that of its gradient is not known."""
     value = next((each for each in values if each in needs and is_untyped(each.type)), None)
     if value is not None:
-        raise located(graph, UnsupportedError(f"the gradient of %{value.name} : {value.type} is not supported"), node)
+        raise located(graph, UnsupportedError(f"the gradient of %{value.name} : {value.type} is not supported", code="E0501"), node)
 
 
 def refuse_shared(graph: Graph, needs: Collection[Value], changes: Changes) -> None:
@@ -36,15 +36,15 @@ def refuse_shared(graph: Graph, needs: Collection[Value], changes: Changes) -> N
     for value, node in changes.shared.items():
         if value in needs:
             raise located(graph, UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where "
-                                                  "something else holds the list too"), node)
+                                                  "something else holds the list too", code="E0501"), node)
 
 
 def refuse_writes(graph: Graph, needs: set[Value]) -> None:
     """Raises UnsupportedError, at the node, for a write that gradients cannot follow."""
     for node in live_nodes(graph):
         if writes_for_good(node) and node.outputs[0] in needs or node.kind == "prim::SetAttr" and node.inputs[1] in needs:
-            error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
+            error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")
             raise located(graph, error, node)
     for node in hidden_writes(graph, needs):
         raise located(graph, UnsupportedError(f"the gradient of {node.kind}, which writes into memory that has another name, "
-                                              "is not supported yet"), node)
+                                              "is not supported yet", code="E0501"), node)

@@ -47,7 +47,7 @@ def reverse_tuple_index(grads: Gradients, node: Node) -> None:
         if "index" in node.attributes else None
     count = len(whole.type.elements)
     if not isinstance(whole.type, TupleType | NamedTupleType) or not isinstance(place, int) or not -count <= place < count:
-        raise UnsupportedError("the gradient of prim::TupleIndex is supported only where the index is a constant")
+        raise UnsupportedError("the gradient of prim::TupleIndex is supported only where the index is a constant", code="E0501")
     if whole in grads.needs:
         parts: list[Item] = [NONE] * count
         parts[place] = grads.current[node.output]

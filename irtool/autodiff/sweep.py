@@ -55,7 +55,7 @@ class Sweep:
                 block_handler(self, node)
                 return
             if node.blocks:
-                raise UnsupportedError(f"the gradient of {node.kind} is not supported yet")
+                raise UnsupportedError(f"the gradient of {node.kind} is not supported yet", code="E0501")
             handler = self.handlers.get(REVERSE if owns_gradient(node) else node.kind, self.formula)
             self.visit_all(handler(grads, node) or ())
         except Error as error:

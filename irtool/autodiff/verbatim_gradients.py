@@ -38,7 +38,8 @@ def reverse_custom(grads: Gradients, node: Node) -> None:
     """
     parts = custom_parts(node)
     if parts is None:
-        raise UnsupportedError(f"the gradient of {CUSTOM_VJP} whose graphs do not take and give what it takes and gives is not supported")
+        raise UnsupportedError(f"the gradient of {CUSTOM_VJP} whose graphs do not take and give what it takes and gives is not supported",
+                               code="E0501")
     forward, backward, count = parts
     results = node.outputs[:count]
     incoming = [grads.of(value) if value in grads.needs else NONE for value in results]
@@ -111,7 +112,8 @@ def _taken_by_df(grads: Gradients, node: Node, packed: Packed, place: int, item:
     has_gradient = isinstance(item, Value) and item.node.kind != grads.df.dialect.undefined_kind
     if flag is False and has_gradient and index < packed.real_outputs:
         raise UnsupportedError(f"result {index} of {node.kind} has a gradient, but the node's gradient was "
-                               f"specialised for its being undefined ({DEFINED}={[int(each) for each in packed.defined or ()]})")
+                               f"specialised for its being undefined ({DEFINED}={[int(each) for each in packed.defined or ()]})",
+                               code="E0501")
     if flag or not takes_undefined:
         return defined_or_zeros(grads, item, result, first) if has_gradient and isinstance(item, Value) else zeros(grads, result, first)
     return item if isinstance(item, Value) else grads.undefined(result)

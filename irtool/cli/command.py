@@ -183,7 +183,7 @@ class Command(Program):
         except click.UsageError as error:
             raise in_our_words(error, ctx) from None
         if rest and not ctx.resilient_parsing:
-            raise UsageError(f"unexpected argument '{rest[0]}'")
+            raise UsageError(f"unexpected argument '{rest[0]}'", code="E0804")
         return rest
 
     def spelled_out(self, words: Sequence[str]) -> Iterator[str]:
@@ -256,16 +256,17 @@ def in_our_words(error: click.UsageError, ctx: click.Context) -> UsageError:
     options = {flag: each for each in ctx.command.params if isinstance(each, Option) for flag in (*each.opts, *each.secondary_opts)}
     if isinstance(error, click.NoSuchOption):
         flag = error.option_name
-        return UsageError(f"no such option: {flag}{did_you_mean(flag, [*options, *ctx.help_option_names]) if len(flag) > 3 else ''}")
+        return UsageError(f"no such option: {flag}{did_you_mean(flag, [*options, *ctx.help_option_names]) if len(flag) > 3 else ''}",
+                          code="E0803")
     if isinstance(error, click.BadOptionUsage):
         option = options.get(error.option_name)
         takes_value = option is not None and not option.is_flag
         what = f"needs a value: {error.option_name}={option.metavar}" if option is not None and takes_value else "takes no value"
-        return UsageError(f"{error.option_name} {what}")
+        return UsageError(f"{error.option_name} {what}", code="E0805")
     if isinstance(error, click.MissingParameter) and error.param is not None:
-        return UsageError(f"missing argument {(error.param.name or '').upper()}")
+        return UsageError(f"missing argument {(error.param.name or '').upper()}", code="E0804")
     if isinstance(error, click.BadParameter) and isinstance(error.param, Option):
-        return UsageError(f"{error.param.long_flag}: {error.message}")
+        return UsageError(f"{error.param.long_flag}: {error.message}", code="E0805")
     return UsageError(error.message)
 
 

@@ -78,11 +78,11 @@ class Console:
             with open(path, "rb") as file:
                 return all_of(file, is_wrong)
         except OSError as error:
-            raise UsageError(f"{path}: {reason(error)}") from None
+            raise UsageError(f"{path}: {reason(error)}", code="E0707") from None
         except ValueError as error:         # a NUL byte in the name
-            raise UsageError(f"{path!r}: {error}") from None
+            raise UsageError(f"{path!r}: {error}", code="E0707") from None
         except MemoryError:
-            raise Error(f"{path}: not enough memory for what it holds") from None
+            raise Error(f"{path}: not enough memory for what it holds", code="E0406") from None
 
     def read(self, path: str) -> SourceFile:
         """A file as text. Raises UsageError when it cannot be read, ParseError where it is not UTF-8 or holds a NUL byte."""
@@ -102,7 +102,7 @@ class Console:
             with open(path, "rb") as file:
                 return decode_stream(file, os.fstat(file.fileno()).st_size, path)
         except OSError as error:
-            raise UsageError(f"{path}: {reason(error)}") from None
+            raise UsageError(f"{path}: {reason(error)}", code="E0707") from None
 
     # -- output
     def out(self, text: str, language: str = "") -> None:
@@ -176,11 +176,7 @@ class Console:
 
     def report(self, problem: Error | Diagnostic) -> None:
         """Show an error (all its diagnostics) or one diagnostic."""
-        if isinstance(problem, Error):
-            diagnostics = problem.diagnostics or [Diagnostic("error", problem.message)]
-        else:
-            diagnostics = [problem]
-        for diagnostic in diagnostics:
+        for diagnostic in problem.coded() if isinstance(problem, Error) else [problem]:
             self._show(diagnostic)
 
     def _show(self, diagnostic: Diagnostic) -> None:
@@ -260,7 +256,8 @@ def decode(data: bytes, name: str, first_line: int = 1) -> SourceFile:
     if problem:
         before = data[:at].decode(errors="replace")
         column = len(before) - before.rfind("\n")
-        raise ParseError(diagnostics=[Diagnostic("error", problem, source, first_line + before.count("\n"), column, column + 1)])
+        raise ParseError(diagnostics=[Diagnostic("error", problem, source, first_line + before.count("\n"), column, column + 1)],
+                         code="E0110")
     return source
 
 
@@ -273,9 +270,9 @@ def write_whole(path: str, data: bytes) -> None:
         else:
             replace_whole(target, data)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {reason(error)}") from None
+        raise UsageError(f"cannot write {path}: {reason(error)}", code="E0708") from None
     except ValueError as error:                 # a NUL byte in the name
-        raise UsageError(f"cannot write {path!r}: {error}") from None
+        raise UsageError(f"cannot write {path!r}: {error}", code="E0708") from None
 
 
 def replace_whole(target: str, data: bytes) -> None:

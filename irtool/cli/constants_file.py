@@ -56,13 +56,14 @@ def attach_named(module: Module, beside: Beside, path: str, console: Console) ->
 
     place = os.path.join(os.path.dirname(path) if path != "-" else "", beside.name)
     if os.path.exists(place) and not os.path.isfile(place):
-        raise UsageError(diagnostics=[beside.problem(f"constants are in {place}, which is no file")])
+        raise UsageError(diagnostics=[beside.problem(f"constants are in {place}, which is no file")], code="E0706")
     try:
         data = console.read_bytes(place)
     except UsageError as error:
-        raise UsageError(diagnostics=[beside.problem(f"constants are in {error.message}")]) from None
+        raise UsageError(diagnostics=[beside.problem(f"constants are in {error.message}")], code="E0706") from None
     if checksum(data) != beside.checksum:
-        raise Error(diagnostics=[beside.problem(f"constants are in {place}, which is another file by now: its sha256 is {checksum(data)}")])
+        raise Error(diagnostics=[beside.problem(f"constants are in {place}, which is another file by now: its sha256 is {checksum(data)}")],
+                    code="E0706")
     attach_archive(module, decode(data, place), place)
 
 
@@ -113,7 +114,7 @@ def store(module: Module, keys: list[str], output: str) -> None:
     every = collect(module)
     data = encode(Archive({key: every.arrays[key] for key in keys}, bfloat16=every.bfloat16 & set(keys)))
     if os.path.lexists(place) and not names_it(target, name):
-        raise UsageError(f"cannot write {place}: it is there, and no text of this name says that it is its constants")
+        raise UsageError(f"cannot write {place}: it is there, and no text of this name says that it is its constants", code="E0708")
     write_whole(place, data)
     set_line(module, name, data)
 
@@ -166,7 +167,7 @@ def attach_archive(module: Module, archive: Archive, path: str) -> None:
 
     unused = attach(module, archive)
     if unused:
-        raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'")
+        raise Error(f"{path}: no constant of {module.filename} is called '{unused[0]}'", code="E0705")
 
 
 def keep_constants(module: Module, path: str) -> None:

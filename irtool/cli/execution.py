@@ -46,7 +46,8 @@ def requiring(graph: Graph, arguments: Arguments, values: Sequence[Any], by_defa
     chosen = graph_inputs.inputs_called(said, graph, "--requires-grad")
     for place in chosen:
         if place not in floating:
-            raise Error(f"--requires-grad: input %{graph.inputs[place].name} is no floating-point tensor, only those have gradients")
+            raise Error(f"--requires-grad: input %{graph.inputs[place].name} is no floating-point tensor, only those have gradients",
+                        code="E0506")
     return sorted(chosen)
 
 
@@ -132,7 +133,7 @@ class Execution:
         outputs = hosted(recorded.outputs)
         seeds = cotangents.fitted(outputs) if cotangents is not None and cotangents.parts else sole_scalar(outputs)
         if seeds is None:
-            raise Error(f"no cotangents: {graph_inputs.NEEDED}")
+            raise Error(f"no cotangents: {graph_inputs.NEEDED}", code="E0502")
         listed = [each for i, output in enumerate(outputs) for each in leaves(seeds.get(i), output)]
         for _ in range((self.arguments.create_graph or 1) - 1):
             recorded = recorded.backward_recorded(listed)

@@ -10,9 +10,13 @@ from irtool.ir.source import Diagnostic
 class UsageError(Error):
     """The command line is wrong, or names a file that cannot be opened: exit code 2."""
 
+    code = "E0801"
+
 
 class InternalError(Error):
     """A bug of irtool, with the file that shows it again: exit code 3."""
+
+    code = "E0901"
 
     def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = (), reproducer: str = "") -> None:
         super().__init__(message, diagnostics or [Diagnostic("error", message)])

@@ -40,7 +40,7 @@ def check(source: SourceFile, diagnostics: Iterable[Diagnostic]) -> list[Diagnos
     for diagnostic in diagnostics:
         for each in (diagnostic, *diagnostic.notes):
             match = next((e for e in expectations if not e.is_met and e.severity == each.severity and e.line == each.line
-                          and e.pattern.search(each.message)), None)
+                          and e.pattern.search(each.coded())), None)
             if match is not None:
                 match.is_met = True
             elif each.severity != "note":

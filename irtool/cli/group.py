@@ -33,7 +33,7 @@ class Commands(Program, click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not ctx.resilient_parsing:
-            raise UsageError(f"no such command: {name}{did_you_mean(name, COMMANDS)}")
+            raise UsageError(f"no such command: {name}{did_you_mean(name, COMMANDS)}", code="E0802")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -72,10 +72,10 @@ def cli(ctx: click.Context, version: bool, json: bool) -> int:
     console: Console = ctx.obj
     if ctx.invoked_subcommand is not None:
         if version or json:
-            raise UsageError(f"unexpected argument '{ctx.invoked_subcommand}'")
+            raise UsageError(f"unexpected argument '{ctx.invoked_subcommand}'", code="E0804")
         return 0
     if not version:
-        raise UsageError("missing command")
+        raise UsageError("missing command", code="E0804")
     console.out(versions() if json else version_line())
     return 0
 

@@ -33,14 +33,15 @@ def inputs_called(words: Sequence[str], graph: Graph, flag: str, takes_positions
         is_position = takes_positions and word.isdecimal()
         places = [int(word)] if is_position and int(word) < len(graph.inputs) else [] if is_position else names.places(word)
         if is_position and not places:
-            raise UsageError(f"{flag}: there is no input {word}, the graph has {len(graph.inputs)}")
+            raise UsageError(f"{flag}: there is no input {word}, the graph has {len(graph.inputs)}", code="E0805")
         if not places:
             listed = ", ".join(value.name for value in graph.inputs)
-            raise UsageError(f"{flag}: no input is called '{word}'{did_you_mean(word, names.known())}; the graph has {listed}")
+            raise UsageError(f"{flag}: no input is called '{word}'{did_you_mean(word, names.known())}; the graph has {listed}",
+                             code="E0805")
         if len(places) > 1:
-            raise UsageError(f"{flag}: {names.choice(word)}")
+            raise UsageError(f"{flag}: {names.choice(word)}", code="E0805")
         if places[0] in chosen:
-            raise UsageError(f"{flag}: the same input twice, '{word}'")
+            raise UsageError(f"{flag}: the same input twice, '{word}'", code="E0805")
         chosen += places
     return tuple(chosen)
 
@@ -110,17 +111,19 @@ def chosen(module: Module, graph: str | None, pair: str | None) -> Graph | Gradi
                 each.check()
                 return each
         names = ", ".join(each.f.name or "" for each in candidates)
-        raise Error(f"{module.filename}: no gradient pair '{pair}'" + (f", expected one of: {names}" if candidates else "; it holds none"))
+        raise Error(f"{module.filename}: no gradient pair '{pair}'" + (f", expected one of: {names}" if candidates else "; it holds none"),
+                    code="E0115")
     graphs = module.graphs
     if not graphs:
-        raise Error(f"{module.filename}: no graph in this file")
+        raise Error(f"{module.filename}: no graph in this file", code="E0102")
     if len(graphs) == 1:
         return graphs[0]
     if len(candidates) == 1 and len(graphs) == 2:
         candidates[0].check()
         return candidates[0]
     ways = [f"--pair {each.f.name}" for each in candidates] + [f"--graph {name}" for name in module.names()]
-    raise Error(f"{module.filename}: several {'gradient pairs' if len(candidates) > 1 else 'graphs'}; choose one: {', '.join(ways)}")
+    raise Error(f"{module.filename}: several {'gradient pairs' if len(candidates) > 1 else 'graphs'}; choose one: {', '.join(ways)}",
+                code="E0115")
 
 
 # -- values
@@ -135,7 +138,7 @@ def read_values(arguments: Arguments, console: Console) -> tuple[Archive, dict[s
     for text in arguments.input:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"--input: expected NAME=VALUE, not '{text}'")
+            raise UsageError(f"--input: expected NAME=VALUE, not '{text}'", code="E0807")
         if name in literals:
             raise UsageError(f"--input {name}=...: given twice")
         try:
@@ -143,7 +146,7 @@ def read_values(arguments: Arguments, console: Console) -> tuple[Archive, dict[s
         except (UsageError, DamagedError):
             raise
         except Error as error:
-            raise UsageError(f"--input {name}: {error.message}") from None
+            raise UsageError(f"--input {name}: {error.message}", code="E0807") from None
     return archive, literals
 
 

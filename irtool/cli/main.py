@@ -57,7 +57,7 @@ def guarded(run: Callable[[], int], own_process: bool, stderr: TextIO | None) ->
         if error.errno == EPIPE:    # `irtool opt ... | head`: nobody reads on
             code = 0
         else:
-            print(f"error: cannot write to standard output: {(error.strerror or str(error)).lower()}", file=stderr or sys.stderr)
+            print(f"error: cannot write to standard output: {(error.strerror or str(error)).lower()} [E0709]", file=stderr or sys.stderr)
     if own_process and sys.stdout:      # the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
@@ -112,7 +112,7 @@ def dispatch(words: list[str], console: Console) -> int:
             console.err(f"try: irtool {words[0] + ' ' if words[0] in COMMANDS else ''}--help")
         return 2
     except MemoryError as error:
-        console.report(Error(f"not enough memory{': ' if str(error) else ''}{error}"))
+        console.report(Error(f"not enough memory{': ' if str(error) else ''}{error}", code="E0406"))
         return 1
     except Exception as error:
         raise_interrupt()

@@ -68,5 +68,6 @@ def placed(error: BaseException, console: Console, path: str, what: str) -> Erro
                 place = (first, start + 1, end + 1 if last == first else 0)
         trace = trace.tb_next
     if not place[0]:
-        return type(error)(message) if isinstance(error, Error) else Error(f"{what}: {message}")
-    return Error(diagnostics=[Diagnostic("error", message, console.read(path), *place)])
+        return error.at(()) if isinstance(error, Error) else Error(f"{what}: {message}", code="E0607")
+    return Error(diagnostics=[Diagnostic("error", message, console.read(path), *place)],
+                 code=error.code if isinstance(error, Error) else "E0607")

@@ -341,14 +341,14 @@ class Autograd(Layer):
         """Run and keep on the layer below. Raises UnsupportedError where a gradient would go through the history."""
         if any(self.owns(value) for value in tensors_in([condition, *args])):
             raise UnsupportedError("the second derivative of a loop whose condition is traced is not supported by tapes: trace the first, "
-                                   "and differentiate its graph")
+                                   "and differentiate its graph", code="E0501")
         return self.below.keep(limit, condition, body, args, count)
 
     def unwind(self, history: Any, step: Branch, state: list[Any], args: list[Any]) -> list[Any]:
         """Unwind on the layer below. Raises UnsupportedError where a gradient would go through the history."""
         if any(self.owns(value) for value in tensors_in([*state, *args])):
             raise UnsupportedError("the second derivative of a loop whose condition is traced is not supported by tapes: trace the first, "
-                                   "and differentiate its graph")
+                                   "and differentiate its graph", code="E0501")
         return self.below.unwind(history, step, state, args)
 
     def again(self, inner: Layer) -> Autograd:

@@ -43,7 +43,7 @@ def rule_or_refusal(name: str) -> Rule:
     rule = rule_of(name)
     if rule is None:
         reason = why_no_rule(name)
-        raise UnsupportedError(f"{name} under vmap is not supported{f': {reason}' if reason else ' yet'}")
+        raise UnsupportedError(f"{name} under vmap is not supported{f': {reason}' if reason else ' yet'}", code="E0504")
     return rule
 
 

@@ -82,7 +82,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         values = [taken(value, declared) for value, declared in zip(in_order(inputs, args, named, graph), inputs, strict=True)]
         if packed and any(map(is_on_tape, tensors_in(values))):
             raise UnsupportedError(f"{packed[0].kind} has a gradient of its own, which a tape does not take; "
-                                   "irtool.vjp and `irtool grad --via differentiate` do")
+                                   "irtool.vjp and `irtool grad --via differentiate` do", code="E0501")
         results = [given_back(each, declared.type) for each, declared in
                    zip(interpreted(graph, values, current().apply), graph.outputs, strict=True)]
         return results[0] if len(results) == 1 else tuple(results)

@@ -76,7 +76,8 @@ def refuse_effects(node: Node) -> None:
     for block in node.blocks:
         for inner in block.walk():
             if node_may_write(inner) or facts_of(inner.kind).is_random or inner.kind in ("prim::RaiseException", "prim::Print"):
-                raise UnsupportedError(f"{node.kind} whose condition is batched or traced is not supported with {inner.kind} in it")
+                raise UnsupportedError(f"{node.kind} whose condition is batched or traced is not supported with {inner.kind} in it",
+                                       code="E0504")
 
 
 class Control:
@@ -103,7 +104,8 @@ class Control:
         refuse_effects(step.node)
         (block,) = step.node.blocks
         if block.inputs[0].has_uses:
-            raise UnsupportedError(f"{step.node.kind} whose condition is batched or traced is not supported where its counter is used")
+            raise UnsupportedError(f"{step.node.kind} whose condition is batched or traced is not supported where its counter is used",
+                                   code="E0504")
         read = reads(step.node)
         count = len(carried)
         body = self.function(walk, block, read, count)
@@ -131,7 +133,7 @@ def merged(a: Any, b: Any, tensors: Callable[[Any, Any], Any], what: str) -> Any
         return type(a)([merged(one, other, tensors, what) for one, other in zip(a, b, strict=True)])
     if type(a) is type(b) and not isinstance(a, Tensor) and a == b:
         return a
-    raise UnsupportedError(f"{what} whose condition is batched or traced gives {said(a)} one way and {said(b)} the other")
+    raise UnsupportedError(f"{what} whose condition is batched or traced gives {said(a)} one way and {said(b)} the other", code="E0504")
 
 
 def either(layer: Layer, condition: Any, first: Sequence[Any], second: Sequence[Any]) -> list[Any]:

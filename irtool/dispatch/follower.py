@@ -151,7 +151,7 @@ class Follower(Tracer):
         else:
             if self.graph is not self.whole or self.build.block is not self.graph.block:
                 raise UnsupportedError(f"{question} decides what a traced branch, loop or function with its own gradient does: "
-                                       "take torch.where, torch.cond or torch.while_loop there")
+                                       "take torch.where, torch.cond or torch.while_loop there", code="E0507")
             self.decisions.append(Decision(question, outcome, -1, source))       # type: ignore[arg-type]
         self.known[source] = outcome
         return outcome
@@ -165,7 +165,8 @@ class Follower(Tracer):
         self.settle(tensor)
         flat = self.apply("aten::reshape", [tensor, [-1]])
         if flat.value.array.size > MOST_ELEMENTS:
-            raise UnsupportedError(f"a decision by all {flat.value.array.size} elements of a tensor is not supported inside irtool.jit")
+            raise UnsupportedError(f"a decision by all {flat.value.array.size} elements of a tensor is not supported inside irtool.jit",
+                                   code="E0507")
         for place in range(flat.value.array.size):
             element = self.apply("aten::item", [self.apply("aten::select.int", [flat, 0, place])])
             if type(element) is Number:
@@ -261,7 +262,7 @@ class Follower(Tracer):
             type_ = type_of_number(result)
             return self.decide(f"{kind.removeprefix('aten::')} of a tensor", result,
                                self.build.node(kind, operands, output_types=[type_]).output)
-        raise UnsupportedError(f"{kind} gives {type(result).__name__} made of elements, which irtool.jit cannot follow")
+        raise UnsupportedError(f"{kind} gives {type(result).__name__} made of elements, which irtool.jit cannot follow", code="E0507")
 
     def allowed(self, kind: str, argument: Argument, value: Any, sizing: list[Number]) -> Any:
         """An argument with those of its numbers decided that say what the operator does. sizing: gets those that sizes depend on."""
@@ -296,18 +297,18 @@ class Follower(Tracer):
         target = args[0]
         places = [place for place, argument in enumerate(schema.arguments) if argument.alias is not None and argument.alias.is_write]
         if places != [0]:
-            raise UnsupportedError(f"{kind} with out= is not supported inside irtool.jit")
+            raise UnsupportedError(f"{kind} with out= is not supported inside irtool.jit", code="E0507")
         if not isinstance(target, Tensor):
             return
         if not self.owns(target):
             if is_inside(self, root_of(target)):
                 return
             raise UnsupportedError(f"{kind} inside irtool.jit writes into a tensor that is no argument and was not made by irtool.torch "
-                                   "inside the function: make it an argument, or return what it shall hold")
+                                   "inside the function: make it an argument, or return what it shall hold", code="E0507")
         for place, (box, memory) in enumerate(self.watched):
             if box is target or np.may_share_memory(target.value.array, memory):
                 if kind in MEMORY_MOVERS:
-                    raise UnsupportedError(f"{kind} of an argument is not supported inside irtool.jit")
+                    raise UnsupportedError(f"{kind} of an argument is not supported inside irtool.jit", code="E0507")
                 self.written.add(place)
 
     def watch(self, box: Boxed) -> Boxed:

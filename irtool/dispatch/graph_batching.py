@@ -193,4 +193,4 @@ class Blocks:
 
     def refuse(self, node: Node, message: str) -> NoReturn:
         """Raises PassError at a node."""
-        raise PassError(diagnostics=[Diagnostic("error", f"vmap: {message}", self.graph.source, node.line)])
+        raise PassError(diagnostics=[Diagnostic("error", f"vmap: {message}", self.graph.source, node.line)], code="E0504")

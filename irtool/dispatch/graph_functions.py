@@ -71,22 +71,22 @@ def transformed(function: Callable[..., Any], text: str) -> Callable[..., Any]:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise PipelineError(f"'{text}' is no transformation, expected one such as vmap(grad(0))") from None
+        raise PipelineError(f"'{text}' is no transformation, expected one such as vmap(grad(0))", code="E0309") from None
     return _build(function, tree, text, 0)
 
 
 def _build(function: Callable[..., Any], tree: ast.expr, text: str, depth: int) -> Callable[..., Any]:
     if depth > MAX_DEPTH:
-        raise PipelineError(f"more than {MAX_DEPTH} transformations")
+        raise PipelineError(f"more than {MAX_DEPTH} transformations", code="E0309")
     if isinstance(tree, ast.Name):
         tree = ast.Call(tree, [], [])
     if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
-        raise PipelineError(f"'{ast.unparse(tree)}' in '{text}' is no transformation, expected one of {', '.join(NAMES)}")
+        raise PipelineError(f"'{ast.unparse(tree)}' in '{text}' is no transformation, expected one of {', '.join(NAMES)}", code="E0309")
     make = NAMES.get(tree.func.id)
     if make is None:
         from irtool.ir.errors import did_you_mean
 
-        raise PipelineError(f"there is no transformation '{tree.func.id}'{did_you_mean(tree.func.id, NAMES)}")
+        raise PipelineError(f"there is no transformation '{tree.func.id}'{did_you_mean(tree.func.id, NAMES)}", code="E0309")
     arguments = list(tree.args)
     if arguments and isinstance(arguments[0], ast.Call | ast.Name):
         function = _build(function, arguments.pop(0), text, depth + 1)
@@ -95,7 +95,7 @@ def _build(function: Callable[..., Any], tree: ast.expr, text: str, depth: int) 
         named = {each.arg: ast.literal_eval(each.value) for each in tree.keywords if each.arg is not None}
         return make(function, *values, **named)     # type: ignore[no-any-return]
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
-        raise PipelineError(f"'{ast.unparse(tree)}': {error}") from None
+        raise PipelineError(f"'{ast.unparse(tree)}': {error}", code="E0309") from None
 
 
 def trace_transformed(graph: Graph, text: str, inputs: Sequence[Any]) -> Graph:
@@ -120,11 +120,11 @@ def in_dims_of(text: str, graph: Graph, what: str = "in-dims") -> list[int | Non
         elif word.removeprefix("-").isdecimal() and len(word) < 5:
             dims.append(int(word))
         else:
-            raise PipelineError(f"{what}: expected a dimension or None, not '{word[:40]}'")
+            raise PipelineError(f"{what}: expected a dimension or None, not '{word[:40]}'", code="E0309")
     if len(dims) == 1:
         return [dims[0] if isinstance(value.type, TensorType) else None for value in graph.inputs]
     if len(dims) != len(graph.inputs):
-        raise PipelineError(f"{what}: {len(dims)} dimensions, the graph has {len(graph.inputs)} inputs ({signature(graph)})")
+        raise PipelineError(f"{what}: {len(dims)} dimensions, the graph has {len(graph.inputs)} inputs ({signature(graph)})", code="E0309")
     return dims
 
 
@@ -134,7 +134,8 @@ def check_size(value: Value, length: int) -> None:
     if isinstance(type, TensorType) and type.shape is not None and prod(max(size, 1) for size in type.shape) * length > MOST_ELEMENTS:
         message = f"vmap: %{value.name} : {type} has too many elements to be batched by trying: {MOST_ELEMENTS} is the most"
         graph = value.node.graph
-        raise PassError(diagnostics=[Diagnostic("error", message, graph.source if graph is not None else None, value.node.line)])
+        raise PassError(diagnostics=[Diagnostic("error", message, graph.source if graph is not None else None, value.node.line)],
+                        code="E0504")
 
 
 def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: str = "in-dims") -> list[Any]:
@@ -145,12 +146,13 @@ def sample_inputs(graph: Graph, dims: Sequence[int | None], length: int, what: s
     for value, dim in zip(graph.inputs, dims, strict=True):
         kind = value.type
         if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype is None:
-            raise PipelineError(f"vmap: the type of %{value.name} does not say its sizes, dtype: give arrays")
+            raise PipelineError(f"vmap: the type of %{value.name} does not say its sizes, dtype: give arrays", code="E0309")
         check_size(value, 1 if dim is None else length)
         shape = list(kind.shape)
         if dim is not None:
             if not -len(shape) - 1 <= dim <= len(shape):
-                raise PipelineError(f"{what}: %{value.name} of {len(shape)} dimensions cannot be batched over dimension {dim}")
+                raise PipelineError(f"{what}: %{value.name} of {len(shape)} dimensions cannot be batched over dimension {dim}",
+                                    code="E0309")
             shape.insert(dim % (len(shape) + 1), length)
         samples.append(np.ones(shape, dtype_named(kind.dtype)))
     return samples

@@ -246,7 +246,7 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
         return write(layer, name, target, layer.apply(plain, args))
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
-        raise UnsupportedError(f"{kind} is not supported inside {layer}: it writes into its operand")
+        raise UnsupportedError(f"{kind} is not supported inside {layer}: it writes into its operand", code="E0504")
     fresh = layer.below.apply("aten::clone", [layer.opened(target), None])
     layer.below.apply(name, [fresh, *args[1:]])
     return write(layer, name, target, fresh)
@@ -313,9 +313,10 @@ def places_of(root: Tensor, chain: list[View], name: str) -> Any:
         elements = np.asarray(places.array).reshape(-1)
     except Error as error:
         operator = chain[-1].name.partition(".")[0]
-        raise UnsupportedError(f"{name.partition('.')[0]} into what {operator} gives is not supported here yet") from error
+        raise UnsupportedError(f"{name.partition('.')[0]} into what {operator} gives is not supported here yet", code="E0504") from error
     if elements.dtype != np.int64:
-        raise UnsupportedError(f"{name.partition('.')[0]} into what shows other elements than it is a view of is not supported here")
+        raise UnsupportedError(f"{name.partition('.')[0]} into what shows other elements than it is a view of is not supported here",
+                               code="E0504")
     if len(np.unique(elements)) != len(elements):
         raise RunError(OVERLAP)
     return elements

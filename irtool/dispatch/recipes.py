@@ -161,7 +161,7 @@ def caller(apply: Apply) -> Callable[[Node, list[Any]], Sequence[Any]]:
                 return call_node(node, values)
             plan = plan_for(node)
             if plan is None:
-                raise UnsupportedError(f"{kind} is not supported here yet")
+                raise UnsupportedError(f"{kind} is not supported here yet", code="E0501")
             if plan.overload.op.family in PYTHON or kind in ("aten::__is__", "aten::__isnot__"):
                 if any(isinstance(value, Tensor) for value in values):      # tensors as they are: keys of a dict, members of a list
                     return _results(node, plan.overload.op.kernel(np, *plan.arguments(values)))

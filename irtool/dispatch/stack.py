@@ -26,6 +26,8 @@ Branch = Callable[..., list[Any]]
 class DispatchError(RunError):
     """A tensor was used where its layer is not."""
 
+    code = "E0505"
+
 
 class Boxed(Tensor):
     """A tensor as a layer sees it. value: the same as the layer below sees it; data: what the layer knows of it.

@@ -175,7 +175,8 @@ class Tracer(Layer):
             after, *results = body(*operands)
             for place in range(count):
                 if place not in moving and results[place] != args[place]:
-                    raise UnsupportedError(f"a traced loop carries {type(args[place]).__name__}, which is no tensor, and changes it")
+                    raise UnsupportedError(f"a traced loop carries {type(args[place]).__name__}, which is no tensor, and changes it",
+                                           code="E0504")
             return [after if after is True else truth(after, self.apply), *[results[place] for place in moving]]
 
         self.block_of(node, round, (), [(common_type(opened[place], final[place]), opened[place]) for place in moving])

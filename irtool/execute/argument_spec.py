@@ -209,7 +209,7 @@ def type_of_record(record: int) -> Type:
 def samples(graph: Graph, types: Sequence[Type]) -> list[Any]:
     """Inputs of these types: sizes that are not said are 1. Raises RunError for a tensor whose dtype or rank is not said."""
     if len(types) != len(graph.inputs):
-        raise RunError(f"the spec has {len(types)} types, the graph takes {len(graph.inputs)} inputs")
+        raise RunError(f"the spec has {len(types)} types, the graph takes {len(graph.inputs)} inputs", code="E0805")
     return [_sample(type) for type in types]
 
 
@@ -219,10 +219,10 @@ def _sample(type: Type) -> Any:
         if type.undefined:
             return None
         if type.dtype is None or type.sizes is None:
-            raise RunError(f"a spec needs dtype and rank of each tensor, such as Float(*, *), not {type}")
+            raise RunError(f"a spec needs dtype and rank of each tensor, such as Float(*, *), not {type}", code="E0805")
         sizes = [1 if size is None else size for size in type.sizes]
         if math.prod(sizes) > MAX_ELEMENTS:
-            raise RunError(f"{type} has more than {MAX_ELEMENTS} elements; sizes are not in a spec, write * for each of them")
+            raise RunError(f"{type} has more than {MAX_ELEMENTS} elements; sizes are not in a spec, write * for each of them", code="E0805")
         return np.ones(sizes, dtype_named(type.dtype))
     if isinstance(type, TupleType):
         return tuple(map(_sample, type.elements))

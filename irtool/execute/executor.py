@@ -222,7 +222,7 @@ class Executor:
         inputs = completed(self.graph, inputs)
         if len(inputs) != len(declared):
             raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}; "
-                           f"the graph takes ({signature(self.graph)})")
+                           f"the graph takes ({signature(self.graph)})", code="E0402")
         return [accept(value, one) for value, one in zip(inputs, declared, strict=True)]
 
     def wanted(self, where: str, wrt: Any, values: Sequence[Any]) -> tuple[int, ...]:

@@ -68,7 +68,7 @@ def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[i
         if isinstance(value, int | float | complex | str) or is_array(value) and value.dtype.kind not in "fc":
             declared = graph.inputs[place]
             raise RunError(f"{where}: wrt names input {place} (%{declared.name} : {declared.type}), which has no gradient: "
-                           f"only tensors of floating-point and complex numbers have, it is {kind_of(value)}")
+                           f"only tensors of floating-point and complex numbers have, it is {kind_of(value)}", code="E0506")
     return chosen
 
 
@@ -112,7 +112,7 @@ class Differentiated:
     def gradients(self, inputs: Sequence[Any], cotangents: Sequence[Any], seed: int = 0) -> list[Any]:
         """As `vjp`; random operators draw from a generator seeded with `seed`."""
         if len(inputs) != self.count:
-            raise RunError(f"expected {self.count} inputs, got {len(inputs)}")
+            raise RunError(f"expected {self.count} inputs, got {len(inputs)}", code="E0402")
         with using(namespace_for(inputs)):      # that of an array on a device, if there is one
             if self.pair is None:
                 assert self.tape is not None
@@ -265,7 +265,7 @@ def summed(gradient: Any, shape: tuple[int, ...]) -> Any:
     axes = tuple([i for i, size in enumerate(shape) if size == 1 and gradient.shape[i] != 1])
     gradient = gradient.sum(axis=axes, keepdims=True) if axes else gradient
     if gradient.shape != shape and gradient.size == int(np.prod(shape, dtype=np.int64)):
-        raise UnsupportedError(f"a gradient of shape {gradient.shape} for an input of shape {shape}")
+        raise UnsupportedError(f"a gradient of shape {gradient.shape} for an input of shape {shape}", code="E0501")
     return gradient
 
 

@@ -119,7 +119,8 @@ class Jitted:
             reason = self.departure(tree, call, known)
             if tree.count(call) >= MAX_VARIANTS:
                 raise RunError(f"jit: {self.name} took another way {MAX_VARIANTS} times for arguments of one signature, and does again: "
-                               f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop")
+                               f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop",
+                               code="E0412")
         variant, results = trace_call(self.function, arguments, call.leaves, shape)
         variant.reason = self.why = reason
         tree.add(variant)

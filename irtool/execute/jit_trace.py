@@ -141,7 +141,8 @@ class Trace:
         follower = self.follower
         writes = []
         if follower.written and self.is_tangled:
-            raise UnsupportedError("jit: arguments share memory as items of different sizes, or backwards, and the function writes into it")
+            raise UnsupportedError("jit: arguments share memory as items of different sizes, or backwards, and the function writes into it",
+                                   code="E0507")
         for place, spot in enumerate(self.tensors):
             box, memory = follower.watched[place]
             if place in follower.written and isinstance(spot, Span):
@@ -150,7 +151,7 @@ class Trace:
                 shown = box.value.array
                 view = None if (shown.shape, shown.strides) == (memory.shape, memory.strides) else (shown.shape, shown.strides)
                 if view is not None and memory.strides != array_of(self.leaves[spot]).strides:
-                    raise UnsupportedError("jit: the shape of an argument whose elements lie far apart is changed")
+                    raise UnsupportedError("jit: the shape of an argument whose elements lie far apart is changed", code="E0507")
                 writes.append(Write(spot, self.output(box.data, shown), view))
         return [*writes, *self.views({each.place for each in writes if each.span is None})]
 

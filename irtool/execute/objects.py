@@ -70,7 +70,8 @@ class Unfolded:
             return inputs
         declared = self.original.inputs
         if len(inputs) != len(declared):
-            raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}")
+            raise RunError(f"expected {len(declared)} inputs, but got {'only ' if len(inputs) < len(declared) else ''}{len(inputs)}",
+                           code="E0402")
         flat = Flat()
         for index, path in self.slots:
             value, name = inputs[index], declared[index].name
@@ -86,7 +87,7 @@ class Unfolded:
             if isinstance(self.original.inputs[index].type, ClassType) and (index, ()) in self.slots:
                 names = ", ".join(sorted(name for _, name in self.written))
                 raise UnsupportedError(f"gradients of %{self.original.inputs[index].name} are not supported: the graph writes {names}, "
-                                       "or hands the instance on")
+                                       "or hands the instance on", code="E0501")
         return [place for index in wrt for place, (each, _) in enumerate(self.slots) if each == index]
 
     def gathered(self, wrt: Sequence[int], gradients: Sequence[Any]) -> list[Any]:

@@ -24,7 +24,7 @@ def distributed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     if len(cotangents) == len(outputs) and any(map(is_tree, outputs, cotangents)):
         return [grown(output, tree, f"cotangent {place}") for place, (output, tree) in enumerate(zip(outputs, cotangents, strict=True))]
     if sum(counts) != len(cotangents):
-        raise RunError(f"expected {sum(counts)} cotangents, got {len(cotangents)}")
+        raise RunError(f"expected {sum(counts)} cotangents, got {len(cotangents)}", code="E0503")
     remaining = iter(cotangents)
     return [None if output is None and not counts_nones else taken(output, remaining) for output in outputs]
 
@@ -47,19 +47,21 @@ def grown(output: Any, tree: Any, where: str) -> Any:
         return none_for(output)
     if isinstance(output, dict):
         if not isinstance(tree, dict):
-            raise RunError(f"{where} is of a dict with the keys {listed(output)}, expected a dict of those, not {type(tree).__name__}")
+            raise RunError(f"{where} is of a dict with the keys {listed(output)}, expected a dict of those, not {type(tree).__name__}",
+                           code="E0503")
         for key in tree:
             if key not in output:
                 raise RunError(f"{where} has the key {key!r}, its output has {listed(output)}"
-                               f"{did_you_mean(str(key), [str(each) for each in output])}")
+                               f"{did_you_mean(str(key), [str(each) for each in output])}", code="E0503")
         for key in output:
             if key not in tree:
-                raise RunError(f"{where} lacks the key {key!r} of its output; None is for what takes no part")
+                raise RunError(f"{where} lacks the key {key!r} of its output; None is for what takes no part", code="E0503")
         return {key: grown(one, tree[key], f"{where}[{key!r}]") for key, one in output.items()}
     if isinstance(output, list | tuple):
         if not isinstance(tree, list | tuple) or len(tree) != len(output):
             got = f"one of {len(tree)}" if isinstance(tree, list | tuple) else type(tree).__name__
-            raise RunError(f"{where} is of a {type(output).__name__} of {len(output)}, expected a list or tuple of as many, not {got}")
+            raise RunError(f"{where} is of a {type(output).__name__} of {len(output)}, expected a list or tuple of as many, not {got}",
+                           code="E0503")
         return [grown(one, each, f"{where}[{place}]") for place, (one, each) in enumerate(zip(output, tree, strict=True))]
     return tree
 
@@ -114,9 +116,9 @@ def as_seed(cotangent: Any, output: Any) -> Any:
         return None
     array, seed = here(output), as_numbers(cotangent)
     if seed.shape != array.shape:
-        raise RunError(f"a cotangent has shape {seed.shape}, its output {array.shape}")
+        raise RunError(f"a cotangent has shape {seed.shape}, its output {array.shape}", code="E0503")
     if seed.dtype.kind == "c" != array.dtype.kind:
-        raise RunError(f"a cotangent is of {seed.dtype}, its output of {array.dtype}")
+        raise RunError(f"a cotangent is of {seed.dtype}, its output of {array.dtype}", code="E0503")
     return conjugate(seed.astype(array.dtype, copy=False))
 
 
@@ -127,7 +129,7 @@ def as_numbers(cotangent: Any) -> Any:
     except (TypeError, ValueError):
         array = None
     if array is None or array.dtype.kind in "OUSMm":
-        raise RunError(f"a cotangent is an array of numbers or None, not {type(cotangent).__name__} {str(cotangent)[:40]}")
+        raise RunError(f"a cotangent is an array of numbers or None, not {type(cotangent).__name__} {str(cotangent)[:40]}", code="E0503")
     return array
 
 

@@ -42,7 +42,7 @@ class Forward:
             is_defined = flags is not None and flags[position]
             if cotangent is not None and flags is not None and not is_defined:
                 raise RunError(f"vjp{index} is given, but '{pair.df.name}' was specialised for its being undefined "
-                               f"({DEFINED}={pair.df.metadata[DEFINED]})")
+                               f"({DEFINED}={pair.df.metadata[DEFINED]})", code="E0503")
             seeds.append(zeros_of(output) if cotangent is None and is_defined else as_seed(cotangent, output))
         values = [*seeds, *[self.inputs[i] for i in pair.captured_inputs], *[self.all_outputs[i] for i in pair.captured_outputs]]
         gradients = dict(zip(pair.output_vjps, self.runner(pair.df, values), strict=True))

@@ -169,7 +169,7 @@ class Phases:
         except Error:
             raise
         except Exception as error:
-            raise PassError(f"the custom pass '{name}' failed: {type(error).__name__}: {error}") from error
+            raise PassError(f"the custom pass '{name}' failed: {type(error).__name__}: {error}", code="E0308") from error
         broken = violations(graph)
         if broken:
             broken[-1].notes.append(Diagnostic("note", f"after the custom pass '{name}'"))

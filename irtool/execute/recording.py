@@ -80,7 +80,7 @@ class Recording:
         """A Python operator: nobody knows its gradient, which matters only when one is asked for."""
         results = call_node(node, [detached(value) for value in operands])
         edges = [edge_of(each) for each in variables(operands)]
-        error = UnsupportedError(f"the gradient of {node.kind} is not known: it is a Python operator")
+        error = UnsupportedError(f"the gradient of {node.kind} is not known: it is a Python operator", code="E0501")
         function = Refusal(edges, len(results), error)
         return self.noted([on_tape(value, function, place, self.versions) for place, value in enumerate(results)], operands)
 
@@ -99,7 +99,7 @@ class Recording:
         target = operands[0]
         family = target.family if isinstance(target, Variable) else None
         if family is None:
-            raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
+            raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")
         if not takes_a_view(node) and overlaps(target.data):
             return self.overlapping(node, operands, family)
         operands_before = operands
@@ -190,7 +190,7 @@ def functional(node: Node) -> Node:
     if not copy.outputs:
         copy.add_output("0", node.inputs[0].type)
     if not node.kind.endswith("_") or node.kind.endswith("__") or len(copy.outputs) > 1 or not stop_writing(copy):
-        raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet")
+        raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")
     return copy
 
 

@@ -32,7 +32,7 @@ def run_on_tensors(executor: Executor, inputs: Sequence[Any], seed: int) -> list
         return [tensors_of(each) for each in executor(*plain, seed=seed)]
     if not isinstance(layer, Tracer) or any(not layer.owns(each) or isinstance(each.value, Boxed) for each in boxed):
         raise UnsupportedError(f"a compiled graph under {layer}: it runs on arrays, and inside a trace; under other transformations "
-                               "call the function it was made of")
+                               "call the function it was made of", code="E0504")
     values = executor.accepted(plain)
     results = executor.delivered(executor.fallback_plan().code(values))
     graph = Phases().specialized(executor.graph, executor.spec_maker.make(values))

@@ -112,7 +112,7 @@ def places_of(part: Any, whole: Any, kind: str) -> Any:
     order = np.argsort(present, kind="stable")
     places = order[np.minimum(np.searchsorted(present, sought, sorter=order), len(order) - 1)] if len(order) else np.zeros(0, np.int64)
     if part.dtype != whole.dtype or len(places) != len(sought) or (present[places] != sought).any():
-        raise UnsupportedError(f"the gradient of {kind} on a tensor that shares its memory with another is not supported yet")
+        raise UnsupportedError(f"the gradient of {kind} on a tensor that shares its memory with another is not supported yet", code="E0501")
     return places
 
 

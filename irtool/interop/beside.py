@@ -37,9 +37,9 @@ def named_in(module: Module, source: SourceFile) -> Beside | None:
             place = Beside(content[1] if content else "", content[2] if content else "", source, number)
             if content is None or content[1].startswith("."):
                 expected = "'# constants: NAME.npz sha256=' and 64 hexadecimal digits, NAME that of a file in this folder"
-                raise Error(diagnostics=[place.problem(f"expected {expected}")])
+                raise Error(diagnostics=[place.problem(f"expected {expected}")], code="E0706")
             if places:
-                raise Error(diagnostics=[place.problem("constants are named twice")])
+                raise Error(diagnostics=[place.problem("constants are named twice")], code="E0706")
             places.append(place)
     return places[0] if places else None
 

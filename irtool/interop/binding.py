@@ -74,7 +74,7 @@ def bind(graph: Graph, archive: Archive, literals: Mapping[str, Any], cast: bool
             expected = misfit.expected or str(value.type)
             problems.append(Diagnostic("error", f"input {i} '%{value.name}': expected {expected}, got {misfit.actual}", notes=notes))
     if problems:
-        raise Error(diagnostics=problems)
+        raise Error(diagnostics=problems, code="E0403")
     return values
 
 
@@ -88,13 +88,13 @@ def assign(graph: Graph, archive: Archive, literals: Mapping[str, Any]) -> list[
     for key in keys:
         i, rest = owner(key, owners)
         if rest in parts[i]:
-            raise Error(f"the key '{key}' is of input '%{graph.inputs[i].name}', as another key is")
+            raise Error(f"the key '{key}' is of input '%{graph.inputs[i].name}', as another key is", code="E0402")
         parts[i][rest] = archive.get(key)
     named: dict[tuple[int, str], str] = {}
     for name, value in literals.items():
         i, rest = literal_owner(name.removeprefix("%"), graph.inputs, form)
         if named.setdefault((i, rest), name) != name:
-            raise Error(f"--input {name}=...: input '%{graph.inputs[i].name}' is given twice, also as '{named[i, rest]}'")
+            raise Error(f"--input {name}=...: input '%{graph.inputs[i].name}' is given twice, also as '{named[i, rest]}'", code="E0402")
         if not rest:
             parts[i].clear()
         parts[i][rest] = value
@@ -106,7 +106,8 @@ def assign(graph: Graph, archive: Archive, literals: Mapping[str, Any]) -> list[
     if missing:
         names = ", ".join(f"'{form(i, graph.inputs[i])}'" for i in missing)
         raise Error(diagnostics=[Diagnostic("error", f"no value for {names}; expected the inputs {signature(graph)}", notes=[Diagnostic(
-            "note", f"found the keys {listed(keys)}; --input NAME=VALUE adds one" if keys else "give an .npz, or --input NAME=VALUE")])])
+            "note", f"found the keys {listed(keys)}; --input NAME=VALUE adds one" if keys else "give an .npz, or --input NAME=VALUE")])],
+            code="E0402")
     return parts
 
 
@@ -131,7 +132,7 @@ def choose_form(inputs: Sequence[Value], keys: Sequence[str]) -> Callable[[int, 
     else:
         message = f"no input is called {listed(surplus)}{did_you_mean(surplus[0], [value.name for value in inputs])}"
     raise Error(diagnostics=[Diagnostic("error", message, notes=[Diagnostic("note", f"expected {listed(expected)} (or input0, input1, ...; "
-                                                                            f"or 0, 1, ...), found {listed(keys)}")])])
+                                                                            f"or 0, 1, ...), found {listed(keys)}")])], code="E0402")
 
 
 def owners_of(inputs: Sequence[Value], form: Callable[[int, Value], str]) -> dict[str, int]:
@@ -147,7 +148,7 @@ def check_choice(key: str, inputs: Sequence[Value]) -> None:
     names = Names(inputs)
     for stem in (key, *stems(key)):
         if len(names.places(stem)) > 1:
-            raise Error(names.choice(stem))
+            raise Error(names.choice(stem), code="E0402")
 
 
 def owner(key: str, owners: Mapping[str, int]) -> tuple[int, str]:
@@ -170,7 +171,7 @@ def literal_owner(name: str, inputs: Sequence[Value], form: Callable[[int, Value
             return i, rest
     check_choice(name, inputs)
     raise Error(f"--input {name}=...: no such input{did_you_mean(name, [value.name for value in inputs])}; "
-                f"the graph has {listed([value.name for value in inputs])}")
+                f"the graph has {listed([value.name for value in inputs])}", code="E0402")
 
 
 def needs_value(value: Value) -> bool:

@@ -52,7 +52,7 @@ def check(declared: TensorType, dtype: str, array: Array, key: str, node: Node) 
         return
     graph = node.graph
     raise Error(diagnostics=[Diagnostic("error", f"constant '{key}': expected {declared}, the npz has {dtype} {array.shape}",
-                                        graph.source if graph is not None else None, node.line)])
+                                        graph.source if graph is not None else None, node.line)], code="E0705")
 
 
 def collect(module: Module) -> Archive:

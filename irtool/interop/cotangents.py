@@ -49,7 +49,7 @@ class Cotangents:
         if form is None:
             surplus = [key for key in keys if not _KEY.fullmatch(key)]
             raise Error(diagnostics=[Diagnostic("error", f"{filename}: no cotangent is called {listed(surplus)}", notes=[Diagnostic(
-                "note", f"expected {listed(f'vjp{i}' for i in range(self.count))}, found {listed(keys)}")])])
+                "note", f"expected {listed(f'vjp{i}' for i in range(self.count))}, found {listed(keys)}")])], code="E0503")
         for key in keys:
             match = form.fullmatch(key)
             assert match is not None
@@ -58,10 +58,10 @@ class Cotangents:
     def _add(self, key: str, index: int, rest: str, value: Any, replaces: bool) -> None:
         if index >= self.count:
             raise Error(f"'{key}': the graph has {self.count} output{'s' if self.count != 1 else ''}, "
-                        f"expected {listed(f'vjp{i}' for i in range(self.count))}")
+                        f"expected {listed(f'vjp{i}' for i in range(self.count))}", code="E0503")
         parts = self.parts.setdefault(index, {})
         if rest in parts and not replaces:
-            raise Error(f"'{key}': given twice, among the inputs and with --cotangents")
+            raise Error(f"'{key}': given twice, among the inputs and with --cotangents", code="E0503")
         if not rest:
             parts.clear()
         parts[rest] = value
@@ -81,7 +81,7 @@ class Cotangents:
                 problems.append(Diagnostic("error", f"cotangent 'vjp{index}': expected {misfit.expected or kind_of(outputs[index])}, "
                                                     f"got {misfit.actual}", notes=notes))
         if problems:
-            raise Error(diagnostics=problems)
+            raise Error(diagnostics=problems, code="E0503")
         return out
 
 

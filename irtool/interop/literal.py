@@ -60,7 +60,7 @@ class Reader:
 
     def error(self, message: str) -> Error:
         """The error at the present place."""
-        return Error(f"'{shorten(self.text)}', character {self.at + 1}: {message}")
+        return Error(f"'{shorten(self.text)}', character {self.at + 1}: {message}", code="E0807")
 
     def skip_blanks(self) -> None:
         while self.text[self.at:self.at + 1].isspace():

@@ -36,6 +36,8 @@ _BYTES = 0xDC80, 0xDCFF
 class DamagedError(Error):
     """A file that holds no arrays, or none that irtool takes."""
 
+    code = "E0701"
+
 
 def read_array(stream: BinaryIO, size: int, where: str) -> Array:
     """The array in a stream of `size` bytes, in the machine's byte order. `where` names it in messages.
@@ -59,7 +61,7 @@ def read_array(stream: BinaryIO, size: int, where: str) -> Array:
     except ValueError as error:         # dimensions that NumPy has not
         raise DamagedError(f"{where}: damaged: {first_line(error)}") from None
     except MemoryError:
-        raise DamagedError(f"{where}: not enough memory for {order} {shape}, {size - header} bytes") from None
+        raise DamagedError(f"{where}: not enough memory for {order} {shape}, {size - header} bytes", code="E0406") from None
 
 
 def read_header(stream: BinaryIO) -> tuple[str, bool, tuple[int, ...], int]:
@@ -95,13 +97,13 @@ def read_header(stream: BinaryIO) -> tuple[str, bool, tuple[int, ...], int]:
 def check_dtype(descr: str, where: str) -> None:
     """Raises DamagedError for a dtype whose arrays are no tensors and no text."""
     if "O" in descr:
-        raise DamagedError(f"{where}: an array of Python objects is refused (it would run code); save numbers or strings")
+        raise DamagedError(f"{where}: an array of Python objects is refused (it would run code); save numbers or strings", code="E0702")
     try:
         is_known = bool(_DTYPE.fullmatch(descr)) and np.dtype(descr).itemsize > 0
     except (TypeError, ValueError):
         is_known = False
     if not is_known:
-        raise DamagedError(f"{where}: dtype {descr[:80]} is not supported")
+        raise DamagedError(f"{where}: dtype {descr[:80]} is not supported", code="E0710")
 
 
 def fill(array: Array, stream: BinaryIO, where: str) -> None:

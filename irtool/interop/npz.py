@@ -81,10 +81,10 @@ def as_member(value: Any, key: str) -> Array:
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     if isinstance(value, int) and not isinstance(value, bool) and not -2**63 <= value < 2**64:
-        raise Error(f"{key}: the integer {str(value)[:20]}... needs more than 64 bits, which an npz cannot hold")
+        raise Error(f"{key}: the integer {str(value)[:20]}... needs more than 64 bits, which an npz cannot hold", code="E0704")
     if isinstance(value, bool | int | float | complex | str):
         return np.array(value)
-    raise Error(f"{key}: a value of type {type(value).__name__} has no form in an npz")
+    raise Error(f"{key}: a value of type {type(value).__name__} has no form in an npz", code="E0704")
 
 
 # -- reading
@@ -106,7 +106,7 @@ def decode_stream(stream: BinaryIO, size: int, filename: str) -> Archive:
                 with file.open(info) as member:
                     archive.arrays[key] = read_array(cast("BinaryIO", member), info.file_size, f"{filename}: '{quoted(key)}'")
     except MemoryError:
-        raise DamagedError(f"{filename}: not enough memory for what it holds") from None
+        raise DamagedError(f"{filename}: not enough memory for what it holds", code="E0406") from None
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError, OverflowError,
             IndexError) as error:
         raise DamagedError(f"{filename}: damaged, or not an .npz file: {first_line(error)}") from None
@@ -132,7 +132,7 @@ def check_sizes(file: zipfile.ZipFile, size: int, filename: str) -> None:
     inside = sum(info.file_size for info in members)
     if inside > INFLATED + INFLATION * size:
         raise DamagedError(f"{filename}: {size} bytes that would inflate to {inside} are refused: if they are meant, save the arrays "
-                           "uncompressed (np.savez)")
+                           "uncompressed (np.savez)", code="E0703")
 
 
 def key_of(info: zipfile.ZipInfo, archive: Archive, filename: str) -> str:
@@ -143,9 +143,9 @@ def key_of(info: zipfile.ZipInfo, archive: Archive, filename: str) -> str:
     if info.filename[:-4] in archive.arrays:
         raise DamagedError(f"{filename}: two members are called '{name[:-4]}'")
     if info.flag_bits & 1:
-        raise DamagedError(f"{filename}: member '{name}' is encrypted")
+        raise DamagedError(f"{filename}: member '{name}' is encrypted", code="E0710")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise DamagedError(f"{filename}: member '{name}' is neither stored nor deflated (method {info.compress_type})")
+        raise DamagedError(f"{filename}: member '{name}' is neither stored nor deflated (method {info.compress_type})", code="E0710")
     return info.filename[:-4]
 
 
@@ -169,7 +169,7 @@ def encode(archive: Archive) -> bytes:
     for name, keys in ((BFLOAT16, archive.bfloat16), (NONE, archive.none)):     # `none` comes last
         if keys:
             if name in members:
-                raise Error(f"a value called '{name}' cannot be stored beside the list of that name")
+                raise Error(f"a value called '{name}' cannot be stored beside the list of that name", code="E0704")
             members[name] = np.array([key for key in archive.arrays if key in keys])
     stream = io.BytesIO()
     key = ""
@@ -185,4 +185,4 @@ def encode(archive: Archive) -> bytes:
             cause = cause.__context__
         if cause is None:
             raise
-        raise Error(f"'{quoted(key)}': not enough memory to store it") from None
+        raise Error(f"'{quoted(key)}': not enough memory to store it", code="E0406") from None

@@ -100,7 +100,7 @@ def check_inputs(where: str, graph: Graph, inputs: Sequence[Any]) -> None:
     """Raises RunError for what is no list, or has more or fewer values than the graph has inputs."""
     check_listed(where, graph, inputs)
     if len(inputs) != len(graph.inputs):
-        raise RunError(f"expected {len(graph.inputs)} inputs ({signature(graph)}), got {len(inputs)}")
+        raise RunError(f"expected {len(graph.inputs)} inputs ({signature(graph)}), got {len(inputs)}", code="E0402")
 
 
 ONE_PER_OUTPUT = "one per tensor of the outputs, those of tuples, lists and dicts in order, or trees of them"

@@ -35,8 +35,10 @@ class Opaque:
 class AttributeSyntaxError(Error):
     """Text that is no attribute list; `offset` is where in the text the trouble is."""
 
-    def __init__(self, message: str, offset: int) -> None:
-        super().__init__(message)
+    code = "E0107"
+
+    def __init__(self, message: str, offset: int, code: str = "") -> None:
+        super().__init__(message, code=code)
         self.offset = offset
 
 
@@ -151,7 +153,7 @@ class _AttributeList:
             if char in OPENING:
                 depth += 1
                 if depth > MAX_DEPTH:
-                    raise AttributeSyntaxError(f"a value nested deeper than {MAX_DEPTH}", pos)
+                    raise AttributeSyntaxError(f"a value nested deeper than {MAX_DEPTH}", pos, "E0108")
             elif char in CLOSING:
                 depth -= 1
                 if depth < 0:

@@ -36,7 +36,7 @@ def defaults_of(graph: Graph) -> dict[str, Any]:
         if not isinstance(parts, list) or len(parts) % 2 or not all(isinstance(name, str) for name in names):
             raise ValueError
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        raise Error(f"graph '{graph.name}': expected defaults=[\"name\", value, ...], got defaults={text[:60]}") from None
+        raise Error(f"graph '{graph.name}': expected defaults=[\"name\", value, ...], got defaults={text[:60]}", code="E0211") from None
     return dict(zip(names, parts[1::2], strict=True))
 
 

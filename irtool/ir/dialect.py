@@ -163,5 +163,5 @@ def dialect(name: str) -> Dialect:
     row = DIALECTS.get(ALIASES.get(name, name))
     if row is None:
         choices = ", ".join(DIALECTS) + "; " + ", ".join(f"{alias} = {target}" for alias, target in ALIASES.items())
-        raise Error(f"no dialect '{name}', expected one of: {choices}")
+        raise Error(f"no dialect '{name}', expected one of: {choices}", code="E0805")
     return row

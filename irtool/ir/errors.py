@@ -10,36 +10,65 @@ class Error(Exception):
     """Root of every error irtool raises on purpose; `diagnostics` say where.
 
     `str(error)` is the rendered text: `file:line:col: error: what` with source line and caret,
-    one paragraph per diagnostic; control characters in it are written out.
+    one paragraph per diagnostic; control characters in it are written out. `code` names the kind of error, `irtool explain CODE`
+    says more; a diagnostic may have a code of its own.
     """
 
-    def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = ()) -> None:
+    code = "E0001"
+
+    def __init__(self, message: str = "", diagnostics: Sequence[Diagnostic] = (), code: str = "") -> None:
         self.diagnostics: list[Diagnostic] = list(diagnostics)
+        if code:
+            self.code = code
         self.message = message or (self.diagnostics[0].message if self.diagnostics else "")
         super().__init__(message or self.message)
 
     def __str__(self) -> str:
-        return clean("\n".join(d.render() for d in self.diagnostics) if self.diagnostics else self.message)
+        return clean("\n".join(d.render() for d in self.coded()) if self.diagnostics else self.message)
+
+    def coded(self) -> list[Diagnostic]:
+        """The diagnostics, each with a code; the message as one, where there is none."""
+        diagnostics = self.diagnostics or [Diagnostic("error", self.message)]
+        for each in diagnostics:
+            each.code = each.code or self.code
+        return diagnostics
+
+    def at(self, diagnostics: Sequence[Diagnostic]) -> Error:
+        """The same error, at a place."""
+        error: Error = type(self).__new__(type(self), *self.args)
+        error.__dict__.update(self.__dict__)
+        error.diagnostics = list(diagnostics)
+        return error
 
 
 class ParseError(Error):
     """The text is not IR; every problem found is in `diagnostics`."""
 
+    code = "E0101"
+
 
 class VerifyError(Error):
     """A graph breaks an invariant; every violation is in `diagnostics`."""
+
+    code = "E0201"
 
 
 class RunError(Error):
     """Running a graph failed: an operator refused its operands, or the graph raised."""
 
+    code = "E0401"
+
 
 class PassError(Error):
     """A pass cannot do what was asked on this graph (the input's fault, not a bug)."""
 
+    code = "E0301"
+
 
 class UnsupportedError(Error, NotImplementedError):
     """Not there yet: the text names the operator, pass or form."""
+
+    code = "E0404"
 
 
 class OutputError(OSError):
@@ -51,6 +80,8 @@ class NameMissing(Error, AttributeError):
 
     known: gives the names there are. They are compared when the text is read: `hasattr` never reads it.
     """
+
+    code = "E0002"
 
     def __init__(self, message: str = "", word: str = "", known: Callable[[], Iterable[str]] = tuple) -> None:
         self.text = message
@@ -72,6 +103,8 @@ class NameMissing(Error, AttributeError):
 
 class PipelineError(UnsupportedError):
     """A pipeline string is wrong: unknown pass or option, bad value, syntax. The command line exits with 2."""
+
+    code = "E0302"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
-from irtool.ir.errors import nearest
+from irtool.ir.errors import UnsupportedError, nearest
 from irtool.ir.schema import declared_kinds, schemas
 
 SPACES = ("aten", "prim")
@@ -12,13 +12,19 @@ LONGEST = 80
 """Nothing is suggested for longer words."""
 
 
+def not_supported(kind: str, message: str, code: str = "E0404") -> UnsupportedError:
+    """The refusal of a kind: `unknown operator 'aten::nge' (did you mean 'aten::neg'?)` where it is misspelt, else what the caller says."""
+    misspelt = unknown_operator(kind)
+    return UnsupportedError(misspelt or message, code="E0103" if misspelt else code)
+
+
 def unknown_operator(kind: str) -> str:
-    """`unknown operator 'aten::nge', did you mean 'aten::neg'?`; empty for a kind that is declared or is like none that is."""
+    """`unknown operator 'aten::nge' (did you mean 'aten::neg'?)`; empty for a kind that is declared or is like none that is."""
     space, colons, _ = kind.partition("::")
     if not colons or space in SPACES and (schemas(kind) or is_known_prim(kind)):
         return ""
     hint = nearest_kind(kind)
-    return f"unknown operator '{kind}', did you mean '{hint}'?" if hint else ""
+    return f"unknown operator '{kind}' (did you mean '{hint}'?)" if hint else ""
 
 
 @lru_cache(maxsize=256)

@@ -37,9 +37,9 @@ class Module:
             if len(graphs) == 1:
                 return graphs[0]
             raise Error(f"{self.filename}: expected one graph, found {len(graphs)}"
-                        + (f" ({', '.join(names)}); choose one by name" if graphs else ""))
+                        + (f" ({', '.join(names)}); choose one by name" if graphs else ""), code="E0115")
         if name not in names:
-            raise Error(f"{self.filename}: no graph named '{name}', expected one of: {', '.join(names) or '(none)'}")
+            raise Error(f"{self.filename}: no graph named '{name}', expected one of: {', '.join(names) or '(none)'}", code="E0115")
         return graphs[names.index(name)]
 
     def __str__(self) -> str:

@@ -72,14 +72,14 @@ def packed_of(node: Node) -> Packed:
     """The pair that a node owns. Raises Error where what the node says does not fit together."""
     real = attribute_of(node, REAL_OUTPUTS)
     if type(real) is not int:
-        raise Error(f"{REAL_OUTPUTS}={node.attributes[REAL_OUTPUTS].text[:60]} is no count")
+        raise Error(f"{REAL_OUTPUTS}={node.attributes[REAL_OUTPUTS].text[:60]} is no count", code="E0211")
     vjps, inputs, outputs, gradients = [numbers_of(node, name) for name in LISTS]
     defined = [flag != 0 for flag in numbers_of(node, DEFINED)] if DEFINED in node.attributes else None
     graphs = node.graphs
     packed = Packed(graphs["Subgraph"], graphs[REVERSE], real, vjps, inputs, outputs, gradients, defined)
     problems = packed.problems(node)
     if problems:
-        raise Error(f"{node.kind}: " + "; ".join(problems))
+        raise Error(f"{node.kind}: " + "; ".join(problems), code="E0211")
     return packed
 
 
@@ -104,7 +104,7 @@ def attribute_of(node: Node, name: str) -> object:
     """The value of an attribute. Raises Error where there is none."""
     attribute = node.attributes.get(name)
     if attribute is None:
-        raise Error(f"{node.kind} has no {name}")
+        raise Error(f"{node.kind} has no {name}", code="E0211")
     return attribute.value
 
 
@@ -112,5 +112,5 @@ def numbers_of(node: Node, name: str) -> list[int]:
     """An attribute that is a list of small natural numbers. Raises Error for anything else."""
     value = attribute_of(node, name)
     if not isinstance(value, list) or not all(type(each) is int and each >= 0 for each in value):
-        raise Error(f"{name}={node.attributes[name].text[:60]} is no list of numbers")
+        raise Error(f"{name}={node.attributes[name].text[:60]} is no list of numbers", code="E0211")
     return value

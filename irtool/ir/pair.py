@@ -58,7 +58,7 @@ class GradientPair:
         """How many outputs f had before temporaries were appended."""
         text = self.f.metadata.get(REAL_OUTPUTS, "")
         if not (text.isdecimal() and text.isascii() and len(text) < 10):
-            raise Error(f"graph '{self.f.name}': {REAL_OUTPUTS}={text} is no count")
+            raise Error(f"graph '{self.f.name}': {REAL_OUTPUTS}={text} is no count", code="E0211")
         return int(text)
 
     @property
@@ -137,7 +137,7 @@ class GradientPair:
         """Raises Error with all problems."""
         problems = self.problems()
         if problems:
-            raise Error(f"gradient pair '{self.f.name}', '{self.df.name}': " + "; ".join(problems))
+            raise Error(f"gradient pair '{self.f.name}', '{self.df.name}': " + "; ".join(problems), code="E0211")
 
     def _numbers(self, name: str) -> list[int]:
         return read_numbers(self.df, name)
@@ -166,7 +166,8 @@ def pairs(module: Module) -> Iterator[GradientPair]:
         if OF in graph.metadata:
             f = by_name.get(graph.metadata[OF])
             if f is None or f is graph:
-                raise Error(f"graph '{graph.name}' is the gradient of '{graph.metadata[OF]}', which is not in {module.filename}")
+                raise Error(f"graph '{graph.name}' is the gradient of '{graph.metadata[OF]}', which is not in {module.filename}",
+                            code="E0211")
             yield GradientPair(f, graph)
 
 
@@ -175,10 +176,10 @@ def pair_violations(module: Module) -> list[Diagnostic]:
     out = []
     try:
         for pair in pairs(module):
-            out += [Diagnostic("error", f"gradient pair '{pair.f.name}': {problem}", pair.df.source, code="pairs")
+            out += [Diagnostic("error", f"gradient pair '{pair.f.name}': {problem}", pair.df.source, code="E0211")
                     for problem in pair.problems()]
     except Error as error:
-        out.append(Diagnostic("error", error.message, code="pairs"))
+        out.append(Diagnostic("error", error.message, code="E0211"))
     return out
 
 
@@ -186,10 +187,10 @@ def read_numbers(graph: Graph, name: str) -> list[int]:
     """A list of small natural numbers in a graph's metadata: `[0, 1]`. Raises Error for anything else."""
     text = graph.metadata.get(name)
     if text is None:
-        raise Error(f"graph '{graph.name}' has no {name}")
+        raise Error(f"graph '{graph.name}' has no {name}", code="E0211")
     words = [word.strip() for word in text.removeprefix("[").removesuffix("]").split(",")] if text not in ("[]", "") else []
     if not (text.startswith("[") and text.endswith("]")) or not all(w.isdecimal() and w.isascii() and len(w) < 10 for w in words):
-        raise Error(f"graph '{graph.name}': {name}={text[:60]} is no list of numbers")
+        raise Error(f"graph '{graph.name}': {name}={text[:60]} is no list of numbers", code="E0211")
     return [int(word) for word in words]
 
 

@@ -24,7 +24,7 @@ class SourceFile:
 
 
 class Diagnostic:
-    """`file:line:col: severity: message`, the line, a caret under `col` to `end_col` (1-based, code points, end exclusive)."""
+    """`file:line:col: severity: message [code]`, the line, a caret under `col` to `end_col` (1-based, code points, end exclusive)."""
 
     __slots__ = ("severity", "message", "source", "line", "col", "end_col", "notes", "code")
 
@@ -49,9 +49,13 @@ class Diagnostic:
                 parts.append(str(self.col))
         return ":".join(parts) + ": " if parts else ""
 
+    def coded(self) -> str:
+        """The message, with the code behind it."""
+        return f"{self.message} [{self.code}]" if self.code else self.message
+
     def render(self) -> str:
         """The whole paragraph: message, source line, caret, notes."""
-        out = [f"{self.where()}{self.severity}: {self.message}"]
+        out = [f"{self.where()}{self.severity}: {self.coded()}"]
         if self.source is not None and self.line and self.col:
             text = shown(self.source.line(self.line))
             if len(text) <= MAX_SHOWN:

@@ -144,7 +144,7 @@ class TensorLiteral:
         """The only element. Raises Error when there is not exactly one."""
         elements = self.numbers()
         if len(elements) != 1:
-            raise Error(f"tensor '{_short(self.text)}' has {len(elements)} elements, expected 1")
+            raise Error(f"tensor '{_short(self.text)}' has {len(elements)} elements, expected 1", code="E0113")
         return elements[0]
 
     # -- reading
@@ -175,18 +175,18 @@ class TensorLiteral:
         text = self.text
         if text.startswith("<"):
             raise UnsupportedError("the text holds no data for this tensor ('<Tensor>'): "
-                                   "--constants=FILE.npz takes the numbers from beside it")
+                                   "--constants=FILE.npz takes the numbers from beside it", code="E0405")
         if text.startswith("{"):
             return [self._cast(_number(text[1:-1].strip(), text), 1.0)]
         shape = self.shape
         if shape is None or "indices:" in text:
-            raise Error(f"tensor '{_short(text)}' cannot be read")
+            raise Error(f"tensor '{_short(text)}' cannot be read", code="E0113")
         count = _product(shape)
         if count > MAX_ELEMENTS:
-            raise Error(f"tensor '{_short(text)}' claims {count} elements, but shows a few")
+            raise Error(f"tensor '{_short(text)}' claims {count} elements, but shows a few", code="E0113")
         numbers = _Dump(shape).read(text[:text.find("[")], text)
         if len(numbers) != count:
-            raise Error(f"tensor '{_short(text)}' shows {len(numbers)} elements, expected {count}")
+            raise Error(f"tensor '{_short(text)}' shows {len(numbers)} elements, expected {count}", code="E0113")
         return [self._cast(value, scale) for value, scale in numbers]
 
     def _cast(self, value: Number, scale: float) -> Number:
@@ -251,7 +251,7 @@ def _number(token: str, text: str) -> Number:
             return float(token)
         except ValueError:
             pass
-    raise Error(f"expected a number in tensor '{_short(text)}', found '{_short(token)}'")
+    raise Error(f"expected a number in tensor '{_short(text)}', found '{_short(token)}'", code="E0113")
 
 
 def _apart(body: str) -> str:

@@ -54,8 +54,10 @@ TENSOR_WORDS: dict[str, bool | None] = {"Tensor": None, "Dynamic": None, "UNKNOW
 class TypeSyntaxError(Error):
     """Text that is no type; `offset` is where in it the trouble is."""
 
-    def __init__(self, message: str, offset: int) -> None:
-        super().__init__(message)
+    code = "E0106"
+
+    def __init__(self, message: str, offset: int, code: str = "") -> None:
+        super().__init__(message, code=code)
         self.offset = offset
 
 
@@ -124,8 +126,8 @@ class _TypeParser:
             pos += 1
         self.pos = pos
 
-    def fail(self, message: str) -> TypeSyntaxError:
-        return TypeSyntaxError(message, self.pos)
+    def fail(self, message: str, code: str = "") -> TypeSyntaxError:
+        return TypeSyntaxError(message, self.pos, code)
 
     def next_is(self, token: str) -> bool:
         """Skip blanks; does `token` follow? Then it is read."""
@@ -168,7 +170,7 @@ class _TypeParser:
     def type(self, depth: int, intern: bool = True) -> Type:
         """A type with its suffixes `[]`, `?`, `[N]`, `[AutogradZero]`."""
         if depth > MAX_DEPTH:
-            raise self.fail(f"type is nested deeper than {MAX_DEPTH}")
+            raise self.fail(f"type is nested deeper than {MAX_DEPTH}", "E0108")
         self.blanks()
         start = self.pos
         parsed = self.finish(self.base(depth), start, intern)
@@ -183,7 +185,7 @@ class _TypeParser:
                 break
             levels += 1
             if levels > MAX_DEPTH:
-                raise self.fail(f"type is nested deeper than {MAX_DEPTH}")
+                raise self.fail(f"type is nested deeper than {MAX_DEPTH}", "E0108")
         return parsed
 
     def finish(self, type: Type, start: int, intern: bool) -> Type:

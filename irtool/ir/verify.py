@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from irtool.ir.source import SourceFile
 
 MAX_FOUND = 1000
+LINKS, SCOPES = "E0201", "E0202"
 
 
 def verify(subject: Module | Graph) -> None:
@@ -43,19 +44,19 @@ def explanation(graph: Graph) -> Error | None:
     for node in graph.walk():
         if node.kind == "Loop" and node.blocks and len(node.blocks[0].inputs) == len(node.inputs):
             message = "a Loop whose block takes its condition, as texts of 2018-02 have it, is not supported: it can be printed, not run"
-            return UnsupportedError(diagnostics=[diagnostic_at(graph.source, node, message, "")])
+            return UnsupportedError(diagnostics=[diagnostic_at(graph.source, node, message)])
     return None
 
 
 def violations(graph: Graph) -> list[Diagnostic]:
     """Every invariant the graph breaks, in the order of the table; broken links hide what comes after them."""
     out: list[Diagnostic] = []
-    for name, check in INVARIANTS:
-        for node, message in check(graph):
-            out.append(diagnostic_at(graph.source, node, message, name))
+    for code, check in INVARIANTS:
+        for node, message, *own in check(graph):
+            out.append(diagnostic_at(graph.source, node, message, own[0] if own else code))
             if len(out) >= MAX_FOUND:
                 return out
-        if out and name in ("links", "scopes"):
+        if out and code in (LINKS, SCOPES):
             break
     return out
 
@@ -71,7 +72,7 @@ def diagnostic_at(source: SourceFile | None, node: Node | None, message: str, co
     at = at + 3 if at >= 0 else text.find(word)
     if at < 0:
         return Diagnostic("error", message, source, line, code=code)
-    if code == "scopes":        # point at the operand, not at the operator
+    if code == SCOPES:        # point at the operand, not at the operator
         operand = message.partition(" reads ")[2].partition(", which ")[0]
         place = next((i for i in range(at, len(text)) if text.startswith(operand, i) and text[i + len(operand):][:1] in ",) "), at)
         at, word = (place, operand) if place > at else (at, word)
@@ -279,22 +280,22 @@ def _check_subgraphs(graph: Graph) -> Iterator[Found]:
             elif name == BACKWARD and node.kind == CUSTOM_VJP and custom_parts(node) is None:
                 yield node, f"the graphs of {_show(node)} do not take and give what it takes and gives"
             for diagnostic in violations(inner):
-                yield node, f"in the graph of {_show(node)}: {diagnostic.message}"
+                yield node, f"in the graph of {_show(node)}: {diagnostic.message}", diagnostic.code
 
 
 INVARIANTS: tuple[tuple[str, Callable[[Graph], Iterator[Found]]], ...] = (
-    ("links", _check_links),            # the rest walks the graph, so links come first
-    ("scopes", _check_scopes),
-    ("uses", _check_uses),
-    ("names", _check_names),
-    ("if", _check_if),
-    ("loop", _check_loop),
-    ("regions", _check_regions),
-    ("subgraphs", _check_subgraphs),
-    ("prims", check_prims),
-    ("forms", check_forms),
-    ("calls", check_calls),
-    ("types", check_types),
-    ("operators", check_operators),
+    (LINKS, _check_links),            # the rest walks the graph, so links come first
+    (SCOPES, _check_scopes),
+    ("E0203", _check_uses),
+    ("E0204", _check_names),
+    ("E0205", _check_if),
+    ("E0206", _check_loop),
+    ("E0207", _check_regions),
+    ("E0210", _check_subgraphs),
+    ("E0208", check_prims),
+    ("E0208", check_forms),
+    ("E0209", check_calls),
+    ("E0209", check_types),
+    ("E0212", check_operators),
 )
-"""Every invariant by name; a diagnostic's `code` is the name."""
+"""Every invariant, and the code of the diagnostics about it, where they have none of their own."""

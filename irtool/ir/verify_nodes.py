@@ -14,6 +14,8 @@ from irtool.ir.schema import Schema, is_tensor_like, schema_of, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, result_problem
 
+COUNT, OVERLOAD = "E0208", "E0212"
+FINE = ("", "")
 MAX_HINTS = 20
 """So many unknown kinds get a suggestion: more are not read, and each takes time."""
 
@@ -29,47 +31,48 @@ def check_operators(graph: Graph) -> Iterator[Found]:
         key = (node.kind, *[value.type for value in node.inputs], len(node.outputs), *node.attributes)
         fine = known.get(key)
         if not fine:
-            message = "" if fine else _operator_problem(node, strict, len(unknown) < MAX_HINTS or node.kind in unknown)
+            message, code = _operator_problem(node, strict, len(unknown) < MAX_HINTS or node.kind in unknown)
             known[key] = not message
             if message:
                 if not schemas(node.kind):
                     unknown.add(node.kind)
-                yield node, message
+                yield node, message, code
 
 
-def _operator_problem(node: Node, strict: bool, has_hint: bool) -> str:
+def _operator_problem(node: Node, strict: bool, has_hint: bool) -> tuple[str, str]:
+    """What is wrong with a node's operator (nothing: ""), and the code for it."""
     kind = node.kind
     space, colons, name = kind.partition("::")
     if not colons or space not in ("aten", "prim") or kind in SPECIAL_PRIMS or kind == "prim::Uninitialized":
-        return ""
+        return FINE
     declared = schemas(kind)
     if not declared:
         if not strict or kind == "aten::ATen" or space == "prim" and is_known_prim(kind):
-            return ""
+            return FINE
         hint = nearest_kind(kind) if has_hint else ""
         if space == "prim" and not hint:    # test programs register primitives of their own
-            return ""
-        return f"unknown operator '{kind}'" + (f", did you mean '{hint}'?" if hint else "")
+            return FINE
+        return f"unknown operator '{kind}'" + (f" (did you mean '{hint}'?)" if hint else ""), "E0103"
     if not strict:
-        return _count_problem(node, declared)
+        return _count_problem(node, declared), COUNT
     if len(declared) == 1 and declared[0].is_vararg:
-        return ""
+        return FINE
     schema = schema_of(node)
     if schema is None:
         arguments = ", ".join([*(f"{value.type}" for value in node.inputs), *(f"{name}={text}" for name, text in node.attributes.items())])
         if len(declared) == 1:
-            return f"{kind} does not take ({arguments}), expected {declared[0]}"
+            return f"{kind} does not take ({arguments}), expected {declared[0]}", OVERLOAD
         counts = sorted({len(each.arguments) for each in declared})
         if not node.attributes and not any(each.is_vararg for each in declared) and len(node.inputs) > counts[-1]:
-            return f"{kind} takes at most {counts[-1]} operands, found {len(node.inputs)}"
-        return f"no overload of {kind} takes ({arguments})"
+            return f"{kind} takes at most {counts[-1]} operands, found {len(node.inputs)}", COUNT
+        return f"no overload of {kind} takes ({arguments})", OVERLOAD
     if not schema.is_varret and len(node.outputs) != len(schema.returns) and not (
             len(schema.returns) < 2 and (not schema.returns and len(node.outputs) == 1 or schema.returns and _gives_list(schema))):
         given_count = len(node.inputs) + len(node.attributes)
         if any(len(each.returns) == len(node.outputs) and len(each.arguments) == given_count for each in declared):
-            return ""       # where numbers were erased, `max(%x, %dim, %keepdim)` is taken for `max.out`
-        return f"{kind} gives {len(schema.returns)} results, found {len(node.outputs)}"
-    return ""
+            return FINE     # where numbers were erased, `max(%x, %dim, %keepdim)` is taken for `max.out`
+        return f"{kind} gives {len(schema.returns)} results, found {len(node.outputs)}", COUNT
+    return FINE
 
 
 def _count_problem(node: Node, declared: tuple[Schema, ...]) -> str:
@@ -236,9 +239,10 @@ def check_forms(graph: Graph) -> Iterator[Found]:
                 yield node, message
         elif kind.startswith("aten::"):
             message = _argument_problem(node) if node.attributes else ""
-            message = message or result_problem(node, strict)
             if message:
                 yield node, message
+            elif message := result_problem(node, strict):
+                yield node, message, "E0209"
 
 
 def _form_problem(node: Node, form: Form) -> str:

@@ -14,7 +14,8 @@ from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_of, schemas, substitute
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
 
-Found = tuple[Node | None, str]
+Found = tuple[Node | None, str] | tuple[Node | None, str, str]
+"""The node, what is wrong with it, and a code where it is not that of the invariant."""
 STRICT_DIALECTS = frozenset(("G", "H", "T"))
 FUTURES = frozenset(("prim::fork", "prim::awaitable"))
 """Their result stands for all that their graph gives."""

@@ -143,7 +143,7 @@ def dtype_of(code: int) -> np.dtype[Any]:
     try:
         return _DTYPES[code]
     except KeyError:
-        raise UnsupportedError(f"dtype number {code} is not supported") from None
+        raise UnsupportedError(f"dtype number {code} is not supported", code="E0409") from None
 
 
 def dtype_named(name: str) -> np.dtype[Any]:
@@ -151,7 +151,7 @@ def dtype_named(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(_STANDS_FOR.get(name, name))
     except TypeError:
-        raise UnsupportedError(f"dtype {name} is not supported") from None
+        raise UnsupportedError(f"dtype {name} is not supported", code="E0409") from None
 
 
 def code_of(dtype: Any) -> int:
@@ -159,7 +159,7 @@ def code_of(dtype: Any) -> int:
     try:
         return _CODE_OF[np.dtype(dtype)]
     except KeyError:
-        raise UnsupportedError(f"dtype {dtype} is not supported") from None
+        raise UnsupportedError(f"dtype {dtype} is not supported", code="E0409") from None
 
 
 def title(dtype: Any) -> str:
@@ -266,7 +266,7 @@ def broadcast_view(x: Array, shape: Sequence[int]) -> Array:
         if old != size:
             if old != 1 or size < 0:
                 raise RunError(f"The expanded size of the tensor ({size}) must match the existing size ({old}) at non-singleton "
-                               f"dimension {place}.  Target sizes: {list(shape)}.  Tensor sizes: {list(x.shape)}")
+                               f"dimension {place}.  Target sizes: {list(shape)}.  Tensor sizes: {list(x.shape)}", code="E0407")
             stride = 0
         sizes.append(size)
         strides.append(stride)
@@ -347,7 +347,7 @@ def wrap_dim(dim: int, rank: int) -> int:
     """A dimension counted from the end made a plain one; a 0-d array counts as 1-d. Raises RunError with torch's text."""
     span = max(rank, 1)
     if not -span <= dim < span:
-        raise RunError(f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})")
+        raise RunError(f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})", code="E0408")
     return dim % span
 
 

@@ -87,7 +87,8 @@ class Batch:
     def refuse_none(self) -> None:
         """Raises UnsupportedError where B is 0 and would be folded into the channels, which then could not be told apart."""
         if not self.length:
-            raise UnsupportedError(f"{self.kind} under vmap over a dimension of extent 0 is not supported: its places become channels")
+            raise UnsupportedError(f"{self.kind} under vmap over a dimension of extent 0 is not supported: its places become channels",
+                                   code="E0504")
 
     def has(self, value: Any) -> bool:
         """Is a tensor, or one in a list of them, batched?"""

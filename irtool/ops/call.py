@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ir.errors import UnsupportedError
-from irtool.ir.kinds import unknown_operator
+from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Argument, Schema, parse_schema, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, TypeVar
 from irtool.ops import OPS
@@ -29,7 +28,7 @@ def overload(name: str) -> Overload:
     """
     entry = find_overload(name)
     if entry is None:
-        raise UnsupportedError(unknown_operator(name.partition(".")[0]) or f"{name} is not supported yet")
+        raise not_supported(name.partition(".")[0], f"{name} is not supported yet")
     return entry
 
 

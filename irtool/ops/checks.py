@@ -12,7 +12,7 @@ from irtool.ops.arrays import real_of, title, wrap_dim
 
 def refuse(kernel: str, array: Any) -> NoReturn:
     """torch's answer to a dtype a kernel does not serve."""
-    raise RunError(f"\"{kernel}\" not implemented for '{title(array.dtype)}'")
+    raise RunError(f"\"{kernel}\" not implemented for '{title(array.dtype)}'", code="E0409")
 
 
 def only(kernel: str, kinds: str, *arrays: Any) -> None:
@@ -125,12 +125,13 @@ def bind(schema: Schema, args: Sequence[Any], named: Mapping[str, Any]) -> list[
         if value is MISSING:
             value = argument.default
             if value is MISSING:
-                raise RunError(f"{schema.name}() is missing value for argument '{argument.name}'")
+                raise RunError(f"{schema.name}() is missing value for argument '{argument.name}'", code="E0418")
         values.append(value)
     unknown = [name for name in named if name not in schema.positions]
     if unknown:
-        raise RunError(f"{schema.name}() has no argument '{unknown[0]}'")
+        raise RunError(f"{schema.name}() has no argument '{unknown[0]}'", code="E0418")
     surplus = list(rest)
     if surplus and not schema.is_vararg:
-        raise RunError(f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args) + len(named)}")
+        raise RunError(f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args) + len(named)}",
+                       code="E0418")
     return values + surplus

@@ -59,7 +59,7 @@ def _pair(xp, a, b, dims):
         dtype = result_type([a, b])
         return xp.asarray(astype(a, dtype) * astype(b, dtype))
     if a.dtype != b.dtype:
-        raise RunError(f"expected scalar type {title(a.dtype)} but found {title(b.dtype)}")
+        raise RunError(f"expected scalar type {title(a.dtype)} but found {title(b.dtype)}", code="E0409")
     if a.dtype.kind == "b":
         refuse("baddbmm_with_gemm", a)
     wide = xp.float32 if a.dtype == xp.float16 else a.dtype

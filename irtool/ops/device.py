@@ -151,7 +151,7 @@ def backend(name: str) -> XP:
     if name == "numpy":
         return np
     if name != "cupy":
-        raise RunError(f"backend '{name}': expected numpy or cupy")
+        raise RunError(f"backend '{name}': expected numpy or cupy", code="E0805")
     return cupy_namespace()
 
 
@@ -162,7 +162,7 @@ def cupy_namespace() -> CupyNamespace:
         namespace = _made.get(cupy) or CupyNamespace(cupy)
     except ImportError as error:
         reason = "is not installed" if isinstance(error, ModuleNotFoundError) and error.name == "cupy" else f"cannot be loaded ({error})"
-        raise RunError(f"the backend cupy needs CuPy, which {reason}: pip install 'irtool[cuda]'") from error
+        raise RunError(f"the backend cupy needs CuPy, which {reason}: pip install 'irtool[cuda]'", code="E0404") from error
     if cupy not in _made:
         _need_gpu(cupy.cuda.runtime.getDeviceCount)
         add_namespace(cupy.ndarray, namespace)
@@ -177,7 +177,7 @@ def _need_gpu(count: Callable[[], int]) -> None:
         reason = "there is none"
     except Exception as error:      # CUDA's own errors, of classes that only CuPy knows
         reason = str(error)
-    raise RunError(f"the backend cupy needs a GPU: {reason}")
+    raise RunError(f"the backend cupy needs a GPU: {reason}", code="E0404")
 
 
 __all__ = ["CupyNamespace", "DeviceUfunc", "backend", "cupy_namespace"]

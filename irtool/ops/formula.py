@@ -68,7 +68,7 @@ def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
     """
     formula = formula_of(name)
     if formula is None:
-        raise UnsupportedError(f"{name} has no gradient formula")
+        raise UnsupportedError(f"{name} has no gradient formula", code="E0501")
     *results, backward = formula(*[wrapped(arg) for arg in args])
     taken = len(signature(backward).parameters)
     turned = _same if is_conjugated(formula) else _conjugate
@@ -81,7 +81,7 @@ def run_formula(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
         if len(args) == 1:
             input_grads = (input_grads,)
         if not isinstance(input_grads, tuple) or len(input_grads) != len(args):
-            raise UnsupportedError(f"the formula of {name} gives {len(input_grads)} gradients for {len(args)} arguments")
+            raise UnsupportedError(f"the formula of {name} gives {len(input_grads)} gradients for {len(args)} arguments", code="E0501")
         return [_back(grad, arg, turned) for grad, arg in zip(input_grads, args, strict=True)]
 
     return [unwrapped(result) for result in results], gradients

@@ -11,7 +11,7 @@ from typing import Any
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.graph import Node
-from irtool.ir.kinds import unknown_operator
+from irtool.ir.kinds import not_supported
 from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of, schemas
 from irtool.ir.types import ListType, Type
 from irtool.ops import OPS
@@ -136,7 +136,7 @@ def _spread(node: Node, chosen: Overload, result: Any) -> Sequence[Any]:
         if count == 1:
             return (result,)
         if len(result) != count:
-            raise RunError(f"{node.kind} gives {len(result)} results, the node has {count}")
+            raise RunError(f"{node.kind} gives {len(result)} results, the node has {count}", code="E0208")
         return tuple(result)
     if count == 1:
         return (result,)
@@ -146,7 +146,7 @@ def _spread(node: Node, chosen: Overload, result: Any) -> Sequence[Any]:
         return tuple(result)
     if node.kind == "prim::Uninitialized":      # of a tuple that was taken apart
         return (None,) * count
-    raise RunError(f"{node.kind} gives one result, the node has {count}")
+    raise RunError(f"{node.kind} gives one result, the node has {count}", code="E0208")
 
 
 # -- by value
@@ -169,7 +169,7 @@ def from_values(node: Node, values: list[Any]) -> tuple[Overload, list[Any]]:
                 return overload(schema.name), args
     described = ", ".join(_described(value) for value in values)
     if not candidates:
-        raise UnsupportedError(unknown_operator(node.kind) or f"{node.kind} is not supported yet")
+        raise not_supported(node.kind, f"{node.kind} is not supported yet")
     raise UnsupportedError(f"{kind} on ({described}) is not supported yet")
 
 

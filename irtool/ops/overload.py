@@ -76,7 +76,7 @@ class Overload:
             raise UnsupportedError(f"{self.schema.kind}: {error}") from error
         except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError, KeyError, AttributeError, ArithmeticError,
                 np.linalg.LinAlgError) as error:
-            raise RunError(_numpy_complaint(self.schema, operands, error)) from error
+            raise RunError(_numpy_complaint(self.schema, operands, error), code="E0407") from error
         if self.mode == "plain":
             return result
         if self.mode == "inplace":
@@ -123,7 +123,7 @@ class Overload:
     def check(self, values: list[Any], dtype: np.dtype[Any] | None) -> None:
         """Refuses a dtype that torch has no kernel for, and numbers, as far as they are known, that the dtype computed in cannot hold."""
         if self.takes and dtype is not None and letter(dtype) not in self.takes:
-            raise RunError(f"\"{self.schema.kind.removeprefix('aten::')}\" not implemented for '{title(dtype)}'")
+            raise RunError(f"\"{self.schema.kind.removeprefix('aten::')}\" not implemented for '{title(dtype)}'", code="E0409")
         for place, wide in self.fitting:
             number = values[place]
             if dtype is not None and isinstance(number, int | float | complex):
@@ -203,9 +203,9 @@ def coefficient(name: str, value: Any, dtype: np.dtype[Any], inside: np.dtype[An
     if isinstance(number, bool) and kind != "b":
         raise RunError("Boolean alpha only supported for Boolean results.")
     if isinstance(number, float) and kind in "iub":
-        raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.", code="E0409")
     if isinstance(number, complex) and kind != "c":
-        raise RunError(f"For non-complex input tensors, argument {name} must not be a complex number.")
+        raise RunError(f"For non-complex input tensors, argument {name} must not be a complex number.", code="E0409")
     return as_array(fit(number, dtype), inside)
 
 
@@ -220,7 +220,7 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
     if schema.kind in RESHAPES or (result.base is not None or not isinstance(result, np.ndarray)) and share_memory(result, target):
         return reshape_in_place(target, result, schema.kind)
     if result.shape != target.shape:
-        raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
+        raise RunError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}", code="E0407")
     refuse_dtype(schema.kind, result.dtype, target.dtype)
     if schema.kind not in THROUGH:
         refuse_overlap(target)
@@ -235,9 +235,9 @@ def write_into(target: Any, result: Any, schema: Schema) -> Any:
 def refuse_dtype(kind: str, result: np.dtype[Any], target: np.dtype[Any]) -> None:
     """Refuses to write a result of a dtype in place of a tensor of another where torch does."""
     if kind in EXACT_IN_PLACE and result != target:
-        raise RunError(EXACT_IN_PLACE[kind].format(title(target), title(result)))
+        raise RunError(EXACT_IN_PLACE[kind].format(title(target), title(result)), code="E0409")
     if not can_cast(result, target):
-        raise RunError(f"result type {title(result)} can't be cast to the desired output type {title(target)}")
+        raise RunError(f"result type {title(result)} can't be cast to the desired output type {title(target)}", code="E0409")
 
 
 def reshape_in_place(target: Array, view: Array, kind: str) -> Array:
@@ -269,7 +269,7 @@ def write_outs(outs: list[Any], result: Any) -> Any:
                 raise UnsupportedError("out= with another shape is not supported yet")
             raise UnsupportedError("out= that must grow is not supported yet")
         if not can_cast(value.dtype, out.dtype):
-            raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}")
+            raise RunError(f"result type {title(value.dtype)} can't be cast to the desired output type {title(out.dtype)}", code="E0409")
         out[...] = astype(value, out.dtype)
     return tuple(outs) if len(outs) > 1 else outs[0]
 

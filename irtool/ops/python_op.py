@@ -36,7 +36,7 @@ def scalars_of(text: str) -> list[Any]:
     """
     text = text.strip()
     if len(text) > MAX_SCALARS:
-        raise RunError("the scalars of a Python op are too long to be read")
+        raise RunError("the scalars of a Python op are too long to be read", code="E0413")
     if not text:
         return []
     try:
@@ -55,12 +55,12 @@ def _scalar(text: str) -> Any:
     if text in ("inf", "-inf", "nan"):
         return float(text)
     if text.startswith("<"):
-        raise RunError(f"the scalar {text[:80]} of a Python op stands for an object, which no text holds")
+        raise RunError(f"the scalar {text[:80]} of a Python op stands for an object, which no text holds", code="E0413")
     if text[:1] + text[-1:] in ("()", "[]"):
         items = [_scalar(part) for part in split_scalars(text[1:-1], ",")]
         return tuple(items) if text[0] == "(" else items
     if any(mark in text for mark in "()[]{}'\""):
-        raise RunError(f"the scalar {text[:80]} of a Python op is neither a literal nor a word")
+        raise RunError(f"the scalar {text[:80]} of a Python op is neither a literal nor a word", code="E0413")
     return text
 
 
@@ -69,7 +69,7 @@ def run_python_op(kind: str, attributes: Mapping[str, Any], operands: Sequence[A
     name = kind.removeprefix("^")
     function = _registered.get(name) or KNOWN.get(name)
     if function is None:
-        raise UnsupportedError(f"no Python op registered as '{name}' (irtool.register_python_op, or --load FILE.py)")
+        raise UnsupportedError(f"no Python op registered as '{name}' (irtool.register_python_op, or --load FILE.py)", code="E0413")
     attribute = attributes.get("scalars")
     text = attribute.text if attribute is not None else ""
     return function(*scalars_of(text if kind.startswith("^") else words_of(text)), *operands)

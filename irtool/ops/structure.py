@@ -122,7 +122,7 @@ def from_literal(value: Any, type: Type | None) -> Any:
         owner, _, name = value.text.removeprefix("Enum<").removesuffix(">").rpartition(".")
         return EnumMember(owner, name)
     if isinstance(value, Opaque) and value.text in ("[<Tensors>]", "[<Tensor>]", "<Tensors>"):
-        raise UnsupportedError(f"the text holds no data for these tensors ('{value.text}')")
+        raise UnsupportedError(f"the text holds no data for these tensors ('{value.text}')", code="E0405")
     return value
 
 
@@ -164,7 +164,7 @@ def _tuple_index(node: Node, values: list[Any]) -> Sequence[Any]:
     items = values[0]
     index = values[1] if len(values) > 1 else number_attribute(node, "index")
     if not -len(items) <= index < len(items):
-        raise RunError("Tuple index out of range")
+        raise RunError("Tuple index out of range", code="E0408")
     return (items[index],)
 
 
@@ -238,7 +238,7 @@ def _enum_name(node: Node, values: list[Any]) -> Sequence[Any]:
 
 def _enum_value(node: Node, values: list[Any]) -> Sequence[Any]:
     if isinstance(values[0], EnumMember):
-        raise UnsupportedError(f"the text does not hold what {values[0]!r} stands for: give the member as an input")
+        raise UnsupportedError(f"the text does not hold what {values[0]!r} stands for: give the member as an input", code="E0417")
     return (values[0].value,)
 
 
@@ -338,7 +338,8 @@ def _call_function(node: Node, values: list[Any]) -> Sequence[Any]:
     function = FUNCTIONS.get(name)
     if function is None:
         raise UnsupportedError(f"prim::CallFunction of '{name}' is not supported: the text does not hold its body. Print "
-                               f"inlined_graph, or put the graph of '{name}' into the file (# graph {name}:) and run the pass inline")
+                               f"inlined_graph, or put the graph of '{name}' into the file (# graph {name}:) and run the pass inline",
+                               code="E0417")
     return (function(*values[1:]),)
 
 
@@ -348,7 +349,7 @@ def _call_method(node: Node, values: list[Any]) -> Sequence[Any]:
     if method == "__init__" and type.rpartition(".")[2] in NO_EFFECT_CONTEXTS:
         return (None,) * len(node.outputs)
     raise UnsupportedError(f"prim::CallMethod of '{method}' of {type} is not supported: the text does not hold its body. "
-                           "Print inlined_graph")
+                           "Print inlined_graph", code="E0417")
 
 
 def _grad(node: Node, values: list[Any]) -> Sequence[Any]:

@@ -170,7 +170,7 @@ class Inliner(Target):
     def copy_loop(self, node: Node, env: dict[Value, Item]) -> None:
         """A loop (or another node with blocks) is copied; nothing known of one iteration is used in the next."""
         if node.kind not in LOOP_KINDS:
-            raise UnsupportedError(f"{node.kind} in a gradient formula is not supported")
+            raise UnsupportedError(f"{node.kind} in a gradient formula is not supported", code="E0501")
         self.settle(_mutated(node), env)
         build, outer = self.build, self.constants
         loop = build.node(node.kind, [self.value(env[value], value.type) for value in node.inputs])

@@ -134,7 +134,7 @@ def gradcheck(graph: Graph | Module, inputs: Sequence[Any], wrt: Sequence[int] |
     chosen = tuple(i for i, value in enumerate(values) if next(floating(value), None) is not None) if wrt is None \
         else wanted("gradcheck", wrt, graph, values)
     if not chosen:
-        raise RunError("no input holds a floating-point tensor: there is nothing to differentiate")
+        raise RunError("no input holds a floating-point tensor: there is nothing to differentiate", code="E0506")
     names = [f"%{value.name}" for value in graph.inputs]
     report = Report()
     graph = widened(graph)
@@ -167,7 +167,8 @@ def refuse_detached(graph: Graph, report: Report) -> None:
     """Raises RunError where gradients and differences differ, and may do so rightly: differences see what a graph detaches."""
     node = next((node for node in all_nodes(graph) if qualified(node.kind) in DETACHING), None)
     if node is not None and any(row.state == DIFFERS for row in report.rows):
-        raise located(RunError(f"gradcheck: {node.kind} hides from gradients what differences see: there is nothing to compare with"), node)
+        raise located(RunError(f"gradcheck: {node.kind} hides from gradients what differences see: there is nothing to compare with",
+                               code="E0506"), node)
 
 
 class Check:
@@ -209,7 +210,7 @@ class Check:
         self.cotangents, self.labels = [whole], ["all"]
         places = [i for i, each in enumerate(whole) if each is not None]
         if not places:
-            raise RunError("no output is a floating-point tensor: there is nothing to differentiate")
+            raise RunError("no output is a floating-point tensor: there is nothing to differentiate", code="E0506")
         if 1 < len(places) <= 4:
             for place in places:
                 self.cotangents.append([each if i == place else None for i, each in enumerate(whole)])

@@ -63,7 +63,7 @@ class TextFile:
             notes.append(Diagnostic("note", note, self.source, number, col, col + len(word)))
         message = "".join([c if c.isprintable() else "\ufffd" for c in mistake.message])
         self.problems.append(Diagnostic("error", message, self.source, line, start - begin + 1,
-                                        max(end, start + 1) - begin + 1, notes))
+                                        max(end, start + 1) - begin + 1, notes, mistake.code))
 
 
 class FreshNode(Node):

@@ -65,13 +65,15 @@ BARE_STRING = re.compile(r"[^\s%(),\"'\[][^%(),]*")
 class Mistake(Exception):
     """What is wrong with the text between two offsets. Becomes a diagnostic."""
 
-    def __init__(self, message: str, start: int, end: int = 0, note: tuple[str, int, str] | None = None) -> None:
+    def __init__(self, message: str, start: int, end: int = 0, note: tuple[str, int, str] | None = None,
+                 code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.start = start
         self.end = end or start + 1
         self.note = note
         """A message, the line it is about, and the text on it."""
+        self.code = code
 
 
 def blanks(text: str, pos: int) -> int:
@@ -154,7 +156,7 @@ def end_of_type(text: str, pos: int) -> int:
                 continue
             depth += 1
             if depth > MAX_DEPTH:
-                raise Mistake(f"type nested more than {MAX_DEPTH} levels deep", at - 1)
+                raise Mistake(f"type nested more than {MAX_DEPTH} levels deep", at - 1, code="E0108")
         elif mark in ")]}>":
             if depth == 0:
                 return at - 1

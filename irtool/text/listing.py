@@ -145,7 +145,7 @@ class ListingReader:
     def report(self, message: str, name: str, pos: int, line: Line, number: int, note: tuple[str, int, str] | None = None) -> None:
         """A mistake about a name on a line that begins at `pos`."""
         at = pos + line.raw.index("%" + name)
-        self.file.report(Mistake(message, at, at + len(name) + 1, note), number)
+        self.file.report(Mistake(message, at, at + len(name) + 1, note, code="E0104"), number)
 
     def record(self, records: list[tuple[Node, str, str]]) -> None:
         """Keep what differs from the canonical text."""

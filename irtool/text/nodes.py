@@ -54,7 +54,7 @@ class NodeReader(Cursor):
         if not text.startswith(":", end):
             return name, None, match.end()      # written by hand: a second definition hides the first, as in torch's own reader
         if name in self.env and self.is_visible(self.env[name]):
-            self.report(Mistake(f"{lexer.ref(name)} is defined a second time", pos, match.end(), self.defined_at(name)))
+            self.report(Mistake(f"{lexer.ref(name)} is defined a second time", pos, match.end(), self.defined_at(name), code="E0105"))
         begin = blanks(text, end + 1)
         end = lexer.end_of_type(text, begin)
         while end > begin and text[end - 1] in " \t\r":
@@ -84,7 +84,7 @@ class NodeReader(Cursor):
                 parsed = parse_type(text, self.dialect)
             except TypeSyntaxError as error:
                 at = begin + min(error.offset, len(text) - 1)
-                raise Mistake(error.message, at, max(at + 1, end)) from None
+                raise Mistake(error.message, at, max(at + 1, end), code=error.code) from None
             self.file.types[text] = parsed
         return parsed
 
@@ -134,7 +134,7 @@ class NodeReader(Cursor):
         while True:
             name, type, end = self.declaration(at)
             if name in names:
-                raise Mistake(f"{lexer.ref(name)} is defined a second time", at, end)
+                raise Mistake(f"{lexer.ref(name)} is defined a second time", at, end, code="E0105")
             names.add(name)
             declared.append((name, type))
             end = blanks(text, end)
@@ -225,7 +225,7 @@ class NodeReader(Cursor):
         except AttributeSyntaxError as error:
             stop = line_end(text, at)
             start = min(error.offset, stop - 1)
-            raise Mistake(error.message, start, lexer.word_end(text, start)) from None
+            raise Mistake(error.message, start, lexer.word_end(text, start), code=error.code) from None
         inside = text[at + 1:end]
         attributes = self.file.attributes.get(inside)
         if attributes is None:
@@ -233,10 +233,10 @@ class NodeReader(Cursor):
             for name, value in pairs:
                 if name in attributes:
                     again = text.rfind(f"{name}=", at, end)
-                    raise Mistake(f"attribute '{name}' is given twice", again, again + len(name))
+                    raise Mistake(f"attribute '{name}' is given twice", again, again + len(name), code="E0107")
                 if value.startswith('"') and (len(value) < 2 or value[-1] != '"') and not self.graph.dialect.attribute_arguments:
                     start = text.index(value, at)
-                    raise Mistake(f"the string of attribute '{name}' does not end", start, start + len(value))
+                    raise Mistake(f"the string of attribute '{name}' does not end", start, start + len(value), code="E0107")
                 attributes[name] = Attribute(value)
             self.file.attributes[inside] = attributes
         return attributes, end + 1
@@ -279,7 +279,8 @@ class NodeReader(Cursor):
             node.line = self.line
             return node.add_output(name, self.untyped())
         hint = lexer.nearest(name, self.env)
-        raise Mistake(f"{lexer.ref(name)} is not defined before this use" + (f"; did you mean '%{hint}'?" if hint else ""), start, end)
+        raise Mistake(f"{lexer.ref(name)} is not defined before this use" + (f"; did you mean '%{hint}'?" if hint else ""), start, end,
+                      code="E0104")
 
     def of_group(self, node: Node, base: str, place: int) -> Value:
         """A result of a group of 2017-09, which is defined as `%18` and read as `%18.0`, `%18.1`, ...: there are as many as are read."""

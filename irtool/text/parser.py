@@ -32,7 +32,8 @@ def parse(text: str, filename: str | PathLike[str] | None = None) -> Module:
     Raises ParseError with up to 20 diagnostics; Error for what is no text. Garbage collection pauses while the objects are made.
     """
     if not isinstance(text, str):
-        raise Error(f"parse: expected text (str), got {type(text).__name__}{': decode it first' if isinstance(text, bytes) else ''}")
+        raise Error(f"parse: expected text (str), got {type(text).__name__}{': decode it first' if isinstance(text, bytes) else ''}",
+                    code="E0001")
     collect_where_due()
     with Paused():          # nothing made here is garbage
         try:
@@ -93,14 +94,14 @@ class GraphFile(TextFile):
             message += f", found '{match[1][:40]}'" if match[1].isprintable() else ""
             if lexer.nearest(match[1], ["graph"]):
                 message += "; did you mean 'graph'?"
-        self.report(Mistake(message, at, end), text.count("\n", 0, at) + 1)
+        self.report(Mistake(message, at, end, code="E0102"), text.count("\n", 0, at) + 1)
         return len(text), 1
 
     def check_free_text(self, start: int, end: int, line: int) -> None:
         """Where a `return` stands outside a graph, the graph's header was misspelt."""
         match = lexer.STRAY_RESULT.search(self.text, start, end)
         if match is not None:
-            self.report(Mistake("'return' outside a graph: expected 'graph(' before it", match.start(1), match.end(1)),
+            self.report(Mistake("'return' outside a graph: expected 'graph(' before it", match.start(1), match.end(1), code="E0102"),
                         line + self.text.count("\n", start, match.start(1)))
 
     def read_graph(self, start: int, line: int) -> tuple[Reader, int, int]:
@@ -137,8 +138,10 @@ class GraphFile(TextFile):
             waits = around[-1].waits.get(label)
             if not waits or len(around) > lexer.MAX_DEPTH:
                 message = f"subgraphs nested more than {lexer.MAX_DEPTH} levels deep" if waits else f"no node '{label}' owns this graph"
-                self.report(Mistake(message, match.start("label"), match.end("label")), line)
-                return lexer.line_end(text, begin), line + 1
+                self.report(Mistake(message, match.start("label"), match.end("label"), code="E0112"), line)
+                following = lexer.HEADER.search(text, match.end())
+                end = following.start() if following is not None else len(text)
+                return end, line + text.count("\n", begin, end)
             owner = waits.popleft()
             name = "Subgraph" if owner.subgraph is None else label.rpartition(".")[2]
             inner = Reader(self, match.start("graph"), line, around[0].graph.dialect, (begin, around[-1], owner, name), text[pos:begin])

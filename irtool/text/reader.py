@@ -229,12 +229,12 @@ class Reader(NodeReader):
         where = "a graph: expected 'return (...)'"
         if self.stack:
             where = f"block{len(self.stack[-1][1].blocks) - 1}, whose end '-> (...)' is missing"
-        raise Mistake(f"the text ends inside {where}", end)
+        raise Mistake(f"the text ends inside {where}", end, code="E0109")
 
     def stray_brace(self, pos: int, at: int, lead: str) -> None:
         """A `}` where none is expected; kept where the documentation forgot to take it out."""
         if self.braces or not self.before.blocks:
-            raise Mistake("'}' without a block or graph to close", at)
+            raise Mistake("'}' without a block or graph to close", at, code="E0111")
         end = self.rest_of_line(at + 1, "'}'")
         self.lead = lead + self.text[pos:end]
         self.move(end)
@@ -255,19 +255,19 @@ class Reader(NodeReader):
         text = self.text
         owner = self.before
         if len(self.stack) >= lexer.MAX_DEPTH:
-            self.report(Mistake(f"blocks nested more than {lexer.MAX_DEPTH} levels deep", at, match.end() - 1))
+            self.report(Mistake(f"blocks nested more than {lexer.MAX_DEPTH} levels deep", at, match.end() - 1, code="E0108"))
             self.done = True
             self.move(len(text))
             return
         if owner is self.block.return_node:
-            self.report(Mistake("a block without a node before it", at, match.end() - 1))
+            self.report(Mistake("a block without a node before it", at, match.end() - 1, code="E0111"))
             owner = Node("prim::Missing")
             self.place(owner)
         self.open_block(self.line)
         block = self.block
         number = len(owner.blocks) - 1
         if match["number"] != str(number):
-            self.report(Mistake(f"expected 'block{number}', found 'block{match['number'][:20]}'", at, match.end() - 1))
+            self.report(Mistake(f"expected 'block{number}', found 'block{match['number'][:20]}'", at, match.end() - 1, code="E0111"))
         end = blanks(text, self.params(match.end(), block))
         mark = text[end:end + 1]
         if mark not in (":", "{") or not mark:
@@ -288,7 +288,7 @@ class Reader(NodeReader):
         """`      -> (%a)`, and the `}` after it where there is one."""
         text = self.text
         if not self.stack:
-            raise Mistake("'->' outside a block; a graph ends with 'return (...)'", at - 2, at)
+            raise Mistake("'->' outside a block; a graph ends with 'return (...)'", at - 2, at, code="E0111")
         at = blanks(text, at)
         if not text.startswith("(", at):
             raise expected("'(' after '->'", text, at)
@@ -316,7 +316,7 @@ class Reader(NodeReader):
         """`  return (%a)`, with `;` and `}` where the dialect has them."""
         text = self.text
         if self.stack:
-            self.report(Mistake("'return' inside a block: expected '-> (...)'", at, after - 1))
+            self.report(Mistake("'return' inside a block: expected '-> (...)'", at, after - 1, code="E0111"))
             if at - pos > 2:        # meant for the block
                 self.close_block((), self.line)
             else:
@@ -335,7 +335,7 @@ class Reader(NodeReader):
             close = filler(text, end)
             if not text.startswith("}", close):
                 if close >= len(text):
-                    raise Mistake("expected '}' after 'return (...)', found the end of the text", len(text.rstrip()))
+                    raise Mistake("expected '}' after 'return (...)', found the end of the text", len(text.rstrip()), code="E0109")
                 raise expected("'}' after 'return (...)'", text, close)
             end = blanks(text, close + 1)
             end = end + 1 if text.startswith("\n", end) else close + 1

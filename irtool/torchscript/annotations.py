@@ -42,7 +42,7 @@ def annotation(node: ast.expr, place: Place) -> Type:
             fail(place, node, f"Attempted to use {name} without {BARE[name]}. Please add {BARE[name].replace('types', 'type')}, e.g. "
                               f"{name}[{inside}]")
         if named is None:
-            fail(place, node, f"Unknown type name '{name}'{did_you_mean(name, SIMPLE)}")
+            fail(place, node, f"Unknown type name '{name}'{did_you_mean(name, SIMPLE)}", code="E0610")
         return named
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return union([annotation(node.left, place), annotation(node.right, place)])
@@ -50,7 +50,7 @@ def annotation(node: ast.expr, place: Place) -> Type:
         return _subscripted(node, place)
     if isinstance(node, ast.Tuple) and not node.elts:
         return types.tuple_of(())
-    fail(place, node, "Expression of this form is not supported as a type")
+    fail(place, node, "Expression of this form is not supported as a type", code="E0610")
 
 
 def named_type(name: str, place: Place) -> Type | None:
@@ -87,7 +87,7 @@ def _from_text(text: str, at: ast.expr, place: Place) -> Type:
     try:
         return annotation(_moved(ast.parse(text.strip(), mode="eval").body, at), place)
     except (SyntaxError, RecursionError, MemoryError, ValueError):
-        fail(place, at, f"Unknown type name '{text[:80]}'")
+        fail(place, at, f"Unknown type name '{text[:80]}'", code="E0610")
 
 
 def _moved(node: ast.expr, at: ast.AST) -> ast.expr:
@@ -118,7 +118,7 @@ def _subscripted(node: ast.Subscript, place: Place) -> Type:
         return types.parse_type(f"Future({annotation(arguments[0], place).text})")
     if name == "Annotated":
         return annotation(arguments[0], place)
-    fail(place, node, f"Unknown type constructor {name}{did_you_mean(name, ('List', 'Optional', 'Dict', 'Tuple', 'Union'))}")
+    fail(place, node, f"Unknown type constructor {name}{did_you_mean(name, ('List', 'Optional', 'Dict', 'Tuple', 'Union'))}", code="E0610")
 
 
 def union(parts: list[Type]) -> Type:

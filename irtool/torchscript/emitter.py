@@ -66,9 +66,9 @@ class Emitter:
         if hasattr(node, "lineno"):
             self.build.tail = " # " + self.place.where(node)
 
-    def fail(self, node: ast.AST, message: str, width: int = 0) -> NoReturn:
+    def fail(self, node: ast.AST, message: str, width: int = 0, code: str = "E0601") -> NoReturn:
         """Refuse the program."""
-        fail(self.place, node, message, width)
+        fail(self.place, node, message, width, code)
 
     @contextmanager
     def inside(self, block: Block, env: Environment) -> Iterator[None]:
@@ -265,11 +265,11 @@ class Emitter:
         name = kind.partition("::")[2]
         if not candidates:
             near = [each.partition("::")[2] for each in declared_kinds() if each.startswith("aten::")]
-            self.fail(node, f"object has no attribute {name}{did_you_mean(name, near)}")
+            self.fail(node, f"object has no attribute {name}{did_you_mean(name, near)}", code="E0604")
         if len(candidates) == 1:
-            self.fail(node, f"{candidates[0]}:\n{reasons[0]}")
+            self.fail(node, f"{candidates[0]}:\n{reasons[0]}", code="E0609")
         shown = [f"\n  {schema}:\n  {reason}" for schema, reason in zip(candidates, reasons, strict=True)][:MAX_SHOWN_VARIANTS]
-        self.fail(node, "Arguments for call are not valid.\nThe following variants are available:\n" + "\n".join(shown))
+        self.fail(node, "Arguments for call are not valid.\nThe following variants are available:\n" + "\n".join(shown), code="E0609")
 
     # -- meanings
     def as_value(self, meaning: Meaning, node: ast.AST) -> Value:

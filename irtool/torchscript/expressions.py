@@ -72,10 +72,10 @@ def name(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
             note = e.place.diagnostic(node, "used here", 0, "note")
             diagnostic = e.place.diagnostic(where, message, len("if"))
             diagnostic.notes.append(note)
-            raise ParseError(message, [diagnostic])
+            raise ParseError(message, [diagnostic], "E0604")
         if node.id in e.place.classes:
             e.fail(node, f"class {node.id} cannot be compiled: only named tuples, enumerations, exceptions and those without bases can")
-        e.fail(node, f"undefined value {node.id}{did_you_mean(node.id, e.env.all_names() | set(e.function.unit.functions))}")
+        e.fail(node, f"undefined value {node.id}{did_you_mean(node.id, e.env.all_names() | set(e.function.unit.functions))}", code="E0604")
     return literal(e, meaning, node)
 
 
@@ -121,11 +121,11 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     if isinstance(holder, Namespace):
         meaning = member(holder.path, node.attr)
         if meaning is None:
-            e.fail(node, f"object has no attribute {node.attr}{did_you_mean(node.attr, members(holder.path))}")
+            e.fail(node, f"object has no attribute {node.attr}{did_you_mean(node.attr, members(holder.path))}", code="E0604")
         return literal(e, meaning, node)
     if isinstance(holder, Enumeration):
         if node.attr not in holder.members:
-            e.fail(node, f"{holder.type} has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}")
+            e.fail(node, f"{holder.type} has no attribute '{node.attr}'{did_you_mean(node.attr, holder.members)}", code="E0604")
         return member_constant(e, holder, node.attr)
     if isinstance(holder, ClassDefinition):
         return static_member(e, node, holder)
@@ -137,7 +137,8 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
         if definition_of(e, value.type) is not None:
             missing_attribute(e, node, node.attr, value.type)
         near = [*PROPERTIES, *CASTS] if isinstance(value.type, types.TensorType) else []
-        e.fail(node, f"'{e.type_name(value)}' object has no attribute or method '{node.attr}'.{did_you_mean(node.attr, near)}")
+        e.fail(node, f"'{e.type_name(value)}' object has no attribute or method '{node.attr}'.{did_you_mean(node.attr, near)}",
+           code="E0604")
     return meaning
 
 

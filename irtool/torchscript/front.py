@@ -34,10 +34,10 @@ def compile_source(source: str, name: str | None = None, filename: str = "<strin
     unit = read(source, filename, first_line)
     if name is not None and name not in unit.functions:
         raise Error(f"{filename}: no function named '{name}'{did_you_mean(name, unit.functions)}"
-                    + (f", expected one of: {', '.join(unit.functions)}" if unit.functions else ""))
+                    + (f", expected one of: {', '.join(unit.functions)}" if unit.functions else ""), code="E0605")
     if not unit.functions:
         raise ParseError(f"{filename}: no function definition",
-                         [Diagnostic("error", "expected a function definition", unit.place, 1, 1)])
+                         [Diagnostic("error", "expected a function definition", unit.place, 1, 1)], code="E0605")
     compilation = Compilation()
     compilation.literals = literals
     graphs: list[Graph] = []
@@ -66,7 +66,7 @@ def compile_function_source(text: str, filename: str = "<string>", first_line: i
     """
     unit = read(text, filename, first_line)
     if len(unit.functions) != 1:
-        raise ParseError(f"{filename}:{first_line}: expected one function definition, found {len(unit.functions)}")
+        raise ParseError(f"{filename}:{first_line}: expected one function definition, found {len(unit.functions)}", code="E0605")
     compilation = Compilation(helpers)
     (function,) = unit.functions.values()
     return compilation.graph_of(function)
@@ -101,7 +101,7 @@ class Compilation:
             try:
                 graph = self.graphs[key] = self._compile(function)
             except RecursionError:
-                fail(function.place, function.definition, TOO_DEEP, 3)
+                fail(function.place, function.definition, TOO_DEEP, 3, "E0608")
             finally:
                 self.active.pop()
         while self.unchecked and not self.active:

@@ -103,16 +103,16 @@ class Unit:
         """Module-level `NAME = literal`."""
 
 
-def fail(place: Place, node: ast.AST, message: str, width: int = 0) -> NoReturn:
+def fail(place: Place, node: ast.AST, message: str, width: int = 0, code: str = "E0601") -> NoReturn:
     """Raise a ParseError at a node."""
-    raise ParseError(message, [place.diagnostic(node, message, width)])
+    raise ParseError(message, [place.diagnostic(node, message, width)], code)
 
 
 def unsupported(place: Place, node: ast.AST, reason: str = "") -> NoReturn:
     """Refuse a construct as torch does: `try blocks aren't supported`."""
     kind = type(node)
     what = NAMES.get(kind, kind.__name__)
-    fail(place, node, f"{what} {reason + ' ' if reason else ''}aren't supported", len(START_TOKENS.get(kind, " ")))
+    fail(place, node, f"{what} {reason + ' ' if reason else ''}aren't supported", len(START_TOKENS.get(kind, " ")), "E0603")
 
 
 def read(text: str, filename: str = "<string>", first_line: int = 1) -> Unit:
@@ -150,11 +150,11 @@ def _parse(text: str, place: Place, added: int = 0) -> ast.Module:
             column = max(error.offset or 1, 1)
             end = (error.end_offset or 0) if error.end_lineno == error.lineno else 0
             message = f"invalid syntax: {error.msg}" if "syntax" not in str(error.msg) else str(error.msg)
-            raise ParseError(message, [Diagnostic("error", message, place, line, column, end)]) from None
+            raise ParseError(message, [Diagnostic("error", message, place, line, column, end)], code="E0602") from None
         except (RecursionError, MemoryError):
-            raise ParseError(TOO_DEEP, [Diagnostic("error", TOO_DEEP, place, place.first_line, 1)]) from None
+            raise ParseError(TOO_DEEP, [Diagnostic("error", TOO_DEEP, place, place.first_line, 1)], code="E0608") from None
         except ValueError as error:             # a NUL byte
-            raise ParseError(str(error), [Diagnostic("error", str(error), place, place.first_line, 1)]) from None
+            raise ParseError(str(error), [Diagnostic("error", str(error), place, place.first_line, 1)], code="E0602") from None
 
 
 def _enter(statement: ast.stmt, unit: Unit) -> None:
@@ -177,4 +177,4 @@ def _enter(statement: ast.stmt, unit: Unit) -> None:
 
 def joined(errors: list[Error]) -> ParseError:
     """Several errors as one."""
-    return ParseError("", [diagnostic for error in errors for diagnostic in error.diagnostics][:20])
+    return ParseError("", [diagnostic for error in errors for diagnostic in error.coded()][:20])

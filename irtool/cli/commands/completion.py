@@ -23,7 +23,7 @@ def completion(arguments: Arguments, console: Console) -> int:
     """Print the script of one shell."""
     shell = arguments.shell
     if shell not in SHELLS:
-        raise UsageError(f"expected {', '.join(SHELLS)}, not '{shell}'{did_you_mean(shell, SHELLS)}")
+        raise UsageError(f"expected {', '.join(SHELLS)}, not '{shell}'{did_you_mean(shell, SHELLS)}", code="E0806")
     console.out({"bash": bash, "zsh": zsh, "fish": fish}[shell](described(), pass_names()))
     return 0
 

@@ -24,7 +24,7 @@ def decompile(arguments: Arguments, console: Console) -> int:
     module = parse_source(source)
     take(module, source, arguments.file, console, is_needed=False)
     if not module.graphs:
-        raise Error(f"{module.filename}: no graph in this file")
+        raise Error(f"{module.filename}: no graph in this file", code="E0102")
     if arguments.graph:
         text = to_script(module.graph(arguments.graph), arguments.graph)
     else:

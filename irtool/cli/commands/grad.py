@@ -99,7 +99,7 @@ def of_pair(pair: GradientPair, values: list[Any], cotangents: Cotangents, argum
         return gradients, notes
     missing = [index for index in wrt if index not in gradients]
     if missing:
-        raise Error(f"the pair '{pair.f.name}', '{pair.df.name}' gives no gradient of input {missing[0]}")
+        raise Error(f"the pair '{pair.f.name}', '{pair.df.name}' gives no gradient of input {missing[0]}", code="E0506")
     return {index: gradients[index] for index in wrt}, notes
 
 
@@ -109,5 +109,5 @@ def seeds(outputs: list[Any], cotangents: Cotangents) -> dict[int, Any]:
 
     gradients = cotangents.fitted(outputs) if cotangents.parts else sole_scalar(outputs)
     if gradients is None:
-        raise Error(f"no cotangents: {graph_inputs.NEEDED}")
+        raise Error(f"no cotangents: {graph_inputs.NEEDED}", code="E0502")
     return gradients

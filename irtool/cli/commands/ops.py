@@ -39,7 +39,7 @@ def ops(arguments: Arguments, console: Console) -> int:
             console.err(f"note: {name} runs the kernel of {name[:-1]} and stores the result")
             known.update(derived_from)
         if not known:
-            raise UsageError(unknown(name, chosen))
+            raise UsageError(unknown(name, chosen), code="E0806")
         chosen = known
     chosen = filtered(chosen, arguments.family, arguments.missing)
     if not chosen:
@@ -67,7 +67,7 @@ def filtered(ops: dict[str, Op], family: str | None, missing: str | None) -> dic
         families = {op.family for op in OPS.values()}
         if family not in families:
             choices = did_you_mean(family, families) or f", expected one of: {', '.join(sorted(families))}"
-            raise UsageError(f"--family: no family '{family}'{choices}")
+            raise UsageError(f"--family: no family '{family}'{choices}", code="E0806")
         ops = {name: op for name, op in ops.items() if op.family == family}
     if missing is not None:
         attribute = dict(FACETS)[missing]

@@ -131,7 +131,7 @@ class Job:
         except (UsageError, InternalError):
             raise
         except Error as error:
-            diagnostics = error.diagnostics or [Diagnostic("error", error.message, piece)]
+            diagnostics = error.coded() if error.diagnostics else [Diagnostic("error", error.message, piece, code=error.code)]
         problems = check(piece, diagnostics)
         for problem in problems:
             self.console.report(problem)
@@ -146,7 +146,7 @@ class Job:
             raise
         except MemoryError as error:
             where = f"pass '{self.console.pass_name}': " if self.console.pass_name else ""
-            raise Error(f"{piece.name}: {where}not enough memory{': ' if str(error) else ''}{error}") from None
+            raise Error(f"{piece.name}: {where}not enough memory{': ' if str(error) else ''}{error}", code="E0406") from None
         except Exception as error:
             raise_interrupt()
             where = f"in pass '{self.console.pass_name}'" if self.console.pass_name else ""
@@ -160,7 +160,7 @@ class Job:
         module = parse_source(piece)
         taken = take(module, piece, arguments.file, self.console, is_needed=False)
         if not module.graphs and not is_part:
-            raise Error(f"{piece.name}: no graph in this file")
+            raise Error(f"{piece.name}: no graph in this file", code="E0102")
         if arguments.graph:
             module = alone(module, arguments.graph)
         if arguments.verify_each:
@@ -200,6 +200,8 @@ class Job:
             self.manager.run(module, reports)
             reports.finish()
         except VerifyError as error:        # the input was verified: the pass broke it
+            for each in error.diagnostics:
+                each.code = "E0902"
             raise InternalError(diagnostics=error.diagnostics, reproducer=self.save_reproducer()) from error
         finally:
             self.records += reports.records
@@ -248,13 +250,13 @@ def take_header(source: SourceFile, arguments: Arguments) -> SourceFile:
     except ValueError:
         words = []
     if words[:1] != ["opt"]:
-        raise UsageError(f"{source.name}: no reproducer: its first line is not '{HEADER}opt ...'")
+        raise UsageError(f"{source.name}: no reproducer: its first line is not '{HEADER}opt ...'", code="E0809")
     recorded = opt.read(words[1:])
     surplus = recorded.given - {"passes", "verify_each", *RECORDED}
     if surplus:         # a file that came by mail must not name files to write
-        raise UsageError(f"{source.name}: a reproducer cannot set {', '.join(sorted(surplus))}")
+        raise UsageError(f"{source.name}: a reproducer cannot set {', '.join(sorted(surplus))}", code="E0809")
     if any(text.lstrip().startswith("@") for text in recorded.passes):      # or to read
-        raise UsageError(f"{source.name}: a reproducer cannot name a file of passes")
+        raise UsageError(f"{source.name}: a reproducer cannot name a file of passes", code="E0809")
     for name in recorded.given - arguments.given:
         setattr(arguments, name, getattr(recorded, name))
     return SourceFile(source.name, rest, source.first_line + 1)
@@ -280,7 +282,7 @@ def known_passes(names: list[str], steps: tuple[Step, ...], flag: str) -> None:
     known = [step.name for step in steps]
     for name in names:
         if name not in known:
-            raise UsageError(f"--{flag.replace('_', '-')}: no pass '{name}' in the pipeline{did_you_mean(name, known)}")
+            raise UsageError(f"--{flag.replace('_', '-')}: no pass '{name}' in the pipeline{did_you_mean(name, known)}", code="E0806")
 
 
 def split(source: SourceFile) -> list[SourceFile]:
@@ -332,4 +334,4 @@ def check_roundtrip(module: Module, what: str) -> None:
     source = SourceFile(f"<printed {module.filename}>", text)
     again_line = new[line] if line < len(new) else "(nothing)"
     message = f"{what} does not survive printing: the line comes back as '{again_line}'"
-    raise Error(diagnostics=[Diagnostic("error", message, source, line + 1, 1)])
+    raise Error(diagnostics=[Diagnostic("error", message, source, line + 1, 1)], code="E0114")

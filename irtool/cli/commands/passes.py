@@ -21,7 +21,7 @@ def passes(arguments: Arguments, console: Console) -> int:
 
     name = arguments.name
     if name is not None and name not in BY_NAME and name not in PRESETS:
-        raise UsageError(f"unknown pass '{name}'{did_you_mean(name, [*BY_NAME, *PRESETS])}")
+        raise UsageError(f"unknown pass '{name}'{did_you_mean(name, [*BY_NAME, *PRESETS])}", code="E0806")
     chosen = PASSES if name is None else tuple(entry for entry in PASSES if entry.name == name)
     presets = PRESETS if name is None else {key: lines for key, lines in PRESETS.items() if key == name}
     if arguments.json:

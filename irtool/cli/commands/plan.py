@@ -127,7 +127,7 @@ def spec_types(text: str) -> list[Any]:
     try:
         return [parse_type(word.strip()) for word in words if word.strip()]
     except TypeSyntaxError as error:
-        raise UsageError(f"--spec: {error}") from None
+        raise UsageError(f"--spec: {error}", code="E0805") from None
 
 
 def flagged(graph: Graph, arguments: Arguments, values: list[Any]) -> list[int]:
@@ -150,7 +150,7 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
     recorded = executor.record(values, wrt, seed=arguments.seed)
     steps = backward_steps(recorded.results, plan)
     if not steps:
-        raise Error("the plan has no node with a gradient: nothing in it depends on an input that needs one")
+        raise Error("the plan has no node with a gradient: nothing in it depends on an input that needs one", code="E0506")
     for number, step in enumerate(steps):
         pair = step.owner.pair
         name = f"df{number}" if len(steps) > 1 else "df"
@@ -158,7 +158,7 @@ def show_backward(executor: Executor, plan: ExecutionPlan, values: list[Any], wr
             place for place, index in enumerate(pair.input_vjps) if index < pair.real_outputs)
         wrong = [place for place in chosen if place >= len(pair.input_vjps)]
         if wrong:
-            raise UsageError(f"--defined: {name} takes {len(pair.input_vjps)} gradients, there is no {wrong[0]}")
+            raise UsageError(f"--defined: {name} takes {len(pair.input_vjps)} gradients, there is no {wrong[0]}", code="E0805")
         gradients: list[Any] = [None] * step.slots
         for place in chosen:
             for slot in slots_in(step.places[place]):

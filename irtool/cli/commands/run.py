@@ -119,7 +119,7 @@ def run_pair(pair: GradientPair, arguments: Arguments, console: Console) -> int:
             input_gradients, notes = forward.backward(fitted)
             gradients = results.gradients_of(pair.f, input_gradients, values)
         elif arguments.backward:
-            raise Error(f"no cotangents: {graph_inputs.NEEDED}")
+            raise Error(f"no cotangents: {graph_inputs.NEEDED}", code="E0502")
         else:
             notes = [f"only outputs are computed: {graph_inputs.NEEDED}"]
     for note in notes:

@@ -73,7 +73,7 @@ def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list
 
     path, colon, name = word.rpartition(":")
     if not colon or not path or not name.isidentifier():
-        raise UsageError(f"expected FILE.py:FUNCTION, not '{word}'")
+        raise UsageError(f"expected FILE.py:FUNCTION, not '{word}'", code="E0805")
     names = graph_inputs.load_python(path, console, "irtool_trace")
     function = names.get(name)
     if not callable(function):
@@ -81,11 +81,11 @@ def load_function(word: str, console: Console) -> tuple[Callable[..., Any], list
 
         functions = [key for key, value in names.items() if inspect.isfunction(value) and not key.startswith("_")]
         choices = f", expected one of: {', '.join(functions[:12])}" if functions else ""
-        raise Error(f"{path}: there is no function '{name}'{did_you_mean(name, functions)}{choices}")
+        raise Error(f"{path}: there is no function '{name}'{did_you_mean(name, functions)}{choices}", code="E0605")
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        raise Error(f"{path}: '{name}' does not say its parameters") from None
+        raise Error(f"{path}: '{name}' does not say its parameters", code="E0605") from None
     required = [p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     optional = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     return function, required, optional

@@ -116,7 +116,7 @@ class Reports(Observer):
         try:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"cannot write {path}: {reason(error)}") from None
+            raise UsageError(f"cannot write {path}: {reason(error)}", code="E0708") from None
         write_whole(path, encoded(text))
 
 

@@ -185,7 +185,7 @@ class Checker(Watcher):
         for i, (value, content) in enumerate(zip(graph.inputs, inputs)):
             trouble = self.found(content)
             if trouble:
-                raise RunError(f"input {i} '%{value.name}' holds {trouble}")
+                raise RunError(f"input {i} '%{value.name}' holds {trouble}", code="E0411")
 
     def before(self, node: Node, operands: Sequence[Any]) -> None:
         self.operands = node, [described(operand) for operand in operands]      # now: the node may write into them
@@ -220,4 +220,5 @@ class Checker(Watcher):
         source = node.graph.source if node.graph is not None else None
         line = source.line(node.line) if source is not None else ""
         column = len(line) - len(line.lstrip()) + 1 if line else 0
-        return RunError(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1 if line else 0, notes)])
+        return RunError(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1 if line else 0, notes)],
+                        code="E0411")

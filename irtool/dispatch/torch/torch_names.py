@@ -53,7 +53,7 @@ def refuse_in_jit(name: str) -> None:
     layer: Layer | None = current()
     while layer is not None:
         if layer.follows:
-            raise UnsupportedError(f"{name} inside irtool.jit is not supported: call it outside of the function")
+            raise UnsupportedError(f"{name} inside irtool.jit is not supported: call it outside of the function", code="E0507")
         layer = layer.inner
 
 

@@ -77,7 +77,7 @@ class DevicePlan:
         """
         graph = self.graph
         if len(inputs) != len(graph.inputs):
-            raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}")
+            raise RunError(f"expected {len(graph.inputs)} inputs, got {len(inputs)}", code="E0402")
         with using(self.namespace), seeded(seed) if seed is not None else nullcontext():
             values = list(inputs) if accepted else [accept(value, one) for value, one in zip(inputs, graph.inputs, strict=True)]
             if self.writes:

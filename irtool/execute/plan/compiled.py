@@ -262,7 +262,7 @@ class Plan:
         """Make the function for inputs such as these (see `compile_plan`)."""
         facts = [as_meta(each) or self.known(each) for each in spec]
         if len(facts) != len(self.graph.inputs):
-            raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(facts)}")
+            raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(facts)}", code="E0402")
         key = tuple([tuple(fact) if isinstance(fact, Meta) else self.key_of(each) for fact, each in zip(facts, spec, strict=True)])
         variant = self.variants[key] = self.variants.get(key) or Variant(self.graph, facts, False, self.fusion, self.written)
         variant.compile()

@@ -14,7 +14,7 @@ from irtool.ops.kernels.activation import table
 def rrelu_with_noise(batch: Batch, self: Any, noise: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:
     """Slopes drawn per slice of the batch, into a copy of noise, which in training is then noise's new value."""
     if batch.layer.randomness == "same" and training:
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same'")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same'", code="E0504")
     slopes = batch.do("aten::clone", batch.whole(noise))
     result = batch.box(batch.same(batch.whole(self), slopes, lower, upper, training, generator))
     if training:

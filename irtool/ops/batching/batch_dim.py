@@ -153,13 +153,13 @@ def flat_places(size: Any, stride: Any, offset: Any) -> Any:
 def refuse_batched(batch: Batch, values: Any, what: str) -> None:
     """Raises UnsupportedError where tensors that say how long others are (lengths, segments) are batched."""
     if batch.has(values):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where {what} are batched")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported where {what} are batched", code="E0504")
 
 
 def numbers_of(batch: Batch, value: Any) -> Any:
     """Numbers that sizes are made of. Raises UnsupportedError where they are batched."""
     if batch.has(value):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where sizes are batched")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported where sizes are batched", code="E0504")
     return batch.numbers(value)
 
 

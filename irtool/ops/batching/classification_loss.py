@@ -190,7 +190,8 @@ def folded_lengths(batch: Batch, lengths: Any) -> Any:
 def folded_samples(batch: Batch, log_probs: Any, targets: Any, lengths: Any) -> tuple[Any, Any]:
     """log_probs (T, N, C) -> (T, B * N, C); targets (N, S) -> (B * N, S)."""
     if targets.ndim == 1 and batch.has(lengths):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where lengths are batched and targets stand in one row")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported where lengths are batched and targets stand in one row",
+                               code="E0504")
     return time_and_rows(batch, log_probs, 1), time_and_rows(batch, targets, 0)
 
 

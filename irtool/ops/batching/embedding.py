@@ -33,7 +33,7 @@ def embedding_bag(batch: Batch, weight: Any, indices: Any, offsets: Any, scale: 
         return tuple([batch.box(batch.do("aten::unflatten", each, 1, [batch.length, -1]), 1) if each.ndim == 2 else each
                       for each in results])
     if has_tables and any(each is not None and (each >= 0 or "padding" in batch.name) for each in padding):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the table is batched and has padding")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the table is batched and has padding", code="E0504")
     rows, width = weight.shape
     one_table = batch.do("aten::reshape", batch.whole(weight), [-1, width]) if has_tables else weight
     flat = into_one_table(batch, indices, rows) if has_tables else batch.whole(indices)
@@ -115,5 +115,6 @@ def embedding_backward(batch: Batch, grad: Any, indices: Any, count: int, paddin
 def one_hot(batch: Batch, self: Any, num_classes: int) -> Any:
     """(...) -> (..., num_classes). Raises UnsupportedError where num_classes is to be found among the elements."""
     if num_classes < 0:
-        raise UnsupportedError("aten::one_hot under vmap is not supported without num_classes: how many there are depends on the values")
+        raise UnsupportedError("aten::one_hot under vmap is not supported without num_classes: how many there are depends on the values",
+                               code="E0504")
     return batch.box(batch.same(batch.front(self), num_classes))

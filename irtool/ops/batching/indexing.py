@@ -62,7 +62,7 @@ def masked_scatter_backward(batch: Batch, grad: Any, mask: Any, sizes: Any) -> A
 def masked_select_backward(batch: Batch, grad: Any, input: Any, mask: Any) -> Any:
     """grad's elements to the true places of mask, in zeros of the broadcast shape. Raises UnsupportedError for a batched mask."""
     if batch.has(mask):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the mask is batched")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported where the mask is batched", code="E0504")
     shape = list(np.broadcast_shapes(tuple(input.shape), tuple(mask.shape)))
     return batch.again("aten::masked_scatter", batch.again("aten::new_zeros", grad, shape), mask, grad)
 
@@ -209,7 +209,7 @@ def index(batch: Batch, self: Any, indices: Any) -> Any:
     if not batch.has(indices):
         return _index_same(batch, self, indices)
     if any(map(is_mask, indices)):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported with masks among batched indices")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported with masks among batched indices", code="E0504")
     rank = max(each.ndim for each in indices if each is not None)
     lined_up = [None if each is None else aligned(batch, each, rank) for each in indices]
     first = batch.do("aten::reshape", rows(batch), [batch.length, *[1] * rank])
@@ -249,7 +249,8 @@ def index_put(batch: Batch, self: Any, indices: Any, values: Any, accumulate: bo
     if any(each is None or is_mask(each) for each in indices):
         places = [place for place, each in enumerate(indices) if each is not None]
         if batch.has(indices) or batch.has(values) and places != list(range(places[0], places[-1] + 1)):
-            raise UnsupportedError(f"{batch.kind} under vmap is not supported with masks or whole dimensions among batched indices")
+            raise UnsupportedError(f"{batch.kind} under vmap is not supported with masks or whole dimensions among batched indices",
+                                   code="E0504")
         present = [each for each in indices if each is not None]
         used = sum(each.ndim if is_mask(each) else 1 for each in present)
         rank = self.ndim - used + max(1 if is_mask(each) else each.ndim for each in present)

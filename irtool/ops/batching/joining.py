@@ -207,7 +207,8 @@ def repeat_interleave(batch: Batch, self: Any, repeats: int, dim: Any, output_si
 def repeat_by(batch: Batch, self: Any, repeats: Any, dim: Any, output_size: Any) -> Any:
     """The same with a tensor of counts. Raises UnsupportedError for batched counts: sizes would differ."""
     if batch.has(repeats):
-        raise UnsupportedError("aten::repeat_interleave under vmap is not supported where the counts are batched: sizes would differ")
+        raise UnsupportedError("aten::repeat_interleave under vmap is not supported where the counts are batched: sizes would differ",
+                               code="E0504")
     if dim is None:
         self, dim = batch.again("aten::reshape", self, [-1]), 0
     return batch.box(batch.same(batch.front(self), repeats, shifted(dim, self), output_size))

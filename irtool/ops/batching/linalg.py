@@ -68,7 +68,7 @@ def cross(batch: Batch, self: Any, other: Any, dim: Any) -> Any:
     if dim is None:
         dim = next((place for place, extent in enumerate(self.shape) if extent == 3), None)
         if dim is None:
-            raise RunError("no dimension of size 3 in input")
+            raise RunError("no dimension of size 3 in input", code="E0504")
     rank = max(self.ndim, other.ndim)
     return batch.box(batch.do("aten::linalg_cross", batch.whole(self), batch.whole(other), dim=dim % rank - rank))
 

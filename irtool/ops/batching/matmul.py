@@ -13,7 +13,7 @@ def product(batch: Batch, a: Any, b: Any) -> Any:
     """matmul of (..., n, k) and (..., k, m), aligned to (B, ..., n, k) and (B, ..., k, m); vectors are rows and columns meanwhile."""
     if not a.ndim or not b.ndim:
         raise RunError("both arguments to matmul need to be at least 1D, but they are "
-                       f"{a.ndim}D and {b.ndim}D")
+                       f"{a.ndim}D and {b.ndim}D", code="E0504")
     if not batch.has([a, b]):
         return batch.do("aten::matmul", a, b)
     if a.ndim == 1 and b.ndim == 2 and not batch.has(b):        # rows of one matrix
@@ -33,7 +33,7 @@ def product(batch: Batch, a: Any, b: Any) -> Any:
 def ranked(batch: Batch, tensor: Any, rank: int, what: str) -> None:
     """Raises RunError where a tensor has not `rank` dimensions."""
     if tensor.ndim != rank:
-        raise RunError(f"{batch.kind.removeprefix('aten::')}: Expected {what} to be {rank}-D, but it is {tensor.ndim}-D")
+        raise RunError(f"{batch.kind.removeprefix('aten::')}: Expected {what} to be {rank}-D, but it is {tensor.ndim}-D", code="E0504")
 
 
 @table.batch("matmul linalg_matmul")
@@ -134,7 +134,7 @@ def einsum(batch: Batch, equation: str, tensors: Any, path: Any) -> Any:
     """Batched operands and the result get one more letter in front."""
     letter = next((each for each in LETTERS if each not in equation), None)
     if letter is None:
-        raise RunError("einsum: there is no letter left for the dimension that vmap hides")
+        raise RunError("einsum: there is no letter left for the dimension that vmap hides", code="E0504")
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if not arrow:
@@ -208,7 +208,7 @@ def linear_backward(batch: Batch, self: Any, grad_output: Any, weight: Any, mask
 def matmul_backward(batch: Batch, grad: Any, self: Any, other: Any, mask: Any) -> Any:
     """grad @ other.mT and self.mT @ grad, summed to the operands' shapes. Raises UnsupportedError for vectors."""
     if self.ndim < 2 or other.ndim < 2:
-        raise UnsupportedError("aten::matmul_backward under vmap is not supported for vectors")
+        raise UnsupportedError("aten::matmul_backward under vmap is not supported for vectors", code="E0504")
     first = batch.again("aten::sum_to_size", batch.again("aten::matmul", grad, batch.again("aten::mT", other)), list(self.shape))
     second = batch.again("aten::sum_to_size", batch.again("aten::matmul", batch.again("aten::mT", self), grad), list(other.shape))
     return first if mask[0] else None, second if mask[1] else None

@@ -26,7 +26,7 @@ def batch_norm(batch: Batch, *args: Any) -> Any:
     writes = batch.kind in STATISTICS_WRITERS and values.get("training", True) and running[0] is not None
     if writes and not all(map(batch.has, running)):
         raise RunError(f"{batch.kind}: Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
-                       "updated in place, were not batched.")
+                       "updated in place, were not batched.", code="E0504")
     operands = []
     for argument, value in zip(arguments, args, strict=True):
         if not isinstance(value, Tensor):
@@ -149,4 +149,4 @@ def instance_norm(batch: Batch, x: Any, weight: Any, bias: Any, running_mean: An
     if not rest[0]:
         _, momentum, eps, cudnn = rest
         return batch.again("aten::batch_norm", x, weight, bias, running_mean, running_var, False, momentum, eps, cudnn)
-    raise RunError(f"{batch.kind} under vmap writes no running statistics: give none")
+    raise RunError(f"{batch.kind} under vmap writes no running statistics: give none", code="E0504")

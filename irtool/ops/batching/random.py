@@ -36,7 +36,8 @@ def random_of(batch: Batch, *args: Any) -> Any:
                 ones = batch.do("aten::amax", ones, list(range(2, ones.ndim)), True)
             mask = batch.do("aten::bernoulli", ones, 1 - p)
             return batch.again("aten::div", batch.again("aten::mul", x, mask), 1 - p)
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same' where its operands are batched")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same' where its operands are batched",
+                               code="E0504")
     if batch.kind in ("aten::feature_dropout", "aten::feature_alpha_dropout") and batch.has(list(args)) and args[0].ndim > 1:
         whole = batch.front(args[0])        # what is dropped are channels of samples: their first two dimensions
         dropped = batch.same(batch.do("aten::flatten", whole, 0, 1), *args[1:])
@@ -72,7 +73,8 @@ def draw_into(batch: Batch, self: Any, *args: Any) -> Any:
         operands = [batch.whole(batch.again("aten::expand", each, list(self.shape))) if isinstance(each, Tensor) else each for each in args]
         numbers = batch.same(batch.do("aten::zeros_like", batch.whole(self)), *operands)
     elif batch.has(list(args)):
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same' where its operands are batched")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported with randomness='same' where its operands are batched",
+                               code="E0504")
     else:
         numbers = batch.layer.whole(batch.same(batch.do("aten::zeros_like", batch.do("aten::select", batch.front(self), 0, 0)), *args))
     return batch.layer.write_into(self, batch.box(numbers), batch.name)

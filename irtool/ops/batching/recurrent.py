@@ -119,7 +119,8 @@ def stepwise(batch: Batch, rows: Any, sizes: list[int], hx: Any, params: Any, ha
     directions = 2 if bidirectional else 1
     count = 4 if has_biases else 2
     if len(params) != count * num_layers * directions or dropout and train:
-        raise UnsupportedError(f"{batch.kind} under vmap is not supported where weights are batched with projections or dropout")
+        raise UnsupportedError(f"{batch.kind} under vmap is not supported where weights are batched with projections or dropout",
+                               code="E0504")
     initial = list(hx) if isinstance(hx, list | tuple) else [hx]
     finals: list[list[Any]] = []
     for layer in range(num_layers):

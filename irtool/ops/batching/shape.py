@@ -50,7 +50,7 @@ def size(batch: Batch, self: Any) -> Any:
 def size_of(batch: Batch, self: Any, dim: int) -> Any:
     """One of them."""
     if not self.ndim:
-        raise RunError(f"Dimension specified as {dim} but tensor has no dimensions")
+        raise RunError(f"Dimension specified as {dim} but tensor has no dimensions", code="E0504")
     return self.shape[wrapped_dim(dim, self.ndim)]
 
 
@@ -199,7 +199,7 @@ def transpose(batch: Batch, self: Any, first: int, second: int) -> Any:
 def t(batch: Batch, self: Any) -> Any:
     """(n, m) -> (m, n); () and (n) stay."""
     if self.ndim > 2:
-        raise RunError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+        raise RunError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D", code="E0504")
     return batch.again("aten::transpose", self, 0, 1) if self.ndim == 2 else self
 
 
@@ -210,7 +210,7 @@ def matrix_transpose(batch: Batch, self: Any) -> Any:
         return self if "mT" in batch.kind else batch.again("aten::conj", self)
     if self.ndim == 1:
         raise RunError(f"tensor.{batch.kind.removeprefix('aten::')} is only supported on matrices or batches of matrices. "
-                       f"Got {self.ndim}-D tensor.")
+                       f"Got {self.ndim}-D tensor.", code="E0504")
     return batch.box(batch.do("aten::mT" if "mT" in batch.kind else "aten::mH", batch.front(self)))
 
 

@@ -38,11 +38,11 @@ def spectra(batch: Batch, self: Any, n_fft: int, hop_length: Any, win_length: An
     is_complex = "c" in (dtype_of(self.dtype).kind, dtype_of(window.dtype).kind)
     onesided = not is_complex if onesided is None else onesided
     if align_to_window:
-        raise UnsupportedError(f"{batch.kind} with align_to_window is not supported")
+        raise UnsupportedError(f"{batch.kind} with align_to_window is not supported", code="E0504")
     if onesided and is_complex:
-        raise RunError("stft: Cannot have onesided output if window or input is complex")
+        raise RunError("stft: Cannot have onesided output if window or input is complex", code="E0504")
     if return_complex is None and not is_complex:
-        raise RunError("stft requires the return_complex parameter be given for real inputs")
+        raise RunError("stft requires the return_complex parameter be given for real inputs", code="E0504")
     frames = batch.again("aten::unfold", self, self.ndim - 1, n_fft, n_fft // 4 if hop_length is None else hop_length)
     windowed = batch.again("aten::mul", frames, in_the_middle(batch, window, n_fft))
     result = batch.again("aten::fft_rfft" if onesided else "aten::fft_fft", windowed, None, -1, norm_of(normalized))
@@ -63,7 +63,7 @@ def signals(batch: Batch, self: Any, n_fft: int, hop: int, window: Any, center: 
     """Inverse transforms times window, added where they overlap, over the sum of squared windows. Raises RunError where that is 0."""
     if onesided if onesided is not None else self.shape[-2] != n_fft:
         if return_complex:
-            raise RunError("istft(): cannot have onesided output if window or input is complex")
+            raise RunError("istft(): cannot have onesided output if window or input is complex", code="E0504")
     pieces = batch.again("aten::transpose", self, -2, -1)
     if return_complex:
         frames = batch.again("aten::fft_ifft", pieces, n_fft, -1, norm_of(normalized))
@@ -81,7 +81,7 @@ def signals(batch: Batch, self: Any, n_fft: int, hop: int, window: Any, center: 
         return batch.again("aten::narrow", whole, -1, start, end - start)
     weight = added(batch.again("aten::expand", batch.again("aten::mul", shape, shape), [count, n_fft]))
     if end > start and np.abs(batch.elements(weight)).min() < 1e-11:
-        raise RunError("window overlap add min: 1")
+        raise RunError("window overlap add min: 1", code="E0504")
     result = batch.again("aten::div", added(batch.again("aten::mul", frames, shape)), weight)
     if length is not None and length > end - start:
         result = batch.again("aten::constant_pad_nd", result, [0, length - (end - start)], 0)

@@ -179,7 +179,7 @@ def copy_into(xp, self, src, non_blocking=False):
     refuse_overlap(self)
     together = xp.broadcast_shapes(self.shape, src.shape)
     if together != self.shape:
-        raise RunError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(together)}")
+        raise RunError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(together)}", code="E0407")
     self[...] = astype(broadcast_view(src, self.shape), self.dtype)
     return self
 

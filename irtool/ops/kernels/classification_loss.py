@@ -24,7 +24,7 @@ def _check_targets(x, target, ignore_index, weight):
         raise RunError(f"expected target dtype to be Long or Byte, but got {title(target.dtype)}")
     wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
     if wrong.any():
-        raise RunError(f"Target {int(target[wrong].reshape(-1)[0])} is out of bounds.")
+        raise RunError(f"Target {int(target[wrong].reshape(-1)[0])} is out of bounds.", code="E0408")
 
 
 def likelihood(xp, x, target, weight, reduction, ignore_index):
@@ -34,7 +34,7 @@ def likelihood(xp, x, target, weight, reduction, ignore_index):
     expected = x.shape[:1] + x.shape[2:] if x.ndim > 1 else ()
     if target.shape != expected and not (x.ndim == 1 and target.shape == (1,)):
         raise RunError(f"Expected input batch_size ({x.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 1})."
-                       if x.ndim <= 2 else f"size mismatch (got input: {list(x.shape)} , target: {list(target.shape)}")
+                       if x.ndim <= 2 else f"size mismatch (got input: {list(x.shape)} , target: {list(target.shape)}", code="E0407")
     only("nll_loss_out_frame", "f", x)
     _check_targets(x, target, ignore_index, weight)
     counts = target != ignore_index
@@ -150,7 +150,7 @@ def _margin_terms(xp, self, target, p, margin, weight):
     if p not in (1, 2):
         raise RunError("only p == 1 and p == 2 supported")
     if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[1]):
-        raise RunError("target out of range")
+        raise RunError("target out of range", code="E0408")
     at_target = xp.take_along_axis(x, index[:, None], 1) if x.size else x[:, :1]
     room = xp.maximum(x.dtype.type(margin) - at_target + x, x.dtype.type(0))
     terms = room if p == 1 else room * room
@@ -210,7 +210,7 @@ def multilabel_margin_loss_forward(xp, self, target, reduction):
         raise RunError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
     classes = self.shape[-1] if self.ndim else 1
     if target.size and (int(target.max()) >= classes or int(target.min()) < -1):
-        raise RunError("target is out of range")
+        raise RunError("target is out of range", code="E0408")
     loss, is_target, _ = _multilabel(xp, self, target)
     return reduced(xp, loss if self.ndim == 2 else loss.reshape(()), reduction), is_target.reshape(self.shape)
 

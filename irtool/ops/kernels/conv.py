@@ -148,7 +148,7 @@ def _check_types(x, weight, bias):
                        f"same or "
                        "input should be a MKLDNN tensor and weight is a dense tensor")
     if weight.dtype != x.dtype:
-        raise RunError(f"expected scalar type {title(x.dtype)} but found {title(weight.dtype)}")
+        raise RunError(f"expected scalar type {title(x.dtype)} but found {title(weight.dtype)}", code="E0409")
     if bias is not None and bias.dtype != x.dtype:
         raise RunError(f"Input type ({c_name(x.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same")
 

@@ -13,9 +13,9 @@ SUM, MEAN, MAX = 0, 1, 2
 def _rows(xp, weight, indices):
     if indices.dtype.kind not in "iu" or indices.dtype.itemsize < 4:
         raise RunError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-                       f"{indices.dtype} instead (while checking arguments for embedding)")
+                       f"{indices.dtype} instead (while checking arguments for embedding)", code="E0409")
     if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= weight.shape[0]):
-        raise RunError("index out of range in self")
+        raise RunError("index out of range in self", code="E0408")
     return xp.take(weight, indices, 0)
 
 

@@ -24,7 +24,7 @@ def check_size(size, itemsize=1):
         if length < 0:
             raise RunError(f"Trying to create tensor with negative dimension {length}: {list(size)}")
     if math.prod(size) * itemsize > LARGEST:
-        raise RunError(f"a tensor of size {list(size)} does not fit into memory")
+        raise RunError(f"a tensor of size {list(size)} does not fit into memory", code="E0406")
 
 
 def options(dtype, layout, device, default=None):
@@ -218,7 +218,7 @@ def as_tensor(xp, data, dtype, device):
 
 def _need_numbers(name, dtype, kinds="iuf"):
     if dtype.kind not in kinds:
-        raise RunError(f"\"{name}\" not implemented for '{title(dtype)}'")
+        raise RunError(f"\"{name}\" not implemented for '{title(dtype)}'", code="E0409")
 
 
 def _arange(xp, start, end, step, dtype):

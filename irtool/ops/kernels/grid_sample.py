@@ -97,7 +97,8 @@ def sampled(xp, input, grid, mode, padding_mode, align_corners):
     """input (n, channels, *extents) at the points of grid (n, *points, rank), numbers in [-1, 1]."""
     rank = input.ndim - 2
     if input.dtype != grid.dtype:
-        raise RunError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}")
+        raise RunError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}",
+                       code="E0409")
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
         raise RunError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
                        f"{list(input.shape)} and grid with sizes {list(grid.shape)}")

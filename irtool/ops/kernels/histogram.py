@@ -105,7 +105,8 @@ def _counted(xp, points, edges, weight, density, equal_bins):
 def _check(self, weight):
     only("histogramdd", "f", self)
     if weight is not None and weight.dtype != self.dtype:
-        raise RunError("torch.histogramdd(): if weight tensor is provided, input tensor and weight tensor should have the same dtype")
+        raise RunError("torch.histogramdd(): if weight tensor is provided, input tensor and weight tensor should have the same dtype",
+                       code="E0409")
 
 
 @table.op("aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False)"

@@ -13,11 +13,12 @@ def check_added(name, self, dim, index, source):
     if index.ndim > 1:
         raise RunError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
     if index.dtype not in ("int32", "int64"):
-        raise RunError(f"{name}(): Expected dtype int32/int64 for index but got: {title(index.dtype)}")
+        raise RunError(f"{name}(): Expected dtype int32/int64 for index but got: {title(index.dtype)}", code="E0409")
     if self.dtype != source.dtype:
-        raise RunError(f"{name}(): self ({title(self.dtype)}) and source ({title(source.dtype)}) must have the same scalar type")
+        raise RunError(f"{name}(): self ({title(self.dtype)}) and source ({title(source.dtype)}) must have the same scalar type",
+                       code="E0409")
     if dim and dim >= source.ndim:
-        raise RunError(f"{name}(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}")
+        raise RunError(f"{name}(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}", code="E0408")
     if index.size != (source.shape[dim] if source.ndim else 1):
         if not source.ndim:
             raise RunError("Dimension specified as 0 but tensor has no dimensions")
@@ -28,7 +29,7 @@ def check_added(name, self, dim, index, source):
                        f"{list(self.shape)} source.shape = {list(source.shape)}")
     extent = self.shape[dim] if self.ndim else 1
     if (self.size or self.ndim == 1 or name == "index_reduce_") and index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
-        raise RunError("index out of range in self")
+        raise RunError("index out of range in self", code="E0408")
     return dim
 
 
@@ -46,7 +47,7 @@ def check_copied(self, dim, index, source):
         raise RunError(f"index_copy_(): Expected a long tensor for index, but got {title(index.dtype)}")
     if self.dtype != source.dtype:
         raise RunError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {title(self.dtype)} and (source) "
-                       f"{title(source.dtype)}")
+                       f"{title(source.dtype)}", code="E0409")
     if rest(self, dim) != rest(source, dim):
         raise RunError(f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
                        f"{_words(rest(self, dim))} at dimension {dim} and source slice shape: {_words(rest(source, dim))} at dimension 0.")
@@ -55,7 +56,7 @@ def check_copied(self, dim, index, source):
     extent = self.shape[dim] if self.ndim else 1
     if slices_have_elements(self, dim) and index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
         wrong = int(index.min()) if int(index.min()) < 0 else int(index.max())
-        raise RunError(f"index_copy_(): index {wrong} is out of bounds for dimension {dim} with size {extent}")
+        raise RunError(f"index_copy_(): index {wrong} is out of bounds for dimension {dim} with size {extent}", code="E0408")
     return dim
 
 

@@ -66,7 +66,7 @@ def check_index(index, extent, dim):
     if index.size:
         low, high = int(index.min()), int(index.max())
         if low < -extent or high >= extent:
-            raise RunError(f"index {low if low < -extent else high} is out of bounds for dimension {dim} with size {extent}")
+            raise RunError(f"index {low if low < -extent else high} is out of bounds for dimension {dim} with size {extent}", code="E0408")
 
 
 def indexed(xp, self, indices):
@@ -180,10 +180,10 @@ def index_select(xp, self, dim, index):
     if index.ndim > 1:
         raise RunError("index_select(): Index is supposed to be a vector")
     if index.dtype not in ("int32", "int64"):
-        raise RunError(f"index_select(): Expected dtype int32 or int64 for index but got: {title(index.dtype)}")
+        raise RunError(f"index_select(): Expected dtype int32 or int64 for index but got: {title(index.dtype)}", code="E0409")
     extent = self.shape[dim] if self.ndim else 1
     if index.size and (int(index.min()) < 0 or int(index.max()) >= extent):
-        raise RunError("index out of range in self")
+        raise RunError("index out of range in self", code="E0408")
     if not self.ndim and index.size != 1:
         raise RunError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     if not self.ndim:
@@ -246,7 +246,7 @@ def _fitting(value, dtype):
 def _index_fill(xp, self, dim, index, value):
     dim = wrap_dim(dim, self.ndim)
     if index.dtype != xp.int64:
-        raise RunError("index_fill_(): Expected dtype int64 for index.")
+        raise RunError("index_fill_(): Expected dtype int64 for index.", code="E0409")
     if index.ndim > 1:
         raise RunError("Index has to be a vector/scalar")
     if getattr(value, "ndim", 0):
@@ -279,7 +279,7 @@ def grid_index(xp, x, dim, index):
 def check_gather(name, self, dim, index, other=None):
     """The checks that gather and scatter share."""
     if index.size and index.dtype not in ("int64", "int32"):
-        raise RunError(f"{name}(): Expected dtype int32/int64 for index")
+        raise RunError(f"{name}(): Expected dtype int32/int64 for index", code="E0409")
     if max(self.ndim, 1) != max(index.ndim, 1) and index.size:
         raise RunError("Index tensor must have the same number of dimensions as " + ("input" if name == "gather" else "self") + " tensor")
     if not index.size:
@@ -295,7 +295,7 @@ def check_gather(name, self, dim, index, other=None):
     extent = self.shape[dim] if self.ndim else 1
     low, high = int(index.min()), int(index.max())
     if low < 0 or high >= extent:
-        raise RunError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {extent}")
+        raise RunError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {extent}", code="E0408")
 
 
 @table.op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
@@ -351,7 +351,8 @@ def _flat_index(self, index, name):
             raise RunError(f"{name}(): tried to {'take' if name == 'take' else 'put elements'} from an empty tensor")
         low, high = int(index.min()), int(index.max())
         if low < -self.size or high >= self.size:
-            raise RunError(f"out of range: tried to access index {low if low < -self.size else high} on a tensor of {self.size} elements.")
+            raise RunError(f"out of range: tried to access index {low if low < -self.size else high} on a tensor of {self.size} elements.",
+                           code="E0408")
     return index
 
 
@@ -366,7 +367,7 @@ def put(xp, self, index, source, accumulate):
     """A copy with elements written, or added, at places of the flattened tensor."""
     if self.dtype != source.dtype:
         raise RunError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {title(self.dtype)} and "
-                       f"source.dtype = {title(source.dtype)}")
+                       f"source.dtype = {title(source.dtype)}", code="E0409")
     if index.size != source.size:
         raise RunError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.size}, "
                        f"index.numel() = {index.size}")
@@ -427,7 +428,7 @@ def masked_scatter(xp, self, mask, source):
     """The elements of `source`, in order, where a mask is true."""
     if self.dtype != source.dtype:
         raise RunError(f"masked_scatter: expected self and source to have same dtypes but got {title(self.dtype)} and "
-                       f"{title(source.dtype)}")
+                       f"{title(source.dtype)}", code="E0409")
     mask = _bool_mask(mask, "masked_scatter_")
     shape = xp.broadcast_shapes(self.shape, mask.shape)
     mask = xp.broadcast_to(mask, shape)

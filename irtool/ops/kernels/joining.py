@@ -21,7 +21,7 @@ def _same_but(tensors, dim, shapes):
         for axis, (a, b) in enumerate(zip(first, shape, strict=True)):
             if a != b and axis != dim:
                 raise RunError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got size {b} for tensor "
-                               f"number {place} in the list.")
+                               f"number {place} in the list.", code="E0407")
 
 
 def concatenated(xp, tensors, dim):
@@ -476,7 +476,7 @@ def _meshgrid(xp, tensors, indexing="ij"):
         if tensor.ndim > 1:
             raise RunError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tensor.ndim}D")
         if tensor.dtype != tensors[0].dtype:
-            raise RunError("torch.meshgrid expects all tensors to have the same dtype")
+            raise RunError("torch.meshgrid expects all tensors to have the same dtype", code="E0409")
     swapped = indexing == "xy" and len(tensors) >= 2
     ordered = [tensors[1], tensors[0], *tensors[2:]] if swapped else tensors
     shape = tuple(t.size for t in ordered)

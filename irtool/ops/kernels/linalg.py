@@ -44,7 +44,7 @@ def _solve(xp, A, B, left, name):
     square(name, A)
     if A.dtype != B.dtype:
         raise RunError(f"{name}: Expected A and B to have the same dtype, but found A of type {title(A.dtype)} and B of type "
-                       f"{title(B.dtype)} instead")
+                       f"{title(B.dtype)} instead", code="E0409")
     vector = left and _is_vector(A, B)
     C = B[..., None] if vector else B
     side = -2 if left else -1
@@ -416,7 +416,7 @@ def linalg_vecdot(xp, x, y, dim):
         raise RunError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {title(x.dtype)}")
     if x.dtype != y.dtype:
         raise RunError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {title(x.dtype)} and y of type "
-                       f"{title(y.dtype)} instead")
+                       f"{title(y.dtype)} instead", code="E0409")
     product = xp.conj(x) * y
     return xp.asarray(product.sum(wrap_dim(dim, product.ndim) if product.ndim else None, dtype=product.dtype))
 

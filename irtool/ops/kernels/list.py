@@ -17,7 +17,7 @@ def place_in(items: list[Any], index: int) -> int:
     """An index counted from either end made a plain one. Raises RunError with torch's text."""
     size = len(items)
     if not -size <= index < size:
-        raise RunError("list index out of range")
+        raise RunError("list index out of range", code="E0408")
     return index % size
 
 

@@ -19,13 +19,14 @@ def same_dtype(what, *tensors):
     """Raises torch's error unless all tensors have one dtype."""
     for tensor in tensors[1:]:
         if tensor.dtype != tensors[0].dtype:
-            raise RunError(f"{what}: expected operands to have the same dtype, but got: {title(tensors[0].dtype)} != {title(tensor.dtype)}")
+            raise RunError(f"{what}: expected operands to have the same dtype, but got: {title(tensors[0].dtype)} != {title(tensor.dtype)}",
+                           code="E0409")
 
 
 def product(xp, a, b):
     """a @ b of one dtype, float16 through float32. Raises torch's errors for dtypes."""
     if a.dtype != b.dtype:
-        raise RunError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}")
+        raise RunError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}", code="E0409")
     if a.dtype.kind == "b":
         refuse("addmm_impl_cpu_", a)
     if a.dtype == xp.float16:
@@ -41,7 +42,8 @@ def _matrix(xp, self, mat2):
     if mat2.ndim != 2:
         raise RunError("mat2 must be a matrix")
     if self.shape[1] != mat2.shape[0]:
-        raise RunError(f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})")
+        raise RunError(f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})",
+                       code="E0407")
     return product(xp, self, mat2)
 
 
@@ -82,7 +84,8 @@ def mv(xp, self, vec):
     if self.ndim != 2 or vec.ndim != 1:
         raise RunError(f"vector + matrix @ vector expected, got {vec.ndim}, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
-        raise RunError(f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})")
+        raise RunError(f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})",
+                       code="E0407")
     return product(xp, self, vec)
 
 
@@ -90,10 +93,11 @@ def _dot(xp, self, other):
     if self.ndim != 1 or other.ndim != 1:
         raise RunError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
     if self.dtype != other.dtype:
-        raise RunError(f"dot : expected both vectors to have same dtype, but found {title(self.dtype)} and {title(other.dtype)}")
+        raise RunError(f"dot : expected both vectors to have same dtype, but found {title(self.dtype)} and {title(other.dtype)}",
+                       code="E0409")
     if self.size != other.size:
         raise RunError(f"inconsistent tensor size, expected tensor [{self.size}] and src [{other.size}] to have the same number of "
-                       f"elements, but got {self.size} and {other.size} elements respectively")
+                       f"elements, but got {self.size} and {other.size} elements respectively", code="E0407")
     return xp.asarray(product(xp, self, other))
 
 
@@ -152,16 +156,16 @@ def matmul_any(xp, a, b):
 def _complain(a, b):
     if a.ndim == 1 and b.ndim == 1:
         raise RunError(f"inconsistent tensor size, expected tensor [{a.size}] and src [{b.size}] to have the same number of elements, but "
-                       f"got {a.size} and {b.size} elements respectively")
+                       f"got {a.size} and {b.size} elements respectively", code="E0407")
     if b.ndim == 1 and a.ndim == 2:
-        raise RunError(f"size mismatch, got input ({a.shape[0]}), mat ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})")
+        raise RunError(f"size mismatch, got input ({a.shape[0]}), mat ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})", code="E0407")
     if a.ndim > 2 and b.ndim > 2:
         raise RunError("Expected size for first two dimensions of batch2 tensor to be: "
                        f"[{math.prod(a.shape[:-2])}, {a.shape[-1]}] but got: [{math.prod(b.shape[:-2])}, {b.shape[-2]}].")
     rows = math.prod(a.shape[:-1]) if a.ndim > 1 else 1
     columns = b.shape[-1] if b.ndim > 1 else 1
     raise RunError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a.shape[-1]} and "
-                   f"{b.shape[-2] if b.ndim > 1 else b.shape[0]}x{columns})")
+                   f"{b.shape[-2] if b.ndim > 1 else b.shape[0]}x{columns})", code="E0407")
 
 
 def _matmul(xp, self, other):
@@ -181,7 +185,7 @@ def linear(xp, input, weight, bias):
     same_dtype("linear", input, bias)
     if bias.ndim == 1 and bias.size not in (1, result.shape[-1]):
         raise RunError(f"The expanded size of the tensor ({result.shape[-1]}) must match the existing size ({bias.size}) at non-singleton "
-                       f"dimension {result.ndim - 1}.  Target sizes: {list(result.shape)}.  Tensor sizes: {list(bias.shape)}")
+                       f"dimension {result.ndim - 1}.  Target sizes: {list(result.shape)}.  Tensor sizes: {list(bias.shape)}", code="E0407")
     if result.ndim and bias.size in (1, result.shape[-1]) and bias.ndim <= 1:
         result += bias
         return result
@@ -217,7 +221,7 @@ def fused(xp, self, result, beta, alpha, shape=None):
     """beta * self + alpha * result; with beta 0, `self` counts only by its shape (its nan do not spread)."""
     dtype = result.dtype
     if self.dtype != dtype:
-        raise RunError(f"self and mat2 must have the same dtype, but got {title(self.dtype)} and {title(dtype)}")
+        raise RunError(f"self and mat2 must have the same dtype, but got {title(self.dtype)} and {title(dtype)}", code="E0409")
     if dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)      # torch converts them to the tensors' dtype
     expanded = broadcast_view(self, result.shape)
@@ -277,7 +281,7 @@ def addr(xp, self, vec1, vec2, beta, alpha):
     result = astype(vec1, dtype)[:, None] * astype(vec2, dtype)
     for name, number in (("beta", beta), ("alpha", alpha)):
         if isinstance(number, float) and dtype.kind in "iub":
-            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.")
+            raise RunError(f"For integral input tensors, argument {name} must not be a floating point number.", code="E0409")
         if isinstance(number, bool) and dtype.kind != "b":
             raise RunError(f"Boolean {name} only supported for Boolean results.")
     if dtype.kind == "b":
@@ -343,7 +347,7 @@ def _check_subscripts(terms, output, tensors):
             known = seen.get(letter, 1)
             if size != known and size != 1 and known != 1:
                 raise RunError(f"einsum(): subscript {letter} has size {size} for operand {place} which does not broadcast with previously "
-                               f"seen size {known}")
+                               f"seen size {known}", code="E0407")
             seen[letter] = max(size, known) if size else size
     for letter in output.replace("...", ""):
         if letter not in seen:

@@ -24,7 +24,7 @@ def _check_quantile(name, x, q, interpolation):
     if x.dtype.name not in ("float32", "float64"):
         raise RunError(f"{name}() input tensor must be either float or double dtype")
     if x.dtype != q.dtype:
-        raise RunError(f"{name}() q tensor must be same dtype as the input tensor")
+        raise RunError(f"{name}() q tensor must be same dtype as the input tensor", code="E0409")
     if interpolation not in INTERPOLATIONS:
         raise RunError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
     if not ((q >= 0) & (q <= 1)).all():

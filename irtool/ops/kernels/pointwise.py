@@ -219,7 +219,7 @@ _unary("sgn", _sgn, "Sign; of a complex number z / |z|, 0 at 0.")
 
 def _signbit(xp, self):
     if self.dtype.kind == "c":
-        raise RunError("signbit is not implemented for complex tensors.")
+        raise RunError("signbit is not implemented for complex tensors.", code="E0409")
     return xp.signbit(self) if self.dtype.kind == "f" else self < 0 if self.dtype.kind == "i" else xp.zeros(self.shape, bool)
 
 
@@ -303,5 +303,5 @@ def real(xp, self):
 def imag(xp, self):
     """Imaginary part, a view."""
     if self.dtype.kind != "c":
-        raise RunError("imag is not implemented for tensors with non-complex dtypes.")
+        raise RunError("imag is not implemented for tensors with non-complex dtypes.", code="E0409")
     return self.imag

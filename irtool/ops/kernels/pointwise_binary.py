@@ -311,7 +311,7 @@ def heaviside(xp, self, values):
 def _extreme(name, function):
     def kernel(xp, self, other):
         if self.dtype.kind == "c":
-            raise RunError(f"{name} not implemented for complex tensors.")
+            raise RunError(f"{name} not implemented for complex tensors.", code="E0409")
         return getattr(xp, function)(self, other)
     return kernel
 
@@ -406,7 +406,7 @@ def lerp(xp, self, end, weight):
     """self + weight * (end - self), exact at weight 1. All of one dtype."""
     for name, operand in (("end", end), ("weight", weight)):
         if hasattr(operand, "dtype") and operand.dtype != self.dtype and (name == "end" or operand.ndim):
-            raise RunError(f"expected dtype {_c_name(self.dtype)} for `{name}` but got dtype {_c_name(operand.dtype)}")
+            raise RunError(f"expected dtype {_c_name(self.dtype)} for `{name}` but got dtype {_c_name(operand.dtype)}", code="E0409")
     return _lerp(xp, self, end, as_array(weight, _wide(xp, self.dtype)))
 
 
@@ -451,7 +451,7 @@ def _float_parts(first, second):
     if not {a, b} <= {"Float", "Double", "Half"}:
         raise RunError(f"Expected both inputs to be Half, Float or Double tensors but got {a} and {b}")
     if a != b:
-        raise RunError(f"Expected object of scalar type {a} but got scalar type {b} for second argument")
+        raise RunError(f"Expected object of scalar type {a} but got scalar type {b} for second argument", code="E0409")
 
 
 @table.op("aten::complex(Tensor real, Tensor imag) -> Tensor")

@@ -259,7 +259,7 @@ def _shown(value: Any) -> str:
 @table.op("prim::RaiseException(str msg, str? cls=None) -> ()")
 def raise_exception(xp, msg, cls):
     """Raises RunError with the message, behind the class's name where there is one."""
-    raise RunError(f"{cls.rpartition('.')[2]}: {msg}" if cls else msg)
+    raise RunError(f"{cls.rpartition('.')[2]}: {msg}" if cls else msg, code="E0410")
 
 
 @table.op("aten::warn(str message, int stacklevel=2) -> ()")
@@ -281,7 +281,7 @@ table.define("aten::has_torch_function(...) -> bool", lambda xp, *values: False,
 def assert_scalar(xp, self, assert_msg):
     """Raises unless the number is true."""
     if not self:
-        raise RunError(assert_msg)
+        raise RunError(assert_msg, code="E0410")
 
 
 def nested_list(x: Any, dim: int, element: str) -> Any:

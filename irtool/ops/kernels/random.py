@@ -22,7 +22,7 @@ DRAW = "*, Generator? generator=None) -> Tensor"
 
 def _floating(name, dtype):
     if dtype.kind not in "fc":
-        raise RunError(f"\"{name}\" not implemented for '{title(dtype)}'")
+        raise RunError(f"\"{name}\" not implemented for '{title(dtype)}'", code="E0409")
 
 
 def _uniform(xp, size, dtype, draw=None):

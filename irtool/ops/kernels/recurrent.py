@@ -129,7 +129,7 @@ def _check_input(x, hidden):
         raise RunError(f"input must have 3 dimensions, got {x.ndim}")
     if x.dtype != hidden.dtype:
         raise RunError(f"Input and hidden tensors are not the same dtype, found input tensor with {x.dtype} and hidden tensor with "
-                       f"{hidden.dtype}")
+                       f"{hidden.dtype}", code="E0409")
 
 
 def _over_time(kind):

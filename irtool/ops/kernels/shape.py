@@ -169,7 +169,7 @@ def infer_shape(shape, count):
         raise RunError(f"cannot reshape tensor of 0 elements into shape {shape} because the unspecified dimension size -1 can be any "
                        "value and is ambiguous")
     elif open_place is not None or known != count:
-        raise RunError(f"shape '{shape}' is invalid for input of size {count}")
+        raise RunError(f"shape '{shape}' is invalid for input of size {count}", code="E0407")
     return tuple(shape)
 
 
@@ -431,7 +431,7 @@ def select(xp, self, dim, index):
     dim = wrap_dim(dim, self.ndim)
     extent = self.shape[dim]
     if not -extent <= index < extent:
-        raise RunError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}")
+        raise RunError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}", code="E0408")
     place = int(index) % extent         # with the ellipsis NumPy gives a 0-dim view where the index alone would give a number
     return self[(slice(None),) * dim + (place, ...)]
 
@@ -457,7 +457,7 @@ def narrow(xp, self, dim, start, length):
     dim = wrap_dim(dim, self.ndim)
     extent = self.shape[dim]
     if not -extent <= start <= extent:
-        raise RunError(f"start out of range (expected to be in range of [{-extent}, {extent}], but got {start})")
+        raise RunError(f"start out of range (expected to be in range of [{-extent}, {extent}], but got {start})", code="E0408")
     start += extent if start < 0 else 0
     if start + length > extent:
         raise RunError(f"start ({start}) + length ({length}) exceeds dimension size ({extent}).")
@@ -534,7 +534,8 @@ def as_strided(xp, self, size, stride, storage_offset):
         raise RunError(f"Tensor: invalid storage offset {offset}")
     if math.prod(size) and (last + 1) * self.itemsize > root.nbytes:
         raise RunError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {self.itemsize} "
-                       f"requiring a storage size of {(last + 1) * self.itemsize} are out of bounds for storage of size {root.nbytes}")
+                       f"requiring a storage size of {(last + 1) * self.itemsize} are out of bounds for storage of size {root.nbytes}",
+                       code="E0408")
     if not (root.flags.c_contiguous or root.flags.f_contiguous):
         raise UnsupportedError("aten::as_strided: memory of an array that is not contiguous")
     flat = root.ravel(order="K").view(self.dtype)
@@ -556,7 +557,7 @@ def view_as_complex(xp, self):
     """The last dimension, of size 2, read as real and imaginary part; a view."""
     if self.dtype.kind != "f":
         raise RunError("view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: "
-                       f"{self.dtype}")
+                       f"{self.dtype}", code="E0409")
     if not self.ndim:
         raise RunError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:

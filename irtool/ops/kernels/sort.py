@@ -53,7 +53,7 @@ def topk(xp, self, k, dim, largest, sorted):
     """The k largest (smallest) values along a dimension, in order, and their indices; nan is the largest."""
     axis = wrap_dim(dim, self.ndim)
     if not 0 <= k <= (self.shape[axis] if self.ndim else 1):
-        raise RunError("selected index k out of range")
+        raise RunError("selected index k out of range", code="E0408")
     only("topk_cpu", "biuf", self)
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
@@ -77,7 +77,7 @@ def kthvalue(xp, self, k, dim, keepdim):
     axis = wrap_dim(dim, self.ndim)
     need_elements("kthvalue()", self, (axis,), True)
     if not 1 <= k <= (self.shape[axis] if self.ndim else 1):
-        raise RunError("kthvalue(): selected number k out of range for dimension " + str(axis))
+        raise RunError("kthvalue(): selected number k out of range for dimension " + str(axis), code="E0408")
     only("kthvalue_cpu", "biuf", self)
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)

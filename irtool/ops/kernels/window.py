@@ -81,7 +81,7 @@ table.define(f"aten::kaiser_window.beta(int window_length, bool periodic, float 
 
 def _real(dtype):
     if dtype.kind != "f":
-        raise RunError(f"\"arange_cpu\" not implemented for '{title(dtype)}'")
+        raise RunError(f"\"arange_cpu\" not implemented for '{title(dtype)}'", code="E0409")
 
 
 def _frequencies(xp, name, n, d, dtype):

@@ -52,7 +52,7 @@ def expression(printer: Printer, node: Node) -> str:
     if form is not None:
         return form(printer, node)
     if node.blocks:
-        raise UnsupportedError(f"{node.kind} cannot be written as TorchScript")
+        raise UnsupportedError(f"{node.kind} cannot be written as TorchScript", code="E0606")
     subgraph = node.attributes.get("Subgraph")
     if subgraph is not None and isinstance(subgraph.value, Graph):
         return held_graph(printer, node, subgraph.value)
@@ -79,7 +79,7 @@ def function_text(kind: str) -> str:
     """How a kind is called: `torch.add`, `ops.prim.min`. Raises UnsupportedError for what has no such name."""
     space, _, name = qualified(kind).partition("::")
     if not (space.isidentifier() and name.isidentifier()) or keyword.iskeyword(name) or keyword.iskeyword(space):
-        raise UnsupportedError(f"{kind} cannot be written as TorchScript")
+        raise UnsupportedError(f"{kind} cannot be written as TorchScript", code="E0606")
     by_name = space == "aten" and name not in TORCH_CONSTANTS and name not in WRITTEN_IN_PYTHON
     return f"torch.{name}" if by_name else f"ops.{space}.{name}"
 
@@ -91,12 +91,12 @@ def call(printer: Printer, node: Node) -> str:
     function = function_text(node.kind)
     schema = schema_of(node)
     if schema is not None and (schema.is_varret or not NOTES.issuperset(set(node.attributes).difference(schema.positions))):
-        raise UnsupportedError(f"{node.kind} cannot be written as TorchScript")
+        raise UnsupportedError(f"{node.kind} cannot be written as TorchScript", code="E0606")
     if schema is None:
         if node.attributes:
-            raise UnsupportedError(f"{node.kind} with attributes cannot be written as TorchScript: it has no schema")
+            raise UnsupportedError(f"{node.kind} with attributes cannot be written as TorchScript: it has no schema", code="E0606")
         if "::" not in node.kind or node.kind.startswith("prim::"):
-            raise UnsupportedError(f"{node.kind} cannot be written as TorchScript: it has no schema")
+            raise UnsupportedError(f"{node.kind} cannot be written as TorchScript: it has no schema", code="E0606")
         return f"{function}({', '.join(printer.take(node.inputs))})"
     operands: list[Given] = list(node_arguments(node, schema))
     extra = operands[len(schema.arguments):]
@@ -325,7 +325,8 @@ def _unchecked_cast(printer: Printer, node: Node) -> str:
 def _is_instance(printer: Printer, node: Node) -> str:
     wanted = node.attributes["types"].value
     if not isinstance(wanted, list | tuple) or not all(isinstance(type, Type) for type in wanted):
-        raise UnsupportedError(f"{node.kind} with types {node.attributes['types'].text[:80]} cannot be written as TorchScript")
+        raise UnsupportedError(f"{node.kind} with types {node.attributes['types'].text[:80]} cannot be written as TorchScript",
+                               code="E0606")
     names = [type.text if type.text in ("list", "tuple") else annotation(type) for type in wanted]
     return f"isinstance({printer.take(node.inputs)[0]}, {names[0] if len(names) == 1 else f'({joined(names)})'})"
 
@@ -353,7 +354,7 @@ def _tolist(printer: Printer, node: Node) -> str:
 def _call_function(printer: Printer, node: Node) -> str:
     name = node.inputs[0].node.attributes.get("name") if node.inputs else None
     if name is None or not str(name.value).isidentifier():
-        raise UnsupportedError(f"{node.kind} of a function without a name cannot be written as TorchScript")
+        raise UnsupportedError(f"{node.kind} of a function without a name cannot be written as TorchScript", code="E0606")
     printer.calls_by_name(str(name.value))
     return f"{name.value}({', '.join(printer.take(node.inputs[1:]))})"
 

@@ -32,7 +32,7 @@ MAX_DEPTH = 50
 def annotation(type: Type, depth: int = 0) -> str:
     """A type as an annotation: `List[int]`, `Optional[Tensor]`. Raises UnsupportedError for classes and what has no spelling."""
     if depth > MAX_DEPTH:
-        raise UnsupportedError("a type is nested too deeply to be written as an annotation")
+        raise UnsupportedError("a type is nested too deeply to be written as an annotation", code="E0606")
     inner = [annotation(element, depth + 1) for element in type.elements]
     if isinstance(type, TensorType) or type.key == types.TENSOR.key:
         return "Tensor"
@@ -50,7 +50,7 @@ def annotation(type: Type, depth: int = 0) -> str:
         return f"Tuple[{', '.join(inner) or '()'}]"
     if isinstance(type, WrapperType):
         return f"{type.word}[{inner[0]}]"
-    raise UnsupportedError(f"type {type.text[:80]} cannot be written as an annotation")
+    raise UnsupportedError(f"type {type.text[:80]} cannot be written as an annotation", code="E0606")
 
 
 def type_key(type: Type) -> str:
@@ -81,7 +81,7 @@ def number(value: bool | int | float | complex) -> str:
         if value == -2 ** 63:       # its positive is no 64-bit number
             return "torch.sub(-9223372036854775807, 1)"
         if not -2 ** 63 < value < 2 ** 63:
-            raise UnsupportedError("an int of more than 64 bits cannot be written as TorchScript")
+            raise UnsupportedError("an int of more than 64 bits cannot be written as TorchScript", code="E0606")
         return str(value)
     if isinstance(value, complex):
         return f"complex({number(value.real)}, {number(value.imag)})"
@@ -91,7 +91,7 @@ def number(value: bool | int | float | complex) -> str:
 def literal(value: object, type: Type | None = None, depth: int = 0) -> str:
     """A constant's value, of `type` where that is known. Raises UnsupportedError for what no source can say."""
     if depth > MAX_DEPTH:
-        raise UnsupportedError("a constant is nested too deeply to be written as source")
+        raise UnsupportedError("a constant is nested too deeply to be written as source", code="E0606")
     if isinstance(type, OptionalType):
         type = type.element
     if value is None:
@@ -105,7 +105,7 @@ def literal(value: object, type: Type | None = None, depth: int = 0) -> str:
     if isinstance(value, TensorLiteral):
         return tensor(value)
     shown = value.text if isinstance(value, Opaque) else "of no known kind" if value is NOT_CONSTANT else str(value)
-    raise UnsupportedError(f"constant {shown[:80]} cannot be written as source")
+    raise UnsupportedError(f"constant {shown[:80]} cannot be written as source", code="E0606")
 
 
 def _container(value: list[object] | tuple[object, ...] | dict[object, object], type: Type | None, depth: int) -> str:
@@ -127,17 +127,17 @@ def _container(value: list[object] | tuple[object, ...] | dict[object, object], 
 def tensor(value: TensorLiteral) -> str:
     """A tensor as `torch.tensor(...)`. Raises UnsupportedError for one without data, or with too much."""
     if not value.has_data or value.is_quantized:
-        raise UnsupportedError("the numbers of a tensor constant are not in the text")
+        raise UnsupportedError("the numbers of a tensor constant are not in the text", code="E0606")
     shape, dtype = value.shape, value.dtype
     numbers = value.numbers()
     if shape is None:
         shape = (len(numbers),)
     if len(numbers) > MAX_ELEMENTS:
-        raise UnsupportedError(f"a tensor constant of {len(numbers)} elements is too large for source")
+        raise UnsupportedError(f"a tensor constant of {len(numbers)} elements is too large for source", code="E0606")
     if dtype is None:
         dtype = "int64" if all(isinstance(each, int) for each in numbers) else "float64"
     if dtype not in CODES:
-        raise UnsupportedError(f"a tensor constant of dtype {dtype} cannot be written as source")
+        raise UnsupportedError(f"a tensor constant of dtype {dtype} cannot be written as source", code="E0606")
     code = "" if dtype == "int64" else f", dtype={CODES[dtype]}"
     if not numbers:
         return f"torch.zeros([{', '.join(map(str, shape))}], dtype={CODES[dtype]})"

@@ -42,9 +42,9 @@ def to_script(graph: Graph | Module, name: str | None = None) -> str:
     """
     source = Source()
     if not isinstance(graph, Module | Graph):
-        raise Error(f"to_script: expected a Module or a Graph, got {type(graph).__name__}")
+        raise Error(f"to_script: expected a Module or a Graph, got {type(graph).__name__}", code="E0001")
     if name is not None and not (isinstance(name, str) and name.isidentifier()):
-        raise Error(f"to_script: name={str(name)[:40]!r}; expected the name of a function")
+        raise Error(f"to_script: name={str(name)[:40]!r}; expected the name of a function", code="E0001")
     if isinstance(graph, Module):
         if name is not None:
             source.function(graph.graph(), name)
@@ -103,7 +103,7 @@ class Source:
         if function_name is None:
             self.depth += 1
             if self.depth > MAX_BLOCKS:
-                raise UnsupportedError(f"{node.kind} holds graphs nested too deeply to be written as TorchScript")
+                raise UnsupportedError(f"{node.kind} holds graphs nested too deeply to be written as TorchScript", code="E0606")
             function_name = self.helpers[graph] = self.function(graph, node.kind.rpartition("::")[2])
             self.depth -= 1
         return function_name
@@ -167,7 +167,7 @@ class Printer:
             return "ops.prim.AutogradZero()" if is_tensor_like(value.type) else "None"
         content = constant(value)
         if content is NOT_CONSTANT:
-            raise UnsupportedError(f"%{value.name} of {node.kind} cannot be written as TorchScript")
+            raise UnsupportedError(f"%{value.name} of {node.kind} cannot be written as TorchScript", code="E0606")
         try:
             return literal(content, value.type)
         except UnsupportedError:
@@ -230,7 +230,7 @@ class Printer:
     def block(self, block: Block) -> None:
         """The nodes of a block; what its results need may still wait."""
         if self.depth > MAX_BLOCKS:
-            raise UnsupportedError(f"blocks nested more than {MAX_BLOCKS} deep cannot be written as TorchScript")
+            raise UnsupportedError(f"blocks nested more than {MAX_BLOCKS} deep cannot be written as TorchScript", code="E0606")
         for node in block:
             self.node(node)
 
@@ -288,7 +288,7 @@ class Printer:
     def branch(self, node: Node) -> None:
         """`if`; its results are assigned at the end of both branches."""
         if len(node.blocks) != 2 or any(len(block.outputs) != len(node.outputs) for block in node.blocks):
-            raise UnsupportedError(f"{node.kind} whose blocks do not fit cannot be written as TorchScript")
+            raise UnsupportedError(f"{node.kind} whose blocks do not fit cannot be written as TorchScript", code="E0606")
         condition = self.take(node.inputs)[0]
         self.settle()
         names = [self.name(value) for value in node.outputs]
@@ -325,7 +325,8 @@ class Printer:
             self.depth += 1
         elif node.kind == "prim::Exit":
             if not self.contexts or self.contexts[-1][0] is not node.inputs[0]:
-                raise UnsupportedError(f"{node.kind} of a context that is not the innermost one cannot be written as TorchScript")
+                raise UnsupportedError(f"{node.kind} of a context that is not the innermost one cannot be written as TorchScript",
+                                       code="E0606")
             _, start = self.contexts.pop()
             self.settle()
             if len(self.lines) == start:
@@ -338,7 +339,7 @@ class Printer:
         held = closure.attributes.get("Subgraph")
         graph = held.value if held is not None else None
         if not isinstance(graph, Graph) or not graph.inputs or context.kind != "prim::TupleConstruct":
-            raise UnsupportedError(f"{closure.kind} whose context is not made beside it cannot be written as TorchScript")
+            raise UnsupportedError(f"{closure.kind} whose context is not made beside it cannot be written as TorchScript", code="E0606")
         self.settle()
         captured = [self.text(value) for value in context.inputs]
         inner = Printer(self.source, graph)
@@ -346,7 +347,8 @@ class Printer:
         inner.depth = self.depth + 1
         for use in graph.inputs[0].uses:
             if use.user.kind != "prim::TupleUnpack" or len(use.user.outputs) != len(captured):
-                raise UnsupportedError(f"{closure.kind} that does not take its context apart cannot be written as TorchScript")
+                raise UnsupportedError(f"{closure.kind} that does not take its context apart cannot be written as TorchScript",
+                                       code="E0606")
             inner.texts.update(zip(use.user.outputs, captured, strict=True))
         name = self.names.of(pair.outputs[0], "closure")
         text = inner.function(name, skip=1)
@@ -370,7 +372,7 @@ class Printer:
         """`for` when only the count decides, `while` when only the condition does, else a `while` that counts."""
         block = node.blocks[0]
         if len(block.inputs) != len(node.inputs) - 1 or len(block.outputs) != len(node.outputs) + 1 != len(block.inputs):
-            raise UnsupportedError(f"{node.kind} whose block does not fit cannot be written as TorchScript")
+            raise UnsupportedError(f"{node.kind} whose block does not fit cannot be written as TorchScript", code="E0606")
         trips, condition, *initial = node.inputs
         index, *carried = block.inputs
         again, *following = block.outputs
