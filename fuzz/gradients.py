@@ -96,7 +96,7 @@ def compare_with_torch(function: Any, values: list[Any], seeds: list[Any], wrt: 
     for place in wrt:
         inputs[place].requires_grad_()
     try:
-        results = oracle.leaves(function(*inputs))
+        results = oracle.leaves(function(*[each.clone() if place in wrt else each for place, each in enumerate(inputs)]))
         pairs = [(one, torch.from_numpy(np.asarray(seed))) for one, seed in zip(results, seeds) if seed is not None and one.requires_grad]
         gradients = [None for _ in wrt] if not pairs else torch.autograd.grad(
             [one for one, _ in pairs], [inputs[place] for place in wrt], [seed for _, seed in pairs], allow_unused=True)
