@@ -228,7 +228,8 @@ def unpack(grads: Gradients, gradients: Value, values: Sequence[Value]) -> list[
     what = "Tuple" if isinstance(gradients.type, TupleType) else "List"
 
     def make() -> Sequence[Value]:
-        element_types = [grads.captures.gradient_type(value.type) for value in values]
+        declared = gradients.type.elements if what == "Tuple" else [value.type for value in values]
+        element_types = [grads.captures.gradient_type(each) for each in declared]
         return grads.build.node(f"prim::{what}Unpack", (gradients,), output_types=element_types).outputs
 
     return list(region(grads, f"prim::{what}Construct", (gradients,), make))

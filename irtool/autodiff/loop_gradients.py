@@ -66,7 +66,8 @@ def reverse_loop(sweep: Sweep, node: Node) -> None:
     build.at_end(grads.block)
     started = [node.inputs[slot + 2] for slot in slots]
     targets = [*started, *changed, *outside]
-    outputs = [loop.add_output(grads.df.fresh_id(), captures.gradient_type(value.type)) for value in targets]
+    declared = [value.type for value in (*[body.inputs[slot + 1] for slot in slots], *changed, *outside)]      # None may start a loop
+    outputs = [loop.add_output(grads.df.fresh_id(), captures.gradient_type(each)) for each in declared]
     for value, output in zip(targets, outputs, strict=True):
         captures.note(output, value)
     grads.current.update(zip((*changed, *outside), outputs[len(slots):], strict=True))

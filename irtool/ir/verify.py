@@ -168,6 +168,8 @@ def _check_uses(graph: Graph) -> Iterator[Found]:
             for slot, value in enumerate(node.inputs):
                 expected.setdefault(value, set()).add((node, slot))
     for value, uses in expected.items():
+        if value.node.kind == "prim::Omitted":
+            continue        # it stands in no block, and has no uses
         have = set(value._use_map())
         for user, slot in sorted(uses - have, key=lambda use: use[1]):
             yield user, f"operand {slot} of {_show(user)} is missing from the uses of %{value.name}"
@@ -232,7 +234,8 @@ def _check_loop(graph: Graph) -> Iterator[Found]:
         elif not _is_condition(body.outputs[0].type):
             yield node, f"block0 of {node.kind} gives a bool first, found %{body.outputs[0].name} : {body.outputs[0].type}"
         yield from _check_flow(graph, node, f"{node.kind} carries", node.inputs[2:], body.inputs[1:])
-        yield from _check_flow(graph, node, f"block0 of {node.kind} gives", body.outputs[1:], node.outputs)
+        yield from dict.fromkeys(problem for wanted in (node.outputs, body.inputs[1:])       # what a round gives is what the next one takes
+                                 for problem in _check_flow(graph, node, f"block0 of {node.kind} gives", body.outputs[1:], wanted))
 
 
 def _check_regions(graph: Graph) -> Iterator[Found]:
