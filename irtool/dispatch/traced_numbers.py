@@ -78,7 +78,7 @@ class Number:
         return complex(self.decided())
 
     def __bool__(self) -> bool:
-        return bool(compared(self, 0, "ne"))
+        return bool(operator.ne(self, 0))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.decided(), dtype)
@@ -129,24 +129,6 @@ class Number:
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    def __eq__(self, other: object) -> Any:
-        return compared(self, other, "eq")
-
-    def __ne__(self, other: object) -> Any:
-        return compared(self, other, "ne")
-
-    def __lt__(self, other: Any) -> Any:
-        return compared(self, other, "lt")
-
-    def __le__(self, other: Any) -> Any:
-        return compared(self, other, "le")
-
-    def __gt__(self, other: Any) -> Any:
-        return compared(self, other, "gt")
-
-    def __ge__(self, other: Any) -> Any:
-        return compared(self, other, "ge")
-
     def applied(self, function: Callable[..., Any], *operands: Any) -> Any:
         """What a function gives of numbers."""
         return self.tracer.computed(function, operands)
@@ -157,29 +139,20 @@ def is_number(value: Any) -> bool:
     return type(value) is Number or isinstance(value, int | float | complex | np.number)
 
 
-def compared(number: Number, other: Any, name: str) -> Any:
-    """The outcome of a comparison, which the trace was decided by."""
-    if not is_number(other):
-        return NotImplemented
-    outcome = number.tracer.computed(getattr(operator, name), (number, other), f"{{}} {SIGNS[name]} {{}}")
-    return outcome
-
-
-SIGNS = {each.name: each.sign for each in COMPARISONS}
-
-
-def _binary(function: Callable[[Any, Any], Any], reverse: bool) -> Callable[[Number, Any], Any]:
+def _binary(function: Callable[[Any, Any], Any], reverse: bool = False, question: str = "") -> Callable[[Number, Any], Any]:
     def method(self: Number, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
-        return self.tracer.computed(function, (other, self) if reverse else (self, other))
+        return self.tracer.computed(function, (other, self) if reverse else (self, other), question)
     return method
 
 
 for _each in BINARY:
     if _each.sign != "@":
-        setattr(Number, _each.method, _binary(_each.function, False))
+        setattr(Number, _each.method, _binary(_each.function))
         setattr(Number, f"__{_each.swapped}__", _binary(_each.function, True))
+for _each in COMPARISONS:
+    setattr(Number, _each.method, _binary(_each.function, question=f"{{}} {_each.sign} {{}}"))
 
 
 # -- what a graph does with numbers

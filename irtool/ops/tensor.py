@@ -36,6 +36,12 @@ next_birth = count(1).__next__
 """The number of the next handle that an operation under layers makes."""
 
 
+def _operators(names: str) -> Iterator[Callable[[Any, Any], Any]]:
+    def of(kind: str) -> Callable[[Any, Any], Any]:
+        return lambda self, other: _current.get()(kind, (self, other), {})
+    return (of(f"aten::{name}") for name in names.split())
+
+
 class Tensor:
     """A tensor value. `array` holds the elements; methods and operators are torch's.
 
@@ -179,58 +185,16 @@ class Tensor:
     def __invert__(self) -> Any:
         return _do("aten::bitwise_not", self)
 
-    def __add__(self, other: Any) -> Any:
-        return _do("aten::add", self, other)
-
-    def __sub__(self, other: Any) -> Any:
-        return _do("aten::sub", self, other)
-
-    def __mul__(self, other: Any) -> Any:
-        return _do("aten::mul", self, other)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _do("aten::div", self, other)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _do("aten::floor_divide", self, other)
-
-    def __mod__(self, other: Any) -> Any:
-        return _do("aten::remainder", self, other)
-
-    def __pow__(self, other: Any) -> Any:
-        return _do("aten::pow", self, other)
-
-    def __matmul__(self, other: Any) -> Any:
-        return _do("aten::matmul", self, other)
-
-    def __and__(self, other: Any) -> Any:
-        return _do("aten::__and__", self, other)
-
-    def __or__(self, other: Any) -> Any:
-        return _do("aten::__or__", self, other)
-
-    def __xor__(self, other: Any) -> Any:
-        return _do("aten::__xor__", self, other)
-
-    def __lshift__(self, other: Any) -> Any:
-        return _do("aten::__lshift__", self, other)
-
-    def __rshift__(self, other: Any) -> Any:
-        return _do("aten::__rshift__", self, other)
-
-    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    __add__, __sub__, __mul__, __truediv__, __floordiv__, __mod__, __pow__, __matmul__, __lshift__, __rshift__ = _operators(
+        "add sub mul div floor_divide remainder pow matmul __lshift__ __rshift__")
+    __and__, __or__, __xor__, __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = _operators("__and__ __or__ __xor__ lt le gt ge eq ne")
+    __radd__, __rmul__, __rand__, __ror__, __rxor__ = __add__, __mul__, __and__, __or__, __xor__
 
     def __pos__(self) -> Any:
         return self
 
-    def __radd__(self, other: Any) -> Any:
-        return _do("aten::add", self, other)
-
     def __rsub__(self, other: Any) -> Any:
         return _do("aten::add", _do("aten::neg", self), other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _do("aten::mul", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
         return _do("aten::mul", _do("aten::reciprocal", self), other)
@@ -246,24 +210,6 @@ class Tensor:
 
     def __rmatmul__(self, other: Any) -> Any:
         return _do("aten::matmul", other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return _do("aten::lt", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return _do("aten::le", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _do("aten::gt", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return _do("aten::ge", self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return _do("aten::eq", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return _do("aten::ne", self, other)
 
 
 def subscript(self: Tensor, key: Any) -> Any:
