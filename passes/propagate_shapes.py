@@ -1,6 +1,8 @@
 """Types of tensors from those of the inputs."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from irtool.analysis.shape_changes import Changes
 from irtool.analysis.shape_facts import NAMES, Facts, category, dimensioned, is_complete, with_dims, with_dtype, with_sizes
 from irtool.analysis.shape_rules import BY_TYPES, RULES
@@ -11,6 +13,7 @@ from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
 from irtool.ir.dialect import LATEST
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, has_side_effects
 from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.handlers import Handlers
 from irtool.ir.schema import schema_of
 from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
@@ -59,6 +62,10 @@ def reads_of_blocks(graph: Graph) -> dict[Block, dict[Value, None]]:
                 inside.update(reads[inner])
         reads[block] = {value: None for value in inside if value.node.owner is not block}
     return reads
+
+
+SPECIAL: Handlers[Callable[[Sweep, Node], None]] = Handlers()
+"""Kind -> what sets the types of its results, where no rule of `irtool.analysis.shape_rules` does."""
 
 
 class Sweep:
@@ -235,6 +242,7 @@ class Sweep:
             self.set(value, inner.type)
 
     # -- kinds with a rule of their own
+    @SPECIAL.of(*CONSTANT_KINDS)
     def constant(self, node: Node) -> None:
         """A tensor constant is as its literal."""
         literal = constant(node.output) if len(node.outputs) == 1 else NOT_CONSTANT
@@ -245,12 +253,14 @@ class Sweep:
                 self.set(node.output, tensor_type(literal.dtype, literal.shape, declared.strides or contiguous_strides(literal.shape),
                                                   False, declared.device or "cpu"))
 
+    @SPECIAL.of("prim::NumToTensor")
     def number(self, node: Node) -> None:
         """A number made a tensor."""
         dtype = NUMBER_DTYPES.get(str(node.inputs[0].type.key))
         if dtype is not None:
             self.set(node.output, tensor_type(dtype, (), None, None, "cpu"))
 
+    @SPECIAL.of("prim::TupleConstruct")
     def construct(self, node: Node) -> None:
         """A tuple of what is put into it."""
         if isinstance(node.output.type, types.NamedTupleType):
@@ -258,6 +268,7 @@ class Sweep:
         else:
             self.set(node.output, types.tuple_of([value.type for value in node.inputs]))
 
+    @SPECIAL.of("prim::TupleUnpack")
     def unpack(self, node: Node) -> None:
         """What was put into a tuple."""
         whole = node.inputs[0].type
@@ -265,12 +276,14 @@ class Sweep:
             for value, type in zip(node.outputs, whole.elements, strict=True):
                 self.set(value, type)
 
+    @SPECIAL.of("prim::unchecked_unwrap_optional", "aten::_unwrap_optional")
     def unwrap(self, node: Node) -> None:
         """An optional that is known to be there."""
         inner = node.inputs[0].type
         if not isinstance(inner, OptionalType) and types.is_subtype(inner, node.output.type):
             self.set(node.output, inner)
 
+    @SPECIAL.of("prim::ConstantChunk")
     def chunk(self, node: Node) -> None:
         """Pieces have as many dimensions."""
         whole = node.inputs[0].type
@@ -280,6 +293,7 @@ class Sweep:
         else:
             self.unshape(node)
 
+    @SPECIAL.of("aten::cat", "prim::FusedConcat")
     def cat(self, node: Node) -> None:
         """Tensors of one list joined."""
         construct = node.inputs[0].node if node.kind == "aten::cat" else node
@@ -303,6 +317,7 @@ class Sweep:
             dtype, claim = node.output.type.dtype if isinstance(node.output.type, TensorType) else None, operands[0].dtype
             self.set(node.output, with_dtype(with_dims(operands[0], rank), claim if len(dtypes) == 1 or claim == dtype else None))
 
+    @SPECIAL.of("aten::tensor", "aten::as_tensor")
     def literal(self, node: Node) -> None:
         """`aten::tensor` of numbers, or of lists of them."""
         element: Type = node.inputs[0].type
@@ -324,14 +339,6 @@ class Sweep:
         if device is None:
             device = "cpu"
         self.set(node.output, tensor_type(dtype, (None,) * rank, None, None, device if isinstance(device, str) else None))
-
-
-SPECIAL = {
-    **dict.fromkeys(CONSTANT_KINDS, Sweep.constant), "prim::NumToTensor": Sweep.number, "prim::TupleConstruct": Sweep.construct,
-    "prim::TupleUnpack": Sweep.unpack, "prim::unchecked_unwrap_optional": Sweep.unwrap, "aten::_unwrap_optional": Sweep.unwrap,
-    "prim::ConstantChunk": Sweep.chunk, "aten::cat": Sweep.cat, "prim::FusedConcat": Sweep.cat, "aten::tensor": Sweep.literal,
-    "aten::as_tensor": Sweep.literal,
-}
 
 
 def joined(operands: list[TensorType], dim: object) -> list[int] | None:

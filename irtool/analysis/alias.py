@@ -16,6 +16,7 @@ from irtool.analysis.alias_roots import roots_of_all
 from irtool.analysis.memory_classes import ANYTHING, classes_meet, contained_classes, is_mutable, memory_class
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import DECLARED, FRESH, GROUP_KINDS, SPECIAL, UNDECLARED, category_of, facts_of, node_may_write, updates_statistics
+from irtool.ir.handlers import Handlers
 from irtool.ir.schema import Literal, Schema, node_arguments, qualified, schema_of
 from irtool.ir.types import ListType, TensorType, TupleType
 
@@ -26,6 +27,9 @@ T = TypeVar("T")
 
 GRAD_MODES = "__torch__.torch.autograd.grad_mode."
 """Classes whose name begins so are context managers that change no tensor."""
+
+
+_RULES: Handlers[Callable[[Aliases, Node], None]] = Handlers()
 
 
 class Aliases:
@@ -367,6 +371,7 @@ class Aliases:
             self._make_wild(value)
         self._analyze_blocks(node)
 
+    @_RULES.of("prim::Enter", "prim::Exit")
     def _analyze_context(self, node: Node) -> None:
         """Entering and leaving `with`: the grad modes hold no tensor, other managers may do anything."""
         if node.inputs and node.inputs[0].type.text.startswith(GRAD_MODES):
@@ -381,12 +386,14 @@ class Aliases:
             for value in block.outputs:
                 self._make_wild(value)
 
+    @_RULES.of("prim::If", "prim::GradOf")
     def _analyze_if(self, node: Node) -> None:
         for block in node.blocks:
             self._analyze_block(block)
         for i, value in enumerate(node.outputs):
             self._point(value, *[block.outputs[i] for block in node.blocks if i < len(block.outputs)])
 
+    @_RULES.of("prim::Loop")
     def _analyze_loop(self, node: Node) -> None:
         body = node.blocks[0]
         carried = list(zip(node.outputs, node.inputs[2:], body.inputs[1:], body.outputs[1:], strict=False))
@@ -398,6 +405,7 @@ class Aliases:
                 self._point(inner, again)
             self._point(result, initial, again)
 
+    @_RULES.of("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::NamedTupleConstruct")
     def _analyze_construction(self, node: Node) -> None:
         held = tuple(value for value in node.inputs if is_mutable(value.type))
         if held and not node.kind.endswith("DictConstruct"):
@@ -406,16 +414,19 @@ class Aliases:
             for value in held:
                 self._make_wild(value)
 
+    @_RULES.of("prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice", "prim::ListUnpack", "prim::GetAttr", "prim::tolist")
     def _analyze_extraction(self, node: Node) -> None:
         for value in node.outputs:
             self._make_wild(value)
 
+    @_RULES.of("prim::SetAttr")
     def _analyze_set_attribute(self, node: Node) -> None:
         for value in node.inputs:
             self._make_wild(value)
         if node.inputs:
             self._write(node, node.inputs[0])
 
+    @_RULES.of("prim::unchecked_cast", "prim::profile", "prim::profile_ivalue", "prim::TypeCheck", "prim::RequiresGradCheck", "prim::Guard")
     def _analyze_views(self, node: Node) -> None:
         """Result i is operand i, or the first operand."""
         operands = [value for value in node.inputs if is_mutable(value.type)]
@@ -423,20 +434,25 @@ class Aliases:
             if operands and is_mutable(value.type):     # no operands: None taken for a tensor, on a path that is never run
                 self._point(value, node.inputs[i] if len(node.inputs) == len(node.outputs) else operands[0])
 
+    @_RULES.of("prim::ConstantChunk", "prim::BailOut", "prim::ReplaceIfUndef", "prim::BroadcastMKLDNNTensors", "prim::IfThenElse",
+               "prim::awaitable_nowait")
     def _analyze_selection(self, node: Node) -> None:
         operands = [value for value in node.inputs if is_mutable(value.type)]
         for value in node.outputs:
             if operands:
                 self._point(value, *operands)
 
+    @_RULES.of("prim::awaitable_wait", "aten::wait")
     def _analyze_wait(self, node: Node) -> None:
         self._writes_all.add(node)
         self._analyze_extraction(node)
 
+    @_RULES.of("prim::fork", "prim::awaitable")
     def _analyze_fork(self, node: Node) -> None:
         for value in node.inputs:
             self._make_wild(value)
 
+    @_RULES.of(*GROUP_KINDS, CUSTOM_VJP)
     def _analyze_subgraph(self, node: Node) -> None:
         """A group does what the nodes of its graph do to its operands; one with side effects is taken at its worst."""
         inner = node.subgraph
@@ -479,41 +495,3 @@ def union(one: frozenset[T], others: list[frozenset[T]]) -> frozenset[T]:
     """The union of sets; the set itself where one holds all the others, so that nested blocks share it."""
     most = max([one, *others], key=len)
     return most if all(each <= most for each in (one, *others)) else one.union(*others)
-
-
-_RULES = {
-    "prim::If": Aliases._analyze_if,
-    "prim::Loop": Aliases._analyze_loop,
-    "prim::GradOf": Aliases._analyze_if,
-    "prim::ListConstruct": Aliases._analyze_construction,
-    "prim::TupleConstruct": Aliases._analyze_construction,
-    "prim::DictConstruct": Aliases._analyze_construction,
-    "prim::NamedTupleConstruct": Aliases._analyze_construction,
-    "prim::TupleUnpack": Aliases._analyze_extraction,
-    "prim::TupleIndex": Aliases._analyze_extraction,
-    "prim::TupleSlice": Aliases._analyze_extraction,
-    "prim::ListUnpack": Aliases._analyze_extraction,
-    "prim::GetAttr": Aliases._analyze_extraction,
-    "prim::SetAttr": Aliases._analyze_set_attribute,
-    "prim::Enter": Aliases._analyze_context,
-    "prim::Exit": Aliases._analyze_context,
-    "prim::unchecked_cast": Aliases._analyze_views,
-    "prim::ConstantChunk": Aliases._analyze_selection,
-    "prim::profile": Aliases._analyze_views,
-    "prim::profile_ivalue": Aliases._analyze_views,
-    "prim::TypeCheck": Aliases._analyze_views,
-    "prim::RequiresGradCheck": Aliases._analyze_views,
-    "prim::BailOut": Aliases._analyze_selection,
-    "prim::Guard": Aliases._analyze_views,
-    "prim::ReplaceIfUndef": Aliases._analyze_selection,
-    "prim::BroadcastMKLDNNTensors": Aliases._analyze_selection,
-    "prim::IfThenElse": Aliases._analyze_selection,
-    "prim::tolist": Aliases._analyze_extraction,
-    "prim::fork": Aliases._analyze_fork,
-    "prim::awaitable": Aliases._analyze_fork,
-    "prim::awaitable_nowait": Aliases._analyze_selection,
-    "prim::awaitable_wait": Aliases._analyze_wait,
-    "aten::wait": Aliases._analyze_wait,
-    **dict.fromkeys(GROUP_KINDS, Aliases._analyze_subgraph),
-    CUSTOM_VJP: Aliases._analyze_subgraph,
-}

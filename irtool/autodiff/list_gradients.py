@@ -17,6 +17,7 @@ from irtool.ir.builder import Builder
 from irtool.ir.constants import constant
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Node, Value
+from irtool.ir.handlers import Handlers
 from irtool.ir.structure_kinds import SHARING_KINDS
 from irtool.ir.types import ListType, TupleType, Type
 from irtool.partial.items import NONE, Item, Items, Known, elements, item_of, place_of
@@ -118,6 +119,10 @@ def is_defined(value: Value, node: Node) -> bool:
 
 
 # -- lists that change
+UNDO: Handlers[Callable[[Gradients, Lists, Node, Value | None], list[Value]]] = Handlers()
+"""Kind -> the gradient of the list before, and of the last operand."""
+
+
 def reverse_change(grads: Gradients, node: Node) -> Sequence[Node]:
     """A node of f that changes a list: the list's gradient becomes what it is in front of the node."""
     if node not in grads.changes.at:        # what it changes is no list
@@ -140,11 +145,13 @@ def reverse_change(grads: Gradients, node: Node) -> Sequence[Node]:
     return ()
 
 
+@UNDO.of("aten::append")
 def _append(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> list[Value]:
     assert after is not None
     return region(grads, node.kind, (after,), lambda: (lists.slice(after, None, -1), lists.item(after, -1)))
 
 
+@UNDO.of("aten::_set_item")
 def _set_item(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> list[Value]:
     assert after is not None
     place = number(grads, node.inputs[1])
@@ -157,6 +164,7 @@ def _set_item(grads: Gradients, lists: Lists, node: Node, after: Value | None) -
     return region(grads, node.kind, (after,), make)
 
 
+@UNDO.of("aten::insert")
 def _insert(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> list[Value]:
     assert after is not None
     at = clipped(grads, node.inputs[0], node.inputs[1], node)
@@ -168,6 +176,7 @@ def _insert(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> 
     return region(grads, node.kind, (after,), make)
 
 
+@UNDO.of("aten::pop", "aten::Delete")
 def _pop(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> list[Value]:
     place = number(grads, node.inputs[1]) if len(node.inputs) > 1 else -1
     count = length_at(grads, node.inputs[0], node)
@@ -185,12 +194,14 @@ def _pop(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> lis
     return region(grads, node.kind, [each for each in (after, item) if each is not None], make)
 
 
+@UNDO.of("aten::extend", "aten::add_")
 def _extend(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> list[Value]:
     assert after is not None
     count = length_at(grads, node.inputs[0], node)
     return region(grads, node.kind, (after,), lambda: (lists.slice(after, None, count), lists.slice(after, count, None)))
 
 
+@UNDO.of("aten::reverse")
 def _reverse(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> list[Value]:
     assert after is not None
 
@@ -202,15 +213,9 @@ def _reverse(grads: Gradients, lists: Lists, node: Node, after: Value | None) ->
     return region(grads, node.kind, (after,), make)
 
 
+@UNDO.of("aten::clear")
 def _clear(grads: Gradients, lists: Lists, node: Node, after: Value | None) -> list[Value]:
     return [grads.undefined_like(lists.type)]
-
-
-UNDO: dict[str, Callable[[Gradients, Lists, Node, Value | None], list[Value]]] = {
-    "aten::append": _append, "aten::_set_item": _set_item, "aten::insert": _insert, "aten::pop": _pop, "aten::Delete": _pop,
-    "aten::extend": _extend, "aten::add_": _extend, "aten::reverse": _reverse, "aten::clear": _clear,
-}
-"""Kind -> the gradient of the list before, and of the last operand."""
 
 
 def clipped(grads: Gradients, source: Value, place: Value, node: Node) -> Value | int:
@@ -235,6 +240,10 @@ def unpack(grads: Gradients, gradients: Value, values: Sequence[Value]) -> list[
     return list(region(grads, f"prim::{what}Construct", (gradients,), make))
 
 
+READ: Handlers[Callable[[Gradients, Lists, Node, Item], None]] = Handlers()
+"""Kind -> what hands the gradient of the result to the operands."""
+
+
 def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:
     """A node that takes lists apart, or puts them together. Where no rule fits, all elements have to be defined: a formula reads them."""
     source = node.inputs[0]
@@ -249,6 +258,7 @@ def reverse_list(grads: Gradients, node: Node) -> Sequence[Node]:
     return ()
 
 
+@READ.of("aten::__getitem__", "aten::select")
 def _getitem(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
     source = node.inputs[0]
     if source not in grads.needs:
@@ -266,6 +276,7 @@ def _getitem(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None
     grads.add(source, whole)
 
 
+@READ.of("aten::add")
 def _add(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
     count = length_at(grads, node.inputs[0], node)
     value = grads.one_value(gradient, node.output.type)
@@ -275,11 +286,13 @@ def _add(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
             grads.add(source, piece)
 
 
+@READ.of("aten::list", "aten::copy")
 def _copy(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
     if node.inputs[0] in grads.needs:
         grads.add(node.inputs[0], grads.renamed(gradient))
 
 
+@READ.of("aten::slice")
 def _slice(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
     source, start, _, _ = node.inputs
     if source not in grads.needs:
@@ -294,10 +307,3 @@ def _slice(grads: Gradients, lists: Lists, node: Node, gradient: Item) -> None:
         return [lists.join(lists.nothing(at), value, lists.nothing(rest))]
 
     grads.add(source, region(grads, node.kind, (value,), make)[0])
-
-
-READ: dict[str, Callable[[Gradients, Lists, Node, Item], None]] = {
-    "aten::__getitem__": _getitem, "aten::select": _getitem, "aten::add": _add, "aten::list": _copy, "aten::copy": _copy,
-    "aten::slice": _slice,
-}
-"""Kind -> what hands the gradient of the result to the operands."""

@@ -7,6 +7,7 @@ from math import prod
 from irtool.ir import types
 from irtool.ir.dtypes import dtype_code
 from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.handlers import Handlers
 from irtool.ir.shapes import shape_of
 from irtool.ir.types import OptionalType, TensorType, same
 from irtool.partial.items import NONE, Item, Items, Known, elements, int_list, place_of
@@ -15,21 +16,29 @@ from irtool.partial.target import Target
 Rule = Callable[[Target, Node, list[Item]], list[Item] | None]
 
 
+RULES: Handlers[Rule] = Handlers()
+"""Kind -> its results, where they can be told."""
+
+
+@RULES.of("prim::ListConstruct", "prim::TupleConstruct")
 def _construct(target: Target, node: Node, operands: list[Item]) -> list[Item]:
     return [Items(operands, node.kind == "prim::TupleConstruct", node.output.type)]
 
 
+@RULES.of("prim::TupleUnpack", "prim::ListUnpack")
 def _unpack(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     items = elements(operands[0])
     return items if items is not None and len(items) == len(node.outputs) else None
 
 
+@RULES.of("prim::TupleIndex", "aten::__getitem__")
 def _pick(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     items = elements(operands[0])
     place = None if items is None or len(operands) < 2 else place_of(operands[1], len(items))
     return None if items is None or place is None else [items[place]]
 
 
+@RULES.of("aten::len")
 def _length(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     if isinstance(operands[0], Value):
         shape = shape_of(target.type_of(operands[0]))
@@ -38,6 +47,7 @@ def _length(target: Target, node: Node, operands: list[Item]) -> list[Item] | No
     return None if items is None else [Known(len(items))]
 
 
+@RULES.of("aten::size")
 def _size(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     if not isinstance(operands[0], Value):
         return None
@@ -52,12 +62,14 @@ def _size(target: Target, node: Node, operands: list[Item]) -> list[Item] | None
     return None
 
 
+@RULES.of("aten::dim")
 def _rank(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     type = target.type_of(operands[0]) if isinstance(operands[0], Value) else types.TENSOR
     rank = type.rank if isinstance(type, TensorType) else None
     return None if rank is None else [Known(rank)]
 
 
+@RULES.of("aten::sum_to_size", "aten::_grad_sum_to_size")
 def _sum_to_size(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     if operands[1] == NONE:
         return [operands[0]]
@@ -66,6 +78,7 @@ def _sum_to_size(target: Target, node: Node, operands: list[Item]) -> list[Item]
     return [operands[0]] if shape is not None and sizes is not None and list(shape) == sizes else None
 
 
+@RULES.of("aten::reshape")
 def _reshape(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     """To the shape that it has."""
     shape = shape_of(target.type_of(operands[0])) if isinstance(operands[0], Value) else None
@@ -76,6 +89,7 @@ def _reshape(target: Target, node: Node, operands: list[Item]) -> list[Item] | N
     return [operands[0]] if fits else None
 
 
+@RULES.of("aten::_size_if_not_equal")
 def _size_if_not_equal(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     first, second = int_list(operands[0]), int_list(operands[1])
     if operands[0] == operands[1] and isinstance(operands[0], Value):
@@ -85,6 +99,7 @@ def _size_if_not_equal(target: Target, node: Node, operands: list[Item]) -> list
     return [NONE if first == second else operands[0]]
 
 
+@RULES.of("aten::__is__", "aten::__isnot__")
 def _same_object(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     wanted = node.kind == "aten::__is__"
     if all(isinstance(operand, Known) for operand in operands):
@@ -107,6 +122,7 @@ def _is_certain(value: Value, graph: Graph | None) -> bool:
     return not isinstance(value.type, OptionalType) and value.type.key not in ("Any", "None")
 
 
+@RULES.of("aten::mul", "aten::div")
 def _times(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     """`x * 1` is x, where one is a number and the result keeps its dtype."""
     if len(operands) == 2 and isinstance(operands[0], Value) and isinstance(operands[1], Known) and _is_one(operands[1].value):
@@ -129,16 +145,19 @@ def _dtype_of(target: Target, item: Item) -> str | None:
     return type.dtype if isinstance(type, TensorType) else None
 
 
+@RULES.of("aten::is_complex")
 def _is_complex(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     dtype = _dtype_of(target, operands[0])
     return None if dtype is None else [Known(dtype.startswith("complex"))]
 
 
+@RULES.of("aten::conj", "aten::real", "aten::resolve_conj")
 def _real_already(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     dtype = _dtype_of(target, operands[0])
     return None if dtype is None or dtype.startswith("complex") else [operands[0]]
 
 
+@RULES.of("prim::unchecked_cast", "prim::unchecked_unwrap_optional")
 def _cast_unless_known(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     """A cast of what is known, or of a tensor that is there, is no more than another name."""
     operand = operands[0]
@@ -149,24 +168,13 @@ def _cast_unless_known(target: Target, node: Node, operands: list[Item]) -> list
     return [operand]
 
 
+@RULES.of("aten::numel")
 def _numel(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     shape = shape_of(target.type_of(operands[0])) if isinstance(operands[0], Value) else None
     return None if shape is None else [Known(prod(shape))]
 
 
+@RULES.of("prim::dtype")
 def _dtype(target: Target, node: Node, operands: list[Item]) -> list[Item] | None:
     dtype = _dtype_of(target, operands[0])
     return None if dtype is None else [Known(dtype_code(dtype))]
-
-
-RULES: dict[str, Rule] = {
-    "prim::ListConstruct": _construct, "prim::TupleConstruct": _construct,
-    "prim::TupleUnpack": _unpack, "prim::ListUnpack": _unpack, "prim::TupleIndex": _pick, "aten::__getitem__": _pick,
-    "aten::len": _length, "aten::size": _size, "aten::dim": _rank, "aten::numel": _numel, "prim::dtype": _dtype,
-    "aten::sum_to_size": _sum_to_size, "aten::_grad_sum_to_size": _sum_to_size, "aten::_size_if_not_equal": _size_if_not_equal,
-    "aten::reshape": _reshape,
-    "aten::is_complex": _is_complex, "aten::conj": _real_already, "aten::real": _real_already, "aten::resolve_conj": _real_already,
-    "aten::__is__": _same_object, "aten::__isnot__": _same_object,
-    "aten::mul": _times, "aten::div": _times,
-    "prim::unchecked_cast": _cast_unless_known, "prim::unchecked_unwrap_optional": _cast_unless_known,
-}

@@ -10,7 +10,7 @@ from irtool.torchscript.nn_functional_more import HELPERS
 from irtool.torchscript.nn_functional_more import SOURCE as MORE
 from irtool.torchscript.source_text import Function, Unit, read
 
-OPERATORS = {"logsigmoid": "aten::log_sigmoid", "conv_transpose1d": "aten::conv_transpose1d", "conv_transpose2d": "aten::conv_transpose2d"}
+OPERATORS = {"logsigmoid": "aten::log_sigmoid"}
 """Functions that are operators under another name."""
 
 SOURCE = '''

@@ -14,6 +14,7 @@ from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import constant, is_constant, is_none
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import PARAM, Graph, Node, Value
+from irtool.ir.handlers import Handlers
 from irtool.ir.schema import DEFAULT_WORDS, Argument, Literal, Schema, is_tensor_like, node_arguments, qualified, schema_of, schemas
 from irtool.ir.structure_kinds import UNDEFINED_KINDS
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
@@ -44,6 +45,10 @@ class Printer(Protocol):
 
 
 Form = Callable[[Printer, Node], str]
+
+
+FORMS: Handlers[Form] = Handlers()
+"""Kind -> its text, where that has a syntax of its own; all others are calls."""
 
 
 def expression(printer: Printer, node: Node) -> str:
@@ -262,6 +267,7 @@ def _type_of(argument: Argument, operand: Given) -> Type:
 
 
 # -- forms with syntax of their own
+@FORMS.of("prim::ListConstruct")
 def _list(printer: Printer, node: Node) -> str:
     parts = printer.take(node.inputs)
     type = node.outputs[0].type
@@ -271,6 +277,7 @@ def _list(printer: Printer, node: Node) -> str:
     return text if plain else f"annotate({annotation(type)}, {text})"
 
 
+@FORMS.of("prim::TupleConstruct")
 def _tuple(printer: Printer, node: Node) -> str:
     parts = printer.take(node.inputs)
     type = node.outputs[0].type
@@ -283,6 +290,7 @@ def _tuple(printer: Printer, node: Node) -> str:
     return f"annotate({annotation(type)}, {text})"
 
 
+@FORMS.of("prim::DictConstruct")
 def _dict(printer: Printer, node: Node) -> str:
     parts = printer.take(node.inputs)
     type = node.outputs[0].type
@@ -293,6 +301,7 @@ def _dict(printer: Printer, node: Node) -> str:
     return f"annotate({annotation(type)}, {text})"
 
 
+@FORMS.of("prim::TupleIndex")
 def _tuple_index(printer: Printer, node: Node) -> str:
     return _subscript(printer, node) if len(node.inputs) == 2 else f"{atom(printer.take(node.inputs)[0])}[{node.attributes['index'].text}]"
 
@@ -302,12 +311,14 @@ def _subscript(printer: Printer, node: Node) -> str:
     return f"{atom(whole)}[{index}]"
 
 
+@FORMS.of("aten::__getitem__")
 def _get_item(printer: Printer, node: Node) -> str:
     if node.inputs and isinstance(node.inputs[0].type, ListType | DictType):
         return _subscript(printer, node)
     return call(printer, node)
 
 
+@FORMS.of("prim::TupleSlice")
 def _tuple_slice(printer: Printer, node: Node) -> str:
     beg, end = node.attributes["beg"].text, node.attributes["end"].text
     return f"{atom(printer.take(node.inputs)[0])}[{beg}:{end}]"
@@ -318,10 +329,12 @@ def atom(text: str) -> str:
     return text if text.isidentifier() or text.endswith((")", "]")) and text[0] not in "([{-" else f"({text})"
 
 
+@FORMS.of("prim::unchecked_cast")
 def _unchecked_cast(printer: Printer, node: Node) -> str:
     return f"unchecked_cast({annotation(node.outputs[0].type)}, {printer.take(node.inputs)[0]})"
 
 
+@FORMS.of("prim::isinstance")
 def _is_instance(printer: Printer, node: Node) -> str:
     wanted = node.attributes["types"].value
     if not isinstance(wanted, list | tuple) or not all(isinstance(type, Type) for type in wanted):
@@ -331,14 +344,17 @@ def _is_instance(printer: Printer, node: Node) -> str:
     return f"isinstance({printer.take(node.inputs)[0]}, {names[0] if len(names) == 1 else f'({joined(names)})'})"
 
 
+@FORMS.of("prim::ConstantChunk", "prim::FusedChunk")
 def _chunk(printer: Printer, node: Node) -> str:
     return f"torch.chunk({printer.take(node.inputs)[0]}, {node.attributes['chunks'].text}, {node.attributes['dim'].text})"
 
 
+@FORMS.of("prim::FusedConcat")
 def _concat(printer: Printer, node: Node) -> str:
     return f"torch.cat([{', '.join(printer.take(node.inputs))}], {node.attributes['dim'].text})"
 
 
+@FORMS.of("prim::TensorToNum", "prim::ImplicitTensorToNum")
 def _old_number(printer: Printer, node: Node) -> str:
     """2018 read numbers out of tensors by kinds that say nothing of the type wanted."""
     text, wanted = printer.take(node.inputs)[0], node.outputs[0].type.key
@@ -347,10 +363,12 @@ def _old_number(printer: Printer, node: Node) -> str:
     return f"annotate(number, {text})" if wanted == "Scalar" else text
 
 
+@FORMS.of("prim::tolist")
 def _tolist(printer: Printer, node: Node) -> str:
     return f"annotate({annotation(node.outputs[0].type)}, {atom(printer.take(node.inputs[:1])[0])}.tolist())"
 
 
+@FORMS.of("prim::CallFunction")
 def _call_function(printer: Printer, node: Node) -> str:
     name = node.inputs[0].node.attributes.get("name") if node.inputs else None
     if name is None or not str(name.value).isidentifier():
@@ -371,24 +389,15 @@ def _implicit(name: str) -> Form:
     def form(printer: Printer, node: Node) -> str:
         return f"annotate({name}, {printer.take(node.inputs)[0]})"
     return form
-
-
-FORMS: dict[str, Form] = {
-    "prim::ListConstruct": _list, "prim::TupleConstruct": _tuple, "prim::DictConstruct": _dict,
-    "prim::TupleIndex": _tuple_index, "prim::TupleSlice": _tuple_slice, "aten::__getitem__": _get_item,
-    "prim::unchecked_cast": _unchecked_cast, "prim::isinstance": _is_instance, "prim::ConstantChunk": _chunk, "prim::FusedChunk": _chunk,
-    "prim::FusedConcat": _concat, "prim::TensorToNum": _old_number, "prim::ImplicitTensorToNum": _old_number,
-    "prim::CallFunction": _call_function, "prim::tolist": _tolist, "prim::Print": _as_call("print"),
-    "aten::Int": _as_call("int"), "aten::Float": _as_call("float"), "aten::Bool": _as_call("bool"), "aten::Complex": _as_call("complex"),
-    "aten::str": _as_call("str"), "aten::len": _as_call("len"),
-    "prim::Int": _as_call("int"), "prim::FloatToInt": _as_call("int"), "prim::Float": _as_call("float"),
-    "prim::IntToFloat": _as_call("float"), "prim::StringToFloat": _as_call("float"), "prim::Bool": _as_call("bool"),
-    "prim::TensorToBool": _as_call("bool"), "prim::ListLen": _as_call("len"), "prim::TupleLen": _as_call("len"),
-    "prim::BoolToTensor": _as_call("ops.prim.NumToTensor"), "prim::AnyDefined": _as_call("ops.prim.AutogradAnyNonZero"),
-    "aten::IntImplicit": _implicit("int"), "aten::FloatImplicit": _implicit("float"), "aten::ComplexImplicit": _implicit("complex"),
-    "aten::ScalarImplicit": _implicit("number"),
-}
-"""Kinds with a syntax of their own; all others are calls."""
+for _row in ("print prim::Print", "int aten::Int prim::Int prim::FloatToInt", "bool aten::Bool prim::Bool prim::TensorToBool",
+             "float aten::Float prim::Float prim::IntToFloat prim::StringToFloat", "complex aten::Complex", "str aten::str",
+             "len aten::len prim::ListLen prim::TupleLen", "ops.prim.NumToTensor prim::BoolToTensor",
+             "ops.prim.AutogradAnyNonZero prim::AnyDefined"):
+    _name, *_kinds = _row.split()
+    FORMS.of(*_kinds)(_as_call(_name))
+for _row in ("int aten::IntImplicit", "float aten::FloatImplicit", "complex aten::ComplexImplicit", "number aten::ScalarImplicit"):
+    _name, *_kinds = _row.split()
+    FORMS.of(*_kinds)(_implicit(_name))
 FREE = UNDEFINED_KINDS | {"prim::Uninitialized"}
 """Kinds that may be said wherever their value is read."""
 
