@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from irtool import dispatch
     from irtool.dispatch.autograd import register_hook
     from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
-    from irtool.dispatch.torch.namespace import torch
+    from irtool.dispatch.torch.signatures import Tensor, torch
     from irtool.dispatch.tracer import trace
     from irtool.dispatch.transforms import custom_vjp, grad, grad_and_value, jvp, linearize, value_and_grad, vmap
     from irtool.execute.debug_state import debug_state
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from irtool.ir.module import Module
     from irtool.ir.verify import verify
     from irtool.ops import OPS
-    from irtool.ops.tensor import Tensor
     from irtool.passes import PASSES
     from irtool.passmanager import PassManager
     from irtool.testing.finite_differences import gradcheck

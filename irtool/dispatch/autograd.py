@@ -447,7 +447,7 @@ def zeros_of(tensor: Any) -> Any:
     return tensor.layer.below.apply("aten::zeros_like", [tensor.value, None, None, None, None, None])
 
 
-def register_hook(tensor: Any, hook: Callable[[Tensor], Tensor | None]) -> None:
+def register_hook(tensor: Any, hook: Callable[[Any], Any]) -> None:
     """`hook` sees the gradient of a tensor on a tape once it is whole, and may give another in its place (as torch's Tensor.register_hook).
 
     Raises DispatchError for a tensor that is on no tape.

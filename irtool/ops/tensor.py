@@ -113,8 +113,15 @@ class Tensor:
         def method(self: Tensor, *args: Any, **named: Any) -> Any:
             result = _current.get()(kind, (self, *args), by_own_names(kind, named) if named else named)
             return result if type(result) is not tuple else with_names(kind, result)
-        setattr(Tensor, name, method)       # from now on it is found at once
+        from irtool.ops.signatures import documented
+
+        setattr(Tensor, name, documented(method, kind, True))       # from now on Python sees it at once
         return getattr(self, name)
+
+    def __dir__(self) -> list[str]:
+        from irtool.ops.tensor_methods import ATTRIBUTES, METHODS
+
+        return sorted({*object.__dir__(self), *METHODS, *ATTRIBUTES, *operator_names()})
 
     def __len__(self) -> int:
         return len(self.array)
@@ -321,13 +328,18 @@ class Functions:
         setattr(self, name, function)       # from now on it is found at once
         return function
 
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *BY_NAME, *operator_names()})
+
 
 def calling_kind(kind: str) -> Callable[..., Any]:
     """The function that does an operator of this kind."""
     def function(*args: Any, **named: Any) -> Any:
         result = _current.get()(kind, args, by_own_names(kind, named) if named else named)
         return result if type(result) is not tuple else with_names(kind, result)
-    return function
+    from irtool.ops.signatures import documented
+
+    return documented(function, kind)
 
 
 def with_names(kind: str, results: tuple[Any, ...]) -> tuple[Any, ...]:

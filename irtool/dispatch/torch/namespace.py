@@ -11,7 +11,7 @@ import __future__
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, wraps
 from types import SimpleNamespace
 from typing import Any, Optional
 
@@ -43,6 +43,9 @@ class Torch(Functions):
             function = without_gradient(name, function)
         setattr(self, name, function)
         return function
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *NAMES, *PREFIXES})
 
     @property
     def nn(self) -> Any:
@@ -111,7 +114,10 @@ def tensors_of(args: Sequence[Any]) -> list[Any]:
 
 def taking_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a list of tensors as one of tensors."""
-    return lambda *args, **named: function(tensors_of(args), **named)
+    @wraps(function)
+    def variadic(*args: Any, **named: Any) -> Any:
+        return function(tensors_of(args), **named)
+    return variadic
 
 
 class Modules:
@@ -121,6 +127,9 @@ class Modules:
         if name == "functional":
             return FUNCTIONAL
         raise NameMissing(f"irtool.torch.nn has no {name}: parameters are arguments of functions, which torch.nn.functional has")
+
+    def __dir__(self) -> list[str]:
+        return ["functional"]
 
 
 class Jit:
@@ -151,6 +160,9 @@ class Prefixed:
         setattr(self, name, function)
         return function
 
+    def __dir__(self) -> list[str]:
+        return [each.removeprefix(self._prefix) for each in operator_names() if each.startswith(self._prefix)]
+
 
 class Functional:
     """torch.nn.functional."""
@@ -166,6 +178,11 @@ class Functional:
             function = getattr(torch, operator)
         setattr(self, name, function)
         return function
+
+    def __dir__(self) -> list[str]:
+        from irtool.torchscript.nn_functional import OPERATORS
+
+        return sorted({*FUNCTIONS, *functions(), *OPERATORS, *operator_names()})
 
 
 @cache
