@@ -75,7 +75,7 @@ def like(a: Facts, b: Facts) -> Facts | None:
 
 def signed(a: Facts, b: Facts) -> Facts | None:
     """Elementwise, exact, on numbers."""
-    return None if a.dtype in ("bool", "uint8") else like(a, b)
+    return None if a.dtype in ("bool", "uint8") or "complex" in a.dtype else like(a, b)
 
 
 def rounding(a: Facts, b: Facts) -> Facts | None:

@@ -12,7 +12,7 @@ from typing import Any, Optional
 import numpy as np
 
 import irtool
-from fuzz import programs
+from fuzz import oracle, programs
 from fuzz.case import Case
 from fuzz.gradients import is_tame, leaves
 from fuzz.judge import Skip, Wrong, agree, outcome, same
@@ -140,6 +140,8 @@ def eager(subject: Subject) -> None:
     subject.tally["ways"] += 1
     if got[0] == "refused":
         subject.tally[f"refused: eager: {got[1]}"] += 1
+    elif got[0] == "error" and oracle.library() is not None and oracle.ran(oracle.eager(subject.text), subject.values)[0] == "error":
+        subject.tally["eager raises, in what is not used"] += 1
     else:
         result = got[1] if got[0] == "value" and isinstance(got[1], list) and len(want[1]) != 1 else [got[1]]
         agree((got[0], result if got[0] == "value" else got[1]), ("value", list(want[1])), "eager")

@@ -49,3 +49,14 @@ def test_a_write_into_a_view_reaches_the_same_elements_under_vmap(name: str) -> 
             except irtool.Error:        # refused, as overlapping places are
                 continue
             np.testing.assert_allclose(batched, loop, err_msg=f"{name}, {words}")
+
+
+@pytest.mark.parametrize("fill", [lambda view: view.zero_(), lambda view: view.fill_(2.0), lambda view: view[1:].zero_()])
+def test_one_number_is_written_into_an_expanded_tensor_under_layers_as_outside(fill: Any) -> None:
+    def function(x: Any) -> Any:
+        y = x * 1.0
+        fill(y.expand(2, 3))
+        return y + x
+    batch = np.arange(3.0).reshape(3, 1)
+    np.testing.assert_array_equal(irtool.vmap(function)(batch), [np.asarray(function(irtool.torch.tensor(row))) for row in batch])
+    np.testing.assert_array_equal(irtool.grad(lambda x: function(x).sum())(batch[1]), [1.0])

@@ -23,8 +23,9 @@ from irtool.ir.schema import parse_schema, schema_named
 from irtool.ops import OPS
 from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
+from irtool.ops.checks import OVERLAP
 from irtool.ops.nested_tensors import map_tensors, tensors_in
-from irtool.ops.overload import refuse_dtype
+from irtool.ops.overload import THROUGH, refuse_dtype
 from irtool.ops.size_facts import CERTAIN_VIEWS
 from irtool.ops.tensor import Tensor, next_birth
 
@@ -32,8 +33,8 @@ SILENT = ("aten::detach", "aten::data")
 """Operators whose result shares memory with a tensor, but no gradient: what is written into it is a constant."""
 WITHOUT_WRITE = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
 """Kinds that write, whose names do not end in `_`, and the kinds that compute the same without writing."""
-OVERLAP = ("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-           "Please clone() the tensor before performing the operation.")
+FILLS = ("aten::zero_", "aten::fill_.Scalar")
+"""Overloads that write one number everywhere: elements that share a place in memory agree on what is written there."""
 
 
 class View:
@@ -301,6 +302,14 @@ def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -
     flat = layer.apply("aten::reshape", [root, [int(np.prod(root.shape, dtype=np.int64))]])
     places = places_of(root, chain, name)
     part = layer.apply("aten::reshape", [part, [len(places)]])
+    once = np.unique(places)
+    if len(once) != len(places):
+        kind = name.partition(".")[0]
+        if name not in FILLS:
+            if kind in THROUGH or kind == "aten::index_put_":
+                raise UnsupportedError(f"{kind} into an expanded tensor is not supported inside {layer}", code="E0504")
+            raise RunError(OVERLAP)
+        places, part = once, layer.apply("aten::slice.Tensor", [part, 0, 0, len(once), 1])
     return layer.apply("aten::reshape", [layer.apply("aten::index_put", [flat, [Tensor(places)], part, False]), list(root.shape)])
 
 
@@ -317,8 +326,6 @@ def places_of(root: Tensor, chain: list[View], name: str) -> Any:
     if elements.dtype != np.int64:
         raise UnsupportedError(f"{name.partition('.')[0]} into what shows other elements than it is a view of is not supported here",
                                code="E0504")
-    if len(np.unique(elements)) != len(elements):
-        raise RunError(OVERLAP)
     return elements
 
 
