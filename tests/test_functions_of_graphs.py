@@ -116,3 +116,12 @@ def test_what_does_not_fit_is_named(call, words):
     with pytest.raises(irtool.RunError) as caught:
         call(graph, POINTS[0])
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("writes", ["y.mul_(2)", "v.mul_(2)", "y[0] = 1", "l.append(v)"])
+def test_a_batched_branch_that_gives_memory_written_later_is_right_or_refused(writes: str) -> None:
+    module = irtool.from_script("def f(x: Tensor):\n    v = x * 2\n    y = x * 3\n    k = [v]\n    l = [y]\n    if bool(x.sum() > 3):\n"
+                                f"        y = v\n        l = k\n    {writes}\n    return v + y + torch.stack(k).sum(0)\n")
+    batch = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(irtool.UnsupportedError, match="shares memory"):
+        irtool.vmap(module)(batch)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from irtool.analysis.alias import Aliases
+from irtool.analysis.list_changes import comes_before
 from irtool.dispatch.stack import Boxed, Layer, current
 from irtool.interpret import Rounds, Step, Walk
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import UnsupportedError
-from irtool.ir.graph import Block, Node, Value
+from irtool.ir.graph import PARAM, Block, Node, Value
 from irtool.ops.tensor import Tensor
 
 Apply = Callable[..., Any]
@@ -72,12 +74,25 @@ def reads(node: Node) -> list[Value]:
 
 
 def refuse_effects(node: Node) -> None:
-    """Raise UnsupportedError when the blocks of a node do more than compute."""
+    """Raise UnsupportedError when the blocks of a node do more than compute, or give what shares memory that is written elsewhere."""
     for block in node.blocks:
         for inner in block.walk():
             if node_may_write(inner) or facts_of(inner.kind).is_random or inner.kind in ("prim::RaiseException", "prim::Print"):
                 raise UnsupportedError(f"{node.kind} whose condition is batched or traced is not supported with {inner.kind} in it",
                                        code="E0504")
+    graph = node.graph
+    assert graph is not None
+    is_outermost = node.owner is graph.block
+    writers = [each for each in graph.walk() if node_may_write(each) and each.inputs and not (is_outermost and comes_before(each, node))]
+    if not writers:
+        return
+    aliases = Aliases(graph)
+    for value in node.outputs:
+        outer = [name for name in aliases.names_of(value) if comes_before(name.node, node) or name.node.kind == PARAM]
+        for writer in writers if outer else ():
+            if aliases.may_alias(value, writer.inputs[0]):
+                raise UnsupportedError(f"{node.kind} whose condition is batched or traced is not supported where %{value.name}, which it "
+                                       f"gives, shares memory that {writer.kind} writes into", code="E0504")
 
 
 class Control:
