@@ -25,6 +25,8 @@ from irtool.ir.types import ListType, OptionalType, TensorType, TupleType, Type,
 
 SOURCE = "prim::Uninitialized"
 """The kind of the nodes that stand for inputs while df is being made."""
+ANY_DTYPE = "any"
+"""In place of a dtype that only the run knows."""
 
 
 class Captures:

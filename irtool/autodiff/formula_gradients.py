@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from irtool.autodiff.captures import ANY_DTYPE
 from irtool.autodiff.formula_graphs import Formula, formula_of
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.list_zeros import filled
@@ -99,23 +100,26 @@ def may_be_complex(grads: Gradients, value: Value) -> bool:
 
 
 def conversion(grads: Gradients, target: Value, region: Node, mixed: bool) -> tuple[bool, str | None]:
-    """Is only the real part of a gradient wanted? And which dtype, if the gradients that the region takes are known to have another.
+    """Is only the real part of a gradient wanted? And which dtype, unless the gradients that the region takes are known to have it too.
 
     mixed: one of the operator's arguments may be complex.
     """
     is_real = mixed and _is_complex(target.type) is False       # the gradient of a real tensor is real
     wanted = grads.dtypes.get(target)
-    others = {grads.dtypes.get(value) for value in region.inputs} - {None, wanted}
-    if wanted is None or wanted not in FLOATING or not others:
+    others = {grads.dtypes.get(value) for value in region.inputs} - {None, None if wanted == ANY_DTYPE else wanted}
+    if wanted not in (*FLOATING, ANY_DTYPE) or not others:
         return is_real, None
     return is_real or not wanted.startswith("complex") and any(str(name).startswith("complex") for name in others), wanted
 
 
-def converted(grads: Gradients, gradient: Value, is_real: bool, wanted: str | None) -> Value:
-    """A gradient's real part, in a dtype."""
+def converted(grads: Gradients, gradient: Value, target: Value, is_real: bool, wanted: str | None) -> Value:
+    """A gradient's real part, in a dtype: that of the target in the run where it is not known before."""
     if is_real:
         gradient = grads.build.call("aten::real", gradient, type=grads.tensor if _is_complex(gradient.type) else gradient.type)
-    if wanted is not None:
+    if wanted == ANY_DTYPE:
+        like, convert = grads.captures.take(target), partial(grads.build.call, "aten::type_as", gradient, type=grads.tensor)
+        gradient = grads.where_defined(like, False, convert, lambda: gradient)
+    elif wanted is not None:
         gradient = grads.build.call("aten::to", gradient, dtype_code(wanted), False, False, None, type=grads.tensor)
     return gradient
 
@@ -132,7 +136,8 @@ def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Se
                 value = grads.into_df.value(piece, target.type)
                 is_real, wanted = conversion(grads, target, region, mixed)
                 if is_real or wanted is not None:
-                    value = grads.where_defined(value, _is_tensor(value), partial(converted, grads, is_real=is_real, wanted=wanted))
+                    convert = partial(converted, grads, target=target, is_real=is_real, wanted=wanted)
+                    value = grads.where_defined(value, _is_tensor(value), convert)
                 if isinstance(value.type, OptionalType) and _is_tensor(target):     # None is the undefined gradient of a tensor
                     value = grads.build.node("prim::unchecked_cast", (value,), output_types=(grads.tensor,)).output
                 body.add_output(value)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from irtool.analysis.list_changes import Changes
-from irtool.autodiff.captures import Captures
-from irtool.autodiff.reach import has_no_undefined, is_list, requiring
+from irtool.autodiff.captures import ANY_DTYPE, Captures
+from irtool.autodiff.reach import FLOATING, has_no_undefined, is_list, requiring
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.builder import Builder
@@ -39,7 +39,8 @@ class Gradients:
     def __init__(self, graph: Graph, flags: Sequence[bool], modern: bool, trust_types: bool, dtypes: Mapping[Value, str]) -> None:
         self.changes = Changes(graph)
         """The lists of f that change."""
-        self.needs = requiring(graph, flags, trust_types)
+        floating = (*FLOATING, ANY_DTYPE)
+        self.needs = {value for value in requiring(graph, flags, trust_types) if dtypes.get(value, ANY_DTYPE) in floating}
         """The values of f that a gradient can reach."""
         self.captures = captures = Captures(graph, modern, dtypes)
         self.modern = modern

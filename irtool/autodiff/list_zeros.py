@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from irtool.autodiff.captures import SOURCE
+from irtool.autodiff.captures import ANY_DTYPE, SOURCE
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.reach import is_list
 from irtool.ir import types
@@ -69,10 +69,10 @@ def zeros(grads: Gradients, like: Value, first: Value) -> Value:
     sizes = shape_of(type)
     grads.into_f.build.after(like.node)
     size = list(sizes) if sizes is not None else grads.captures.take(grads.into_f.size_of(like))
-    dtype = grads.dtypes.get(like) or (like.type.dtype if isinstance(like.type, TensorType) else None)
+    dtype = grads.dtypes.get(like, like.type.dtype if isinstance(like.type, TensorType) else None)
+    code = code_of(grads, like, first) if dtype in (None, ANY_DTYPE) else dtype_code(dtype)
     none = grads.build.constant(None)
-    return grads.build.call("aten::zeros", size, dtype_code(dtype) if dtype is not None else code_of(grads, like, first),
-                            none, none, none, type=grads.tensor)
+    return grads.build.call("aten::zeros", size, code, none, none, none, type=grads.tensor)
 
 
 def code_of(grads: Gradients, value: Value, first: Value) -> Value:

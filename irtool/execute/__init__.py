@@ -15,7 +15,7 @@ Making plans
     phases          which passes make a plan, in which order
     compilation     one compilation, with gradients where the spec asks for them
     profiling       one plan for the very shapes that were seen, behind a guard
-    run_dtypes      dtypes of what a graph makes
+    mixed_dtypes    may several floating dtypes meet
     fusing          which pointwise operators become a group
     fusion          running such a group: block by block, or as a loop in C
 Gradients

@@ -18,12 +18,13 @@ from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.versions import in_versions
 from irtool.execute.argument_spec import ArgumentSpec
 from irtool.execute.device.device_plan import DevicePlan
-from irtool.execute.differentiable import Differentiable, Versions, does_more, on_tape
+from irtool.execute.differentiable import Differentiable, Versions, on_tape
 from irtool.execute.graph_gradients import is_construct
+from irtool.execute.mixed_dtypes import dtypes_by_type, may_mix, mixed_dtypes
 from irtool.execute.phases import OnPass, Phases, custom_passes
 from irtool.execute.plan.compiled import Plan, compile_plan
+from irtool.execute.plan.predicted_dtypes import predicted_dtypes
 from irtool.execute.recording import Recording, Step, alone, functional
-from irtool.execute.run_dtypes import may_mix, mixed_dtypes, observed_dtypes
 from irtool.interpret import all_nodes, walk
 from irtool.interpret import run as interpret
 from irtool.ir.attribute import Attribute
@@ -31,7 +32,7 @@ from irtool.ir.collector import Paused
 from irtool.ir.constants import CONSTANT_KINDS
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.effects import facts_of, node_may_write
-from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.packed import owns_gradient
 from irtool.ir.rewrite import clone_graph, clone_node, inline_graph, replace_node
@@ -281,8 +282,9 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     inner.block.set_outputs([mapping[value] for value in results])
     BY_NAME["dce"].function(inner)
     wanted = [flag and holds_tensors(value.type) for flag, value in zip(flags, graph.inputs, strict=True)]
+    dtypes = {**predicted_dtypes(inner, values), **dtypes_by_type(inner)} if may_mix(inner, values) else {}
     try:
-        pair = differentiate_graph(inner, wanted, True, dtypes=known_dtypes(inner, values))
+        pair = differentiate_graph(inner, wanted, True, dtypes=dtypes)
     except UnsupportedError:
         return None
     step = differentiable(owner, pair, phases)
@@ -299,18 +301,6 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     BY_NAME["dce"].function(graph)
     phases.tell("differentiate", graph)
     return ExecutionPlan(owner, graph, spec, {node: step})
-
-
-def known_dtypes(graph: Graph, values: Sequence[Any]) -> dict[Value, str]:
-    """The dtypes of values, if several may meet: those of a run; or those of the types, if a run would have side effects, or fails."""
-    if not may_mix(graph, values):
-        return {}
-    if not any(map(does_more, all_nodes(graph))):
-        try:
-            return observed_dtypes(graph, values)
-        except Error:       # the inputs are wrong: the run itself will report the error
-            pass
-    return mixed_dtypes(graph)
 
 
 def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> dict[Node, Differentiable]:

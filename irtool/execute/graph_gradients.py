@@ -16,8 +16,8 @@ from irtool.autodiff.groups import open_groups
 from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reverse import Reverse, differentiate_graph
 from irtool.autodiff.versions import in_versions
+from irtool.execute.mixed_dtypes import may_mix
 from irtool.execute.output_cotangents import as_seed, conjugate, distributed, parts_of
-from irtool.execute.run_dtypes import may_mix, observed_dtypes
 from irtool.interpret import run
 from irtool.ir.arguments import ONE_PER_OUTPUT, check_graph, check_inputs, check_list, positions
 from irtool.ir.constants import constant, is_constant
@@ -98,7 +98,9 @@ class Differentiated:
         f, self.outline = prepared_with_outline(graph)
         dtypes = {}
         if sample is not None and len(sample) == self.count and may_mix(f, sample):
-            dtypes = observed_dtypes(f, sample)
+            from irtool.execute.plan.predicted_dtypes import predicted_dtypes  # here, since in most graphs no dtypes mix
+
+            dtypes = predicted_dtypes(f, sample)
         self.pair: Reverse | None = None
         self.tape: Executor | None = None
         try:

@@ -3,6 +3,7 @@
 A graph is *lowered* to a program of calls, the program is rewritten, what it makes is given its place in memory, and it is run from slots
 or written as source.
 
+    predicted_dtypes  dtypes of tensors, from a program that is not run
     compiled          the plan of a graph: a variant per kind of inputs, its first runs, its errors
     program           what a program is made of: variables, calls, visits, branches, loops
     lower             nodes as calls (kernels are run on arrays without elements: `irtool.ops.symbols`)

@@ -1,0 +1,42 @@
+"""Where several floating dtypes may meet, differentiation needs the dtypes of tensors: gradients are converted back."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.autodiff.reach import FLOATING
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.schema import schema_of
+from irtool.ir.types import TensorType
+from irtool.ops.arrays import is_array
+from irtool.ops.result_dtypes import CASTS, CASTS_BY_ARGUMENT
+
+
+def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
+    """May tensors of several floating dtypes meet in a run?"""
+    kinds = {each.dtype.name for value in inputs for each in (value if isinstance(value, list | tuple) else [value])
+             if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
+    return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(map(may_cast, graph.walk()))
+
+
+def may_cast(node: Node) -> bool:
+    """May a node give another floating dtype than that of its operands, if these are not complex?"""
+    if node.kind not in CASTS_BY_ARGUMENT:
+        return node.kind in CASTS
+    schema = schema_of(node)
+    return schema is None or bool(node.attributes) or any(
+        argument.type.text.startswith("ScalarType") and value.type.key != "None"
+        for argument, value in zip(schema.arguments, node.inputs, strict=False))
+
+
+def dtypes_by_type(graph: Graph) -> dict[Value, str]:
+    """The dtype of each tensor whose type says it."""
+    return {value: value.type.dtype for value in graph.values() if isinstance(value.type, TensorType) and value.type.dtype is not None}
+
+
+def mixed_dtypes(graph: Graph) -> dict[Value, str]:
+    """The same; none where gradients of one dtype only can meet."""
+    dtypes = dtypes_by_type(graph)
+    return dtypes if len({dtype for dtype in dtypes.values() if dtype in FLOATING}) > 1 else {}

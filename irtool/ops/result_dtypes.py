@@ -1,0 +1,50 @@
+"""The dtypes of an overload's results, where its floating-point and complex operands have one dtype.
+
+`result_dtypes.txt`, a row per overload with a word per result, is what its samples show in several dtypes (`tools/facts.py` writes it).
+"""
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from irtool.ir.graph import Node
+from irtool.ir.schema import schema_of
+
+KEEPS, FLOATS, REAL, UNCERTAIN = "keeps", "floats", "real", "?"
+"""That of the operands; the same, known of real operands only; the real part's. Any other word is itself a dtype."""
+CASTS = frozenset(f"aten::{name}" for name in """
+to type_as _to_copy float double half bfloat16 complex view_as_complex polar _autocast_to_reduced_precision _autocast_to_full_precision
+stft fft_rfft fft_rfft2 fft_rfftn fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn linalg_eig
+_linalg_eigvals linalg_eigvals
+""".split())
+"""Kinds that may make tensors of another floating dtype from those of one."""
+CASTS_BY_ARGUMENT = frozenset(f"aten::{name}" for name in "softmax log_softmax sum mean prod cumsum cumprod norm logsumexp nansum".split())
+"""The same, where they have an argument that says which."""
+PASSING = frozenset(("prim::ConstantChunk", "prim::unchecked_cast", "prim::AutogradAdd", "prim::SumToSize"))
+"""Kinds without a schema whose results have the dtype of their operands."""
+LISTS = frozenset(("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "aten::__getitem__"))
+"""The same of kinds that put tensors into lists and tuples and take them out; where no list changes."""
+REAL_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+@cache
+def _rows() -> dict[str, list[str]]:
+    rows = (Path(__file__).parent / "result_dtypes.txt").read_text(encoding="utf-8").splitlines()
+    return {name: words for name, *words in map(str.split, rows)}
+
+
+def result_dtypes(node: Node, dtype: str) -> list[str | None]:
+    """The dtype of each result of a node, or of the tensors in it, for operands of one dtype; None where it is not certain."""
+    schema = schema_of(node)
+    words = [] if schema is None else _rows().get(schema.name, [])
+    if schema is None or len(words) != len(node.outputs):
+        return [None] * len(node.outputs)
+    for argument, value in zip(schema.arguments, node.inputs, strict=False):
+        if argument.type.text.startswith("ScalarType") and value.type.key != "None" or value.type.key in ("complex", "Scalar"):
+            return [None] * len(words)
+    real = REAL_PARTS.get(dtype, dtype)
+    meaning = {KEEPS: dtype, FLOATS: dtype if real == dtype else None, REAL: real, UNCERTAIN: None}
+    return [meaning.get(word, word) for word in words]
+
+
+__all__ = ["CASTS", "CASTS_BY_ARGUMENT", "FLOATS", "KEEPS", "LISTS", "PASSING", "REAL", "REAL_PARTS", "UNCERTAIN", "result_dtypes"]
