@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from irtool.ir import types
+import irtool.ir.types as types
 from irtool.ir.attribute import Attribute, TensorLiteral
 from irtool.ir.constants import NOT_CONSTANT, constant
 from irtool.ir.errors import Error

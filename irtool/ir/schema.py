@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from irtool.ir import types
+import irtool.ir.types as types
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, TypeVar
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from irtool.ir import types
+import irtool.ir.types as types
 from irtool.ir.constants import constant
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.graph import Graph, Node, Value

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
+import irtool.torchscript.calls as calls
 from irtool.ir import types
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.errors import ParseError, did_you_mean
@@ -11,7 +12,6 @@ from irtool.ir.graph import Value
 from irtool.ir.python_operators import BY_SYNTAX, COMPARISONS
 from irtool.ir.schema import schemas
 from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, TupleType, Type, UnionType
-from irtool.torchscript import calls
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.classes import member_constant, member_field
 from irtool.torchscript.conditions import condition, refine

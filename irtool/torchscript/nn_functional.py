@@ -4,7 +4,7 @@ What is in neither table is looked for among the operators (`F.conv2d` is `aten:
 """
 from __future__ import annotations
 
-from irtool.torchscript import nn_functional_forms as forms
+import irtool.torchscript.nn_functional_forms as forms
 from irtool.torchscript.meanings import Builtin, Called, Choice, Overloads, Sugared
 from irtool.torchscript.nn_functional_more import HELPERS
 from irtool.torchscript.nn_functional_more import SOURCE as MORE

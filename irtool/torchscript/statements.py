@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
+import irtool.torchscript.loop_statements as loop_statements
 from irtool.ir import types
 from irtool.ir.graph import Node, Value
 from irtool.ir.types import OptionalType, Type, UnionType
-from irtool.torchscript import loop_statements
 from irtool.torchscript.annotations import annotation, type_name
 from irtool.torchscript.assignment import assign, augmented, delete, set_variable
 from irtool.torchscript.conditions import Condition, condition, refine
