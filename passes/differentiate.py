@@ -13,6 +13,7 @@ from irtool.ir.module import Module
 from irtool.ir.pair import DEFINED, GradientPair, pairs
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.schema import schema_of
+from irtool.ir.source import Diagnostic
 from irtool.ir.types import TensorType, TupleType
 
 FORMS = ("", "2018", "modern")
@@ -63,7 +64,8 @@ def differentiate(module: Module, requires_grad: tuple[str, ...] = ("types",), w
         flags, by_types = _flags(graph, name, requires_grad, wrt)
         if not any(flags):
             hint = "; differentiate{requires-grad=all} differentiates all the same" if by_types else ""
-            module.warnings.append(f"no input of graph '{name}' requires a gradient{hint}")
+            message = f"no input of graph '{name}' requires a gradient{hint}"
+            module.warnings.append(Diagnostic("warning", message, graph.source, code="W0107"))
         _check(graph)
         is_modern = form == "modern" or not form and not graph.dialect.attribute_arguments
         graph = _without_views_written(module, graph)

@@ -219,7 +219,7 @@ def test_an_unknown_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IRTOOL_ACCEPT", "1")
     result = irtool_("opt", text=GOOD)
     assert result.code == 0
-    assert result.err == "warning: environment variable IRTOOL_ACEPT is not known to irtool (did you mean 'IRTOOL_ACCEPT'?)\n"
+    assert result.err == "warning: environment variable IRTOOL_ACEPT is not known to irtool (did you mean 'IRTOOL_ACCEPT'?) [W0104]\n"
 
 
 # -- several inputs in one file

@@ -35,7 +35,7 @@ def outcome(entry: Entry, folder: Path) -> tuple[int | None, str]:
     for name, text in entry.files.items():
         (folder / name).write_text(text)
     program, *words = shlex.split(entry.command)
-    if ">" in entry.command:
+    if ">" in entry.command or program == "sh":
         done = subprocess.run(entry.command.replace("irtool", f"{sys.executable} -m irtool"), shell=True, cwd=folder, text=True,
                               capture_output=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
         return done.returncode, done.stderr

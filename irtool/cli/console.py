@@ -171,8 +171,12 @@ class Console:
     def show_warning(self, message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
                      line: str | None = None) -> None:
         """Show a Python warning (`warnings.showwarning`); with its place where that is not irtool's."""
-        place = "" if f"{os.sep}irtool{os.sep}" in filename else f"{filename}:{lineno}: "
-        self.err(f"{place}warning: {message}")
+        source = None if f"{os.sep}irtool{os.sep}" in filename else SourceFile(filename, "")
+        self.report(Diagnostic("warning", str(message), source, lineno if source is not None else 0, code="W0106"))
+
+    def warn(self, message: str, code: str) -> None:
+        """Show a warning without a place."""
+        self.report(Diagnostic("warning", message, code=code))
 
     def report(self, problem: Error | Diagnostic) -> None:
         """Show an error (all its diagnostics) or one diagnostic."""

@@ -96,7 +96,7 @@ def keep(module: Module, taken: Taken | None, path: str, output: str, console: C
         return
     if output == "-" or os.path.exists(output) and not os.path.isfile(output):
         more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
-        console.err(f"warning: the text says <Tensor> for constant %{rest[0]}{more}: -o FILE keeps the numbers in a file beside it")
+        console.warn(f"the text says <Tensor> for constant %{rest[0]}{more}: -o FILE keeps the numbers in a file beside it", "W0103")
         return
     store(module, rest, output)
 
@@ -134,7 +134,7 @@ def forget_stale(module: Module, taken: Taken, path: str, output: str, console: 
 
     if str(module) != taken.text or not is_same_folder(path, output):
         set_line(module, None)
-        console.err("warning: the result does not name the file of constants any more, which could not be read: the names may be others")
+        console.warn("the result does not name the file of constants any more, which could not be read: the names may be others", "W0103")
 
 
 def is_same_folder(path: str, output: str) -> bool:
@@ -153,7 +153,7 @@ def take_constants(module: Module, path: str, console: Console) -> None:
     lost = missing(module)
     if lost:
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        console.err(f"warning: {module.filename}: nobody has the numbers of constant %{lost[0]}{more}")
+        console.warn(f"{module.filename}: nobody has the numbers of constant %{lost[0]}{more}", "W0103")
 
 
 def attach_constants(module: Module, path: str, console: Console) -> None:

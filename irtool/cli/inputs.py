@@ -65,7 +65,7 @@ def read_module(arguments: Arguments, console: Console) -> Module:
         take(module, source, arguments.file, console, is_needed=True)
     say_what_is_rounded(module, console)
     for warning in module.warnings:
-        console.err(f"warning: {source.name}: {warning}")
+        console.report(warning)
     for path in getattr(arguments, "load", ()):
         load_python(path, console)
     return module

@@ -152,7 +152,7 @@ def warn_of_environment(console: Console) -> None:
 
     for name in os.environ:
         if name.startswith("IRTOOL_") and name not in ENVIRONMENT:
-            console.err(f"warning: environment variable {name} is not known to irtool{did_you_mean(name, ENVIRONMENT)}")
+            console.warn(f"environment variable {name} is not known to irtool{did_you_mean(name, ENVIRONMENT)}", "W0104")
 
 
 def __getattr__(name: str) -> object:

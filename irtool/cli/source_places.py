@@ -25,6 +25,7 @@ def parse_source(source: SourceFile) -> Module:
     except Error as error:
         move_diagnostics(error.diagnostics, source, distance)
         raise
+    move_diagnostics(module.warnings, source, distance)
     for graph in module.graphs:
         move_graph(graph, source, distance)
     return module

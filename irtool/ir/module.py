@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph
+from irtool.ir.source import Diagnostic
 
 
 class Module:
@@ -15,7 +16,7 @@ class Module:
     def __init__(self, items: Iterable[str | Graph] = (), filename: str = "<string>") -> None:
         self.items: list[str | Graph] = list(items)
         self.filename = filename
-        self.warnings: list[str] = []
+        self.warnings: list[Diagnostic] = []
         """What reading and passes want said to whoever asked for them."""
 
     @property

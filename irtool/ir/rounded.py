@@ -44,7 +44,7 @@ def remark(graphs: Iterable[Graph]) -> Diagnostic | None:
     name = f"constant %{node.outputs[0].name}" if node.outputs else "a constant"
     graph = node.graph
     message = f"of {name}{more} the text has rounded numbers, as torch prints them with a few digits: {ADVICE}"
-    warning = diagnostic_at(graph.source if graph is not None else None, node, message)
+    warning = diagnostic_at(graph.source if graph is not None else None, node, message, "W0102")
     warning.severity = "warning"
     return warning
 

@@ -35,7 +35,7 @@ class TextFile:
         self.dialect: Dialect | None = None
         self.templates: dict[str, Template] = {}
         """Text between output name and operands of a canonical line -> what it means."""
-        self.warnings: list[str] = []
+        self.warnings: list[Diagnostic] = []
         self.has_branches = False
         """Was a node read that needs blocks?"""
         self.tails = Tails()

@@ -5,6 +5,7 @@ import re
 from typing import TYPE_CHECKING, NoReturn
 
 from irtool.ir.graph import PARAM, RETURN, Block, Node, Value
+from irtool.ir.source import Diagnostic
 from irtool.text import lexer
 from irtool.text.cursor import TextFile
 from irtool.text.fast import read_body
@@ -358,7 +359,8 @@ class Reader(NodeReader):
             self.layout.has_flat_uses = FLAT.search(self.file.text) is not None
             if not self.elided:
                 lines = [(node, text[start:end]) for node, _, _, start, end in self.records if node.kind not in (PARAM, RETURN)]
-                self.file.warnings += [f"line {node.line}: {message}" for node, message in wrong_uses(graph, lines, self.layout.groups)]
+                self.file.warnings += [Diagnostic("warning", message, self.file.source, node.line, code="W0101")
+                                       for node, message in wrong_uses(graph, lines, self.layout.groups)]
         self.mark_stages()
         entries = self.layout.entries
         levels: dict[Block, int] = {}

@@ -66,7 +66,8 @@ def as_json(report: Report) -> dict[str, Any]:
     from irtool.cli.show.values import as_json as data
 
     rows = [{"order": row.order, "input": row.input, "name": row.name.removeprefix("%"), "outputs": row.outputs, "state": row.state,
-             "gradient": data(row.gradient), "difference": data(row.difference), "allowed": data(row.allowed)} for row in report.rows]
+             "gradient": data(row.gradient), "difference": data(row.difference), "allowed": data(float(row.allowed))}
+            for row in report.rows]
     worst = report.worst
     return {"schema": 1, "is_right": report.is_right, "worst": None if worst is None else report.rows.index(worst), "rows": rows,
             "unsupported": {str(order): text for order, text in report.unsupported.items()},

@@ -173,7 +173,7 @@ class Job:
             say_what_is_rounded(module, self.console)
         self.run_passes(module, piece, is_part)
         for warning in module.warnings:
-            self.console.err(f"warning: {piece.name}: {warning}")
+            self.console.report(warning)
         if arguments.syntax:
             from irtool.text.convert import convert
 

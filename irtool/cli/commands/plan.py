@@ -81,7 +81,7 @@ def plan(arguments: Arguments, console: Console) -> int:
 
         from irtool.execute.debug_state import debug_state
 
-        console.out(json.dumps(debug_state(executor), indent=1) + "\n")
+        console.out(json.dumps({"schema": 1, **debug_state(executor)}, indent=1) + "\n")
     return 0
 
 

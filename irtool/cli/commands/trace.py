@@ -54,7 +54,7 @@ def trace(arguments: Arguments, console: Console) -> int:
         except (Exception, SystemExit) as error:
             raise placed(error, console, arguments.function.rpartition(":")[0], arguments.function) from error
     for message in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, TraceWarning)):
-        console.err(f"warning: {message}")
+        console.warn(message, "W0105")
     deliver(graph, arguments, console)
     return 0
 
