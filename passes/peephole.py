@@ -47,8 +47,13 @@ def peephole(graph: Graph, no_shapes: bool = False) -> bool:
           %8 : Tensor = aten::tanh(%7)
           return (%8)
     """
-    changed = Simplifier(graph, not no_shapes).run()
-    return changed and remove_dead_nodes(graph) or changed
+    changed = False
+    while (simplifier := Simplifier(graph, not no_shapes)).run():
+        changed = True
+        remove_dead_nodes(graph)
+        if not simplifier.has_aliases:
+            break       # else more may be certain now about who shares memory
+    return changed
 
 
 class Simplifier:
@@ -69,6 +74,11 @@ class Simplifier:
         if self._loose is None:
             self._loose = loose_tensors(self.graph)
         return self._loose
+
+    @property
+    def has_aliases(self) -> bool:
+        """Did a rule ask who shares memory?"""
+        return self._aliases is not None
 
     @property
     def aliases(self) -> Aliases:

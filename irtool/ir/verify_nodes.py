@@ -4,6 +4,7 @@ What passes read of a node, they read without asking: `node.inputs[1]` of an `at
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from irtool.ir.attribute import Opaque
@@ -232,6 +233,10 @@ def check_forms(graph: Graph) -> Iterator[Found]:
     strict = graph.dialect.name in STRICT_DIALECTS
     for node in graph.walk():
         kind = node.kind
+        if node.attributes:
+            message = _size_problem(node)
+            if message:
+                yield node, message
         form = FORMS.get(kind)
         if form is not None:
             message = _form_problem(node, form)
@@ -263,6 +268,19 @@ def _form_problem(node: Node, form: Form) -> str:
     if node.kind == "prim::TupleIndex" and len(node.inputs) == 1 and not (index is not None and _is_int(index.value)):
         return f"{node.kind} needs an index, as an operand or as the attribute 'index'"
     return ""
+
+
+def _size_problem(node: Node) -> str:
+    """Ints have 64 bits, as in torch, which reads no others."""
+    for name, attribute in node.attributes.items():
+        if _MANY_DIGITS.search(attribute.text):
+            values = attribute.value if isinstance(attribute.value, list) else [attribute.value]
+            if any(isinstance(value, int) and not -1 << 63 <= value < 1 << 63 for value in values):
+                return f"the attribute '{name}' of {node.kind} holds an int of more than 64 bits"
+    return ""
+
+
+_MANY_DIGITS = re.compile(r"\d{19}")
 
 
 def _is_int(value: object) -> bool:
