@@ -21,6 +21,11 @@ What dtypes torch serves where the kernel would serve more is stated below the s
     table.takes("uilhf", "topk kthvalue")           # what the first tensor may be; with a promotion rule, the common dtype
     table.takes("hf+", "elu_backward")              # what the common dtype may be of tensors that arrive as they are
 
+How torch lays results out in memory, where that is not as NumPy does, is stated there, too, a letter per result: `C` row by row, `F` by
+columns of matrices, `K` as the first tensor, `-` as the kernel gives it. `view` and `reshape` of results depend on it.
+
+    table.laid_out("CC", "cummax cummin")
+
 It gives an array, or a tuple of them for several results (a list for a `Tensor[]` result), or plain Python values. It never writes
 into an argument unless its schema says `(a!)`, and gives a NumPy *view* of its argument exactly where torch gives a view (schema
 `(a)`). In-place kinds (`aten::add_`) and out= overloads are derived from the plain op (`irtool.ops.call`): no stanza for them.
@@ -84,7 +89,7 @@ Rule = Callable[..., Any]
 class Op:
     """One kernel with the schemas (overloads) it serves, and its facets. A facet that is None has not been stated."""
 
-    __slots__ = ("schemas", "kernel", "promote", "fits", "takes", "_formulas", "_no_gradient", "_unsupported", "_samples",
+    __slots__ = ("schemas", "kernel", "promote", "fits", "takes", "layout", "_formulas", "_no_gradient", "_unsupported", "_samples",
                  "_batch_rules", "_not_batched", "family", "doc")
 
     def __init__(self, schemas: tuple[str, ...], kernel: Kernel, promote: Any, family: str, fits: str = "") -> None:
@@ -93,6 +98,7 @@ class Op:
         self.promote = promote
         self.fits = fits
         self.takes = ""
+        self.layout = ""
         self._formulas: dict[str, Formula] = {}
         self._no_gradient: dict[str, str] = {}
         self._unsupported: dict[str, str] = {}
@@ -210,6 +216,12 @@ class OpTable:
         for word in names.split():
             for _, op in self._named(word, whole_kind=True):
                 op.takes = letters
+
+    def laid_out(self, letters: str, names: str) -> None:
+        """State how the results of overloads named without `aten::` lie in memory, a letter for each."""
+        for word in names.split():
+            for _, op in self._named(word, whole_kind=True):
+                op.layout = letters
 
     def no_gradient(self, reason: str, names: str | None = None) -> None:
         """State that overloads, named without `aten::` or by kind, have no gradient; without names, all that have no formula."""

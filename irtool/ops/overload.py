@@ -16,9 +16,9 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
-from irtool.ops.checks import fit, letter, overlaps, refuse_overlap
+from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, row_major
 from irtool.ops.kinds_of_values import tag
-from irtool.ops.op import Op
+from irtool.ops.op import Kernel, Op
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
@@ -42,7 +42,7 @@ class Overload:
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
         self.op = op
-        self.kernel = op.kernel
+        self.kernel = laid_out(op.kernel, op.layout) if op.layout and mode == "plain" else op.kernel
         self.promote: Rule | Callable[[list[Any]], Rule] | None = op.promote      # a function chooses by the arguments' values
         self.mode = mode                # "plain", "inplace": write into argument 0, "out": write into the last `outs` arguments
         self.outs = outs
@@ -141,6 +141,31 @@ class Overload:
         if self.fresh and is_array(value) and _shares(value, args):
             value = value.copy()
         return value
+
+
+def laid_out(kernel: Kernel, letters: str) -> Kernel:
+    """The kernel with results that lie in memory as the stanza says."""
+    def wrapped(xp: Any, *args: Any) -> Any:
+        results = kernel(xp, *args)
+        several = results if isinstance(results, tuple) else (results,)
+        laid = tuple([in_order(xp, each, letter, args[0]) for each, letter in zip(several, letters, strict=True)])
+        return laid if isinstance(results, tuple) else laid[0]
+    return wrapped
+
+
+def in_order(xp: Any, array: Any, letter: str, first: Any) -> Any:
+    """The array in the memory order of a letter: C, F, K (as `first`, where that has its shape), or - (as it is)."""
+    rank = getattr(array, "ndim", 0)
+    if rank < 2 or letter == "-":
+        return array
+    order = list(range(rank))
+    if letter == "F":
+        order[-2:] = [rank - 1, rank - 2]
+    elif letter == "K" and first.shape == array.shape:
+        order.sort(key=lambda place: -abs(first.strides[place]))
+    if order == sorted(order):
+        return row_major(xp, array)
+    return row_major(xp, array.transpose(order)).transpose([order.index(place) for place in range(rank)])
 
 
 def first_dtype(values: Sequence[Any]) -> np.dtype[Any] | None:

@@ -283,3 +283,6 @@ def pin_memory(xp, self, device):
 def element_size(xp, self):
     """Bytes of one element."""
     return self.itemsize
+
+
+table.laid_out("K", "fill zero")

@@ -304,3 +304,9 @@ def svd(xp, self, some, compute_uv):
 # ---- dtypes that torch serves
 
 table.takes("fc", "linalg_householder_product orgqr ormqr")
+table.laid_out("-F", "linalg_eig linalg_eigh _linalg_eigh")
+table.laid_out("F", "linalg_householder_product orgqr ormqr")
+table.laid_out("F-", "linalg_lu_factor")
+table.laid_out("F--", "linalg_lu_factor_ex _lu_with_info svd")
+table.laid_out("F-F", "linalg_svd _linalg_svd")
+table.laid_out("FF", "linalg_qr qr")

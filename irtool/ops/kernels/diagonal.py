@@ -159,3 +159,5 @@ for _name, _arguments, _op in (
 # ---- dtypes that torch serves
 
 table.takes("uilhfc", "trace")
+table.laid_out("C", "tril triu")
+table.laid_out("K", "select_scatter slice_scatter diagonal_scatter")

@@ -188,3 +188,5 @@ def fft_c2r(xp, self, dim, normalization, last_dim_size):
 
 table.takes("c", "_fft_c2c _fft_c2r")
 table.takes("f", "_fft_r2c")
+table.laid_out("C", "fft_rfft fft_ihfft fft_rfftn fft_rfft2 "
+               "fft_irfftn fft_irfft2 fft_hfftn fft_hfft2 fft_fftshift fft_ifftshift _fft_r2c _fft_c2r")

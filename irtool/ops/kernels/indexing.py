@@ -476,3 +476,7 @@ def nonzero_static(xp, self, size, fill_value):
     result = xp.full((size, self.ndim), fill_value, xp.int64)
     result[:len(places)] = places[:size]
     return result
+
+
+table.laid_out("K", "index_put _unsafe_index_put _index_put_impl _unsafe_masked_index_put_accumulate index_fill put")
+table.laid_out("C", "masked_fill")

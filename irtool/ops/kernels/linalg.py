@@ -522,3 +522,6 @@ def linalg_check_errors(xp, info, api_name, is_matrix):
 
 table.takes("fc", "linalg_solve_triangular triangular_solve cholesky_solve cholesky_inverse linalg_lu_solve lu_solve")
 table.takes("fc", "linalg_matrix_rank")
+table.laid_out("F", "linalg_solve_triangular cholesky_solve cholesky_inverse lu_solve linalg_inv linalg_cholesky cholesky")
+table.laid_out("FF", "triangular_solve")
+table.laid_out("F-", "linalg_inv_ex linalg_cholesky_ex")

@@ -495,3 +495,4 @@ def grouped_mm(xp, self, mat2, offs, bias, out_dtype):
 # ---- dtypes that torch serves
 
 table.takes("uilhfc", "tensordot bilinear")
+table.laid_out("K", "addr")

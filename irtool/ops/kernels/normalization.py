@@ -378,3 +378,6 @@ def instance_norm(xp, input, weight, bias, running_mean, running_var, use_input_
 
 table.takes("hfc", "rms_norm _fused_rms_norm")
 table.takes("hf", "native_batch_norm_backward native_layer_norm_backward native_group_norm_backward")
+table.laid_out("C", "batch_norm rms_norm instance_norm")
+table.laid_out("C--", "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training native_batch_norm_backward")
+table.laid_out("-C-", "native_layer_norm")

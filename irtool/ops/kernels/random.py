@@ -398,3 +398,6 @@ def masked_scale(xp, self, mask, scale):
 def native_dropout_backward(xp, grad_output, mask, scale):
     """grad_output where the mask holds, times `scale`."""
     return astype(grad_output * (mask * scale), float_of(grad_output.dtype))
+
+
+table.laid_out("KK", "native_dropout")

@@ -258,3 +258,7 @@ table.define(("aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, i
               "aten::gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]"),
              lambda xp, self, spacing, dim, edge_order: _gradient(xp, self, list(spacing), _gradient_dims(self, dim), edge_order),
              doc="Numerical gradient along dimensions, samples at the given coordinates.")
+
+
+table.laid_out("C", "cumsum cumprod logcumsumexp cumulative_trapezoid")
+table.laid_out("CC", "cummax cummin")

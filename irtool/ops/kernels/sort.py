@@ -141,3 +141,5 @@ def mode(xp, self, dim, keepdim):
 # ---- dtypes that torch serves
 
 table.takes("uilhf", "topk kthvalue")
+table.laid_out("K", "msort")
+table.laid_out("KK", "sort")

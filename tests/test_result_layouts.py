@@ -1,0 +1,61 @@
+"""How results lie in memory, where a stanza says so: as in torch, whatever the memory order of the operands."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+from irtool.ops import OPS
+from irtool.ops.call import call_op
+
+STATED = sorted(name for name, op in OPS.items() if op.layout and op.samples.get(name))
+
+
+def reordered(value: Any, axes: tuple[int, int]) -> Any:
+    """The same elements, two dimensions of each array in another order in memory."""
+    if isinstance(value, list | tuple):
+        return [reordered(each, axes) for each in value]
+    if not isinstance(value, np.ndarray) or value.ndim < 2:
+        return value
+    return np.ascontiguousarray(value.swapaxes(*axes)).swapaxes(*axes)
+
+
+def strides(shape: Any, steps: Any, size: int) -> list[int]:
+    """Strides in elements that matter: of dimensions of more than one element."""
+    return [step // size for extent, step in zip(shape, steps) if extent > 1] if 0 not in shape else []
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", STATED)
+def test_results_lie_in_memory_as_in_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    kind, _, variant = name.removeprefix("aten::").partition(".")
+    function = getattr(getattr(torch.ops.aten, kind), variant or "default")
+    text = dict(zip(OPS[name].names, OPS[name].schemas))[name]
+
+    def to_torch(value: Any) -> Any:
+        return [to_torch(each) for each in value] if isinstance(value, list) else \
+            torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+
+    for sample in OPS[name].samples[name]:
+        for axes in ((0, 0), (0, 1), (-1, -2)):
+            args = reordered(sample.arguments(text), axes)
+            words = {each.name: to_torch(value) for each, value in zip(function._schema.arguments, args)}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                wants, results = function(**words), call_op(name, args)
+            for want, result in zip(*[each if isinstance(each, tuple) else (each,) for each in (wants, results)]):
+                assert strides(result.shape, result.strides, result.itemsize) == strides(want.shape, want.stride(), 1), axes
+
+
+def test_a_new_shape_of_a_result_shares_memory_as_in_torch() -> None:
+    source = "def f(x: Tensor):\n    v = {}\n    v.reshape(-1).add_(1)\n    return v\n"
+    x = np.arange(6.0).reshape(2, 3).T
+    for operator, is_shared in (("torch.tril(x)", True), ("x.cumsum(0)", True), ("x.flip(0)", False), ("x.sort(0)[0]", False)):
+        module = irtool.from_script(source.format(operator))
+        plain = irtool.run(irtool.from_script(f"def f(x: Tensor):\n    return {operator}\n"), [x], interpret=True)[0]
+        for result in (irtool.run(module, [x], interpret=True), irtool.run(module, [x]), irtool.run(module, [x])):
+            np.testing.assert_array_equal(result[0], plain + is_shared)
