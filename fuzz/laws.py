@@ -317,14 +317,17 @@ SMOOTH: dict[str, Callable[[Subject], None]] = {"eager": eager, "jit": jit, "vma
                                                 "jvp": jvp,
                                                 "masks": masks, "custom": custom, "graph": graph}
 LAWS = GENERAL | SMOOTH
+HIDING = frozenset(("vmap", "vmap_of_grad", "custom"))
+"""Laws under which a program that decides by elements is refused."""
 
 
 def draw(seed: int) -> Case:
     """Smooth programs on double precision, and others; three laws of each."""
     rng = random.Random(seed)
     is_smooth = rng.random() < 0.6
-    drawn = program(seed, Style(grad=is_smooth, most=9))
     laws = rng.sample(sorted(SMOOTH if is_smooth else GENERAL), 3)
+    elements = HIDING.isdisjoint(laws) or rng.random() < 0.05
+    drawn = program(seed, Style(grad=is_smooth, most=9, elements=elements))
     return Case("laws", drawn.source, drawn.inputs, {"laws": " ".join(laws)})
 
 

@@ -38,6 +38,8 @@ class Style:
     most: int = 14
     one_result: bool = False
     """Does it return the sum of what it computed, as a gradient needs it?"""
+    elements: bool = True
+    """Does it make Python numbers of elements, to decide by? Where vmap hides them that is refused."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,7 @@ class Writer:
     # -- numbers, lists, dicts, tuples
     def numbers(self) -> None:
         """A Python number, of other numbers, of sizes, or of elements."""
-        a, kind = self.pick(), self.random.randrange(4)
+        a, kind = self.pick(), self.random.randrange(4 if self.style.elements else 2)
         if kind == 0:
             text, names = self.random.choice(("{n} + 1", "{n} * 2", "{n} // 2", "min({n}, 2)", "{n} % 2", "len({a}.size())",
                                               "{a}.numel() % 5")), self.ints
@@ -243,8 +245,8 @@ class Writer:
     def condition(self) -> str:
         """Of numbers, of sizes, or of elements."""
         a = self.pick()
-        elements = [f"bool({a.text}.any())"] if a.facts.is_exact else []
-        if category(a.facts.dtype) == 2 and a.facts.count and a.facts.dtype != "float16":
+        elements = [f"bool({a.text}.any())"] if a.facts.is_exact and self.style.elements else []
+        if self.style.elements and category(a.facts.dtype) == 2 and a.facts.count and a.facts.dtype != "float16":
             elements.append(f"bool({a.text}.mean() > 0.3337)")
         flag = ["flag", "not flag"] if "flag" in self.inputs else []
         return self.random.choice([*elements, *elements, *flag, f"{self.number()} > 1", f"{a.text}.dim() > 1", f"{self.number()} % 2 == 0"])
