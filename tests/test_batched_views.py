@@ -60,3 +60,18 @@ def test_one_number_is_written_into_an_expanded_tensor_under_layers_as_outside(f
     batch = np.arange(3.0).reshape(3, 1)
     np.testing.assert_array_equal(irtool.vmap(function)(batch), [np.asarray(function(irtool.torch.tensor(row))) for row in batch])
     np.testing.assert_array_equal(irtool.grad(lambda x: function(x).sum())(batch[1]), [1.0])
+
+
+@pytest.mark.parametrize("alike", [lambda v: irtool.torch.nn.functional.dropout(v, 0.5, False), lambda v: irtool.torch.atleast_1d(v),
+                                   lambda v: v.sum_to_size(v.shape), lambda v: irtool.torch.atleast_3d(v)])
+def test_what_gives_its_operand_back_shares_its_memory_under_layers(alike: Any) -> None:
+    """Though its schema does not say so."""
+    def function(x: Any) -> Any:
+        y = x * 1.0
+        z = alike(y)
+        y.mul_(3.0)
+        return z + 0.0
+    batch = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(irtool.vmap(function)(batch), [np.asarray(function(irtool.torch.tensor(row))) for row in batch])
+    np.testing.assert_array_equal(irtool.grad(lambda x: function(x).sum())(batch[1]), [3.0, 3.0])
+    np.testing.assert_array_equal(irtool.jit(function)(batch[1]), function(irtool.torch.tensor(batch[1])))

@@ -17,7 +17,7 @@ import numpy as np
 
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.stack import Boxed, Layer, current, elements_of
-from irtool.ir.effects import facts_of
+from irtool.ir.effects import UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import parse_schema, schema_named
 from irtool.ops import OPS
@@ -69,6 +69,8 @@ def is_view(name: str) -> bool:
     """May the results of an operator share memory with its first operand, which it does not write into?"""
     schema = schema_named(name) or overload(name).schema
     first = schema.arguments[0].alias if schema.arguments else None
+    if schema.kind in UNDECLARED:
+        return True
     return first is not None and not schema.is_mutable and any(each.alias is not None for each in schema.returns)
 
 
