@@ -34,15 +34,11 @@ from irtool.torchscript.subscripts import load_item
 SWAPPED = {"aten::add": "aten::add", "aten::mul": "aten::mul", **{each.kind: f"aten::{each.swapped}" for each in COMPARISONS}}
 """Number on the left, tensor on the right."""
 PROPERTIES = {      # of a tensor
-    "dtype": "prim::dtype", "device": "prim::device", "grad": "prim::grad", "data": "prim::data", "shape": "aten::size",
-    "is_cuda": "prim::is_cuda", "is_cpu": "prim::is_cpu", "is_xla": "prim::is_xla", "is_xpu": "prim::is_xpu",
-    "is_sparse": "prim::is_sparse", "is_sparse_csr": "prim::is_sparse_csr", "is_mkldnn": "prim::is_mkldnn", "is_mps": "prim::is_mps",
-    "is_quantized": "prim::is_quantized", "is_vulkan": "prim::is_vulkan", "is_ipu": "prim::is_ipu", "is_meta": "prim::is_meta",
-    "retains_grad": "aten::retains_grad", "is_mtia": "prim::is_mtia", "is_maia": "prim::is_maia", "is_leaf": "aten::is_leaf",
-    "is_nested": "prim::is_nested", "requires_grad": "prim::requires_grad", "layout": "prim::layout",
-    "T": "aten::numpy_T", "H": "aten::matrix_H", "mT": "aten::mT", "mH": "aten::mH", "name": "prim::name", "real": "aten::real",
-    "imag": "aten::imag", "itemsize": "prim::itemsize", "nbytes": "prim::nbytes", "ndim": "aten::dim", "names": "prim::names",
-}
+    **{name: f"prim::{name}" for name in (
+        "dtype device grad data is_cuda is_cpu is_xla is_xpu is_sparse is_sparse_csr is_mkldnn is_mps is_quantized is_vulkan is_ipu "
+        "is_meta is_mtia is_maia is_nested requires_grad layout name itemsize nbytes names").split()},
+    "shape": "aten::size", "retains_grad": "aten::retains_grad", "is_leaf": "aten::is_leaf", "T": "aten::numpy_T", "H": "aten::matrix_H",
+    "mT": "aten::mT", "mH": "aten::mH", "real": "aten::real", "imag": "aten::imag", "ndim": "aten::dim"}
 CASTS = {"byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "bool": 11, "bfloat16": 15,
          "cfloat": 9, "cdouble": 10}
 NUMBERS = ("int", "float", "complex", "Scalar", "bool")

@@ -17,10 +17,9 @@ C_TYPES = {"float32": "float", "float64": "double", "bool": "unsigned char", "in
 BUILTIN = {"absolute": "fabs", "fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
            "copysign": "copysign"}
 """Functions of floats that the compiler has instructions for, by their names in NumPy."""
-LIBRARY = {"exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p", "sin": "sin",
-           "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "arcsin": "asin", "arccos": "acos",
-           "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "erfc": "erfc",
-           "power": "pow", "arctan2": "atan2", "hypot": "hypot", "fmod": "fmod", "cbrt": "cbrt"}
+LIBRARY = {"power": "pow", **{name: name.replace("arc", "a") for name in (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh erf erfc arctan2 "
+    "hypot fmod cbrt").split()}}
 SCALAR_ONLY = frozenset(("fmod",))
 """Without a vector version."""
 ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "negative": "-{0}", "square": "{0} * {0}",

@@ -389,15 +389,19 @@ def _implicit(name: str) -> Form:
     def form(printer: Printer, node: Node) -> str:
         return f"annotate({name}, {printer.take(node.inputs)[0]})"
     return form
-for _row in ("print prim::Print", "int aten::Int prim::Int prim::FloatToInt", "bool aten::Bool prim::Bool prim::TensorToBool",
-             "float aten::Float prim::Float prim::IntToFloat prim::StringToFloat", "complex aten::Complex", "str aten::str",
-             "len aten::len prim::ListLen prim::TupleLen", "ops.prim.NumToTensor prim::BoolToTensor",
-             "ops.prim.AutogradAnyNonZero prim::AnyDefined"):
-    _name, *_kinds = _row.split()
-    FORMS.of(*_kinds)(_as_call(_name))
-for _row in ("int aten::IntImplicit", "float aten::FloatImplicit", "complex aten::ComplexImplicit", "number aten::ScalarImplicit"):
-    _name, *_kinds = _row.split()
-    FORMS.of(*_kinds)(_implicit(_name))
+FORMS.of("prim::Print")(_as_call("print"))
+FORMS.of("aten::Int", "prim::Int", "prim::FloatToInt")(_as_call("int"))
+FORMS.of("aten::Float", "prim::Float", "prim::IntToFloat", "prim::StringToFloat")(_as_call("float"))
+FORMS.of("aten::Bool", "prim::Bool", "prim::TensorToBool")(_as_call("bool"))
+FORMS.of("aten::Complex")(_as_call("complex"))
+FORMS.of("aten::str")(_as_call("str"))
+FORMS.of("aten::len", "prim::ListLen", "prim::TupleLen")(_as_call("len"))
+FORMS.of("prim::BoolToTensor")(_as_call("ops.prim.NumToTensor"))
+FORMS.of("prim::AnyDefined")(_as_call("ops.prim.AutogradAnyNonZero"))
+FORMS.of("aten::IntImplicit")(_implicit("int"))
+FORMS.of("aten::FloatImplicit")(_implicit("float"))
+FORMS.of("aten::ComplexImplicit")(_implicit("complex"))
+FORMS.of("aten::ScalarImplicit")(_implicit("number"))
 FREE = UNDEFINED_KINDS | {"prim::Uninitialized"}
 """Kinds that may be said wherever their value is read."""
 
