@@ -10,6 +10,7 @@ import pytest
 
 import irtool
 from irtool.execute import fallbacks, plan_cache
+from irtool.execute.argument_spec import arrays_key
 from irtool.execute.executor import Executor
 from irtool.execute.phases import clear_custom_passes, register_custom_pass
 from irtool.ir.errors import RunError
@@ -175,7 +176,7 @@ def test_errors_are_those_of_the_graph(folder: Path) -> None:
     found.function = fails
     with pytest.raises(fallbacks.Fault, match="the function of this graph failed"):
         run(*values)
-    run.quick[plan_cache.arrays_key(values)] = found
+    run.quick[arrays_key(values)] = found
     fallbacks.raise_faults(False)
     try:
         with pytest.warns(fallbacks.FallbackWarning, match="the function of this graph failed"):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from typing import Any
 from weakref import ref
@@ -407,3 +408,20 @@ def test_what_cannot_be_differentiated_at_all_is_refused_in_the_words_of_the_ref
         with pytest.raises(irtool.UnsupportedError) as found:
             irtool.vjp(graph, [X], [X], [0])
         assert str(found.value) == str(wanted.value)
+
+
+def test_runs_of_arrays_that_came_before_ask_little() -> None:
+    """A steady run calls few functions of Python; a wrapper more is noticed."""
+    graph = irtool.parse("graph(%x : Tensor, %y : Tensor):\n  %0 : Tensor = aten::mul(%x, %y)\n  %1 : Tensor = aten::tanh(%0)\n"
+                         "  return (%1)\n").graph()
+    x = np.ones((2, 3), np.float32)
+    for most, call in ((25, lambda: irtool.run(graph, [x, x])), (40, lambda: irtool.vjp(graph, [x, x], [x], [0, 1]))):
+        for _ in range(5):
+            call()
+        events = []
+        sys.setprofile(lambda frame, event, argument, events=events: events.append(frame.f_code.co_qualname) if event == "call" else None)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+        assert len(events) <= most, events

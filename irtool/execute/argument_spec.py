@@ -159,6 +159,19 @@ def is_noted(type: Type) -> bool:
     return isinstance(type, TensorType)
 
 
+def arrays_key(values: Sequence[Any]) -> Any:
+    """The key of inputs, by which a process looks up their function; None where an input is neither array nor bool nor None."""
+    key: list[Any] = []
+    for each in values:
+        if type(each) is np.ndarray:
+            key.append((each.dtype, each.shape, each.strides))
+        elif each is None or type(each) is bool:
+            key.append(each)
+        else:
+            return None
+    return tuple(key)
+
+
 def record_of(value: Any, flag: int = 0) -> int:
     """What is noted of a tensor, as one number; `flag` is 2 where it needs a gradient (which only floating-point and complex ones can)."""
     if value is None:

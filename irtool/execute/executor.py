@@ -21,17 +21,17 @@ import numpy as np
 
 from irtool.accepted_values import accept, delivered
 from irtool.autodiff.reach import requiring
-from irtool.execute.argument_spec import ArgumentSpec, SpecMaker
+from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
 from irtool.execute.differentiable import detached, needs_gradient
 from irtool.execute.fallbacks import failed
 from irtool.execute.graph_gradients import wanted
-from irtool.execute.joint_plan import is_simple, together_of
+from irtool.execute.joint_plan import Together, is_simple, together_of
 from irtool.execute.phases import custom_passes
 from irtool.execute.plan.compiled import Plan
 from irtool.execute.plan.memory import written_inputs
 from irtool.execute.plan.python_source import Changed
-from irtool.execute.plan_cache import WORTH_KEEPING, Kept, Shelf, arrays_key
+from irtool.execute.plan_cache import WORTH_KEEPING, Kept, Shelf
 from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
 from irtool.execute.profiling import Profile
 from irtool.execute.recorded import Recorded
@@ -103,8 +103,8 @@ def last_executed_graph() -> Graph | None:
 class Executor:
     """Runs a graph through plans. See the module."""
 
-    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "shelf", "profile", "reached",
-                 "_lock", "__weakref__")
+    __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "joined", "shelf", "profile",
+                 "reached", "_lock", "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = clone_graph(graph)
@@ -116,6 +116,7 @@ class Executor:
         self.fallback: ExecutionPlan | None = None
         self.writes = writes(self.graph) and any(written_inputs(self.graph))    # into an input, or into a part of a result
         self.quick: dict[Any, Kept] = {}        # compiled functions by the arrays they were made for
+        self.joined: dict[Any, Together] = {}   # f and df as one, by the arrays and inputs it gave gradients for
         self.shelf: Shelf | None = None
         self.profile = Profile(self) if self.options.optimize and self.options.profiling else None
         if self.options.optimize and self.options.backend == "numpy" and self.options.on_pass is None and not self.writes \
@@ -133,7 +134,7 @@ class Executor:
 
         For `irtool.Tensor`s it gives Tensors; inside `irtool.trace` the graph goes into the trace.
         """
-        results = self.run_again(inputs)
+        results = self.run_again(inputs, arrays_key(inputs))
         if results is not None:
             return results
         if any(isinstance(value, Tensor) for each in inputs for value in (each if isinstance(each, list | tuple) else (each,))):
@@ -147,15 +148,15 @@ class Executor:
         """As a call, for what is no `irtool.Tensor`. seed: None draws random numbers from the generator in use."""
         if inputs.__class__ is not list and inputs.__class__ is not tuple:
             check_listed("run", self.graph, inputs)
-        results = self.run_again(inputs)
+        results = self.run_again(inputs, arrays_key(inputs))
         if results is not None:
             return results
         check_seed("run", seed)
         return self.delivered(self.execute(self.accepted(inputs), seed))
 
-    def run_again(self, inputs: Sequence[Any]) -> list[Any] | None:
-        """The outputs for arrays such as a function was made for; None for any others."""
-        results = self.run_quick(inputs, arrays_key(inputs)) if self.quick else None
+    def run_again(self, inputs: Sequence[Any], key: Any) -> list[Any] | None:
+        """The outputs for arrays such as a function was made for, by their `arrays_key`; None for any others."""
+        results = self.run_quick(inputs, key) if self.quick else None
         return results if results is None or all([type(each) is np.ndarray for each in results]) else self.delivered(results)
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
@@ -173,7 +174,16 @@ class Executor:
                 return gradients
         return self.record(inputs, wrt, seed=seed).backward(cotangents)
 
-    def _together(self, values: list[Any], cotangents: Sequence[Any], wrt: Sequence[int], seed: int) -> list[Any] | None:
+    def vjp_again(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: tuple[int, ...], key: Any) -> list[Any] | None:
+        """Gradients for arrays such as `vjp` gave gradients for by one run of f and df; None for any others."""
+        together = self.joined.get((key, wrt))
+        gradients = None if together is None else together.run(inputs, cotangents, wrt, 0)
+        if gradients is not None:       # as f and df, one by one, would count
+            self.counters.count_hit()
+            self.counters.count_hit()
+        return gradients
+
+    def _together(self, values: list[Any], cotangents: Sequence[Any], wrt: tuple[int, ...], seed: int) -> list[Any] | None:
         """Gradients by one run of f and df as one graph; None where it takes the tape."""
         if not is_simple(values, wrt):
             return None
@@ -192,9 +202,13 @@ class Executor:
         gradients: list[Any] | None = plan.together.run(values, cotangents, wrt, seed)
         if gradients is None:
             plan.together = False
+            self.joined.clear()
             return None
-        for name in ("graph_executor_invocations", "execution_plan_cache_hit") * 2:     # as f and df, one by one, would count
-            self.counters.count(name)
+        key = arrays_key(values)
+        if key is not None and self.profile is None and len(self.joined) < MAX_QUICK:
+            self.joined[key, wrt] = plan.together
+        self.counters.count_hit()       # as f and df, one by one, would count
+        self.counters.count_hit()
         return gradients
 
     def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:

@@ -22,12 +22,12 @@ from irtool.dispatch.followed import followed
 from irtool.dispatch.stack import current
 from irtool.dispatch.transforms import tensors
 from irtool.dispatch.trees import flatten, unflatten
+from irtool.execute.argument_spec import arrays_key
 from irtool.execute.executor import Executor
 from irtool.execute.jit_arguments import pattern, signature
 from irtool.execute.jit_graphs import JittedGraph
 from irtool.execute.jit_trace import trace_call
 from irtool.execute.jit_variants import Call, Fork, Tree, Variant, Variants
-from irtool.execute.plan_cache import arrays_key
 from irtool.ir.arguments import check_function
 from irtool.ir.errors import RunError
 from irtool.ops.tensor import Tensor

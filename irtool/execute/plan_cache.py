@@ -137,19 +137,6 @@ class Layout:
         self.inside = inside
 
 
-def arrays_key(values: Sequence[Any]) -> Any:
-    """The key of inputs, by which a process looks up their function; None where an input is neither array nor bool nor None."""
-    key: list[Any] = []
-    for each in values:
-        if type(each) is np.ndarray:
-            key.append((each.dtype, each.shape, each.strides))
-        elif each is None or type(each) is bool:
-            key.append(each)
-        else:
-            return None
-    return tuple(key)
-
-
 def facts_of(values: Sequence[Any]) -> tuple[Any, ...] | None:
     """The same as text and numbers, for a key on disk; None where an input is neither array nor bool nor None."""
     if all(type(each) is np.ndarray or each is None or type(each) is bool for each in values):
@@ -333,4 +320,4 @@ def again(data: tuple[Any, ...]) -> Any:
     return rest[0]
 
 
-__all__ = ["WORTH_KEEPING", "Kept", "Shelf", "arrays_key", "facts_of", "keep", "key_of", "read"]
+__all__ = ["WORTH_KEEPING", "Kept", "Shelf", "facts_of", "keep", "key_of", "read"]

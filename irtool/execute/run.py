@@ -16,6 +16,7 @@ from weakref import ref
 
 import numpy as np
 
+from irtool.execute.argument_spec import arrays_key
 from irtool.execute.fallbacks import Fault, failed, is_fault, is_strict
 from irtool.interpret import Observer, all_nodes
 from irtool.interpret import run as interpreted
@@ -114,7 +115,8 @@ def facts_now(graph: Graph) -> list[Any]:
     facts: list[Any] = [graph.dialect, graph.source]
     blocks = [graph.block]
     for block in blocks:        # grows by the blocks in it
-        for node in (block.param_node, *block):
+        node = block.param_node
+        while node is not block.return_node:
             attributes = node.attributes
             facts += (node.kind, node.inputs, node.outputs, attributes)
             for value in node.outputs:
@@ -124,7 +126,8 @@ def facts_now(graph: Graph) -> list[Any]:
                 blocks += node.blocks
             if "Subgraph" in attributes:
                 blocks += [inner.block for inner in node.graphs.values()]
-        facts.append(block.outputs)
+            node = node.next if node is not block.param_node else block.return_node.next
+        facts.append(block.return_node.inputs)
     return facts
 
 
@@ -161,6 +164,12 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     if isinstance(graph, Module):
         graph = graph.graph()
     if isinstance(graph, Graph):
+        if not interpret and observer is None and backend is None and (inputs.__class__ is list or inputs.__class__ is tuple):
+            key = arrays_key(inputs)
+            known = ready(graph, "quick", key)
+            results = again(lambda: known.run_again(inputs, key)) if known is not None else None
+            if results is not None:
+                return results
         inputs = completed(graph, inputs)
     if interpret or observer is not None or not is_call(graph, inputs):
         if isinstance(graph, Graph):
@@ -191,14 +200,21 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     is interpreted on a tape, node by node.
     Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
     """
-    from irtool.execute import graph_gradients
-
     check_flag("vjp", "interpret", interpret)
     if isinstance(graph, Module):
         graph = graph.graph()
     if isinstance(graph, Graph):
+        if not interpret and (inputs.__class__ is list or inputs.__class__ is tuple) and wrt.__class__ in (list, tuple):
+            check_list("vjp", "cotangents", cotangents, ONE_PER_OUTPUT)
+            key, places = arrays_key(inputs), positions("vjp", wrt, graph)
+            known = ready(graph, "joined", (key, places))
+            gradients = again(lambda: known.vjp_again(inputs, cotangents, places, key)) if known is not None else None
+            if gradients is not None:
+                return gradients
         warn_of_rounded(graph)
         inputs = completed(graph, inputs)
+    from irtool.execute import graph_gradients
+
     if interpret or not is_call(graph, inputs):
         return graph_gradients.vjp(opened(graph) if isinstance(graph, Graph) else graph, inputs, cotangents, wrt)
     namespace = namespace_for(inputs)
@@ -227,6 +243,28 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
             if is_strict() and is_fault(other):
                 raise
             raise error from None
+
+
+def ready(graph: Graph, functions: str, key: Any) -> Executor | None:
+    """The executor, if one of its functions (`quick` or `joined`) is known by this key, and neither the graph nor users' passes have
+    changed since."""
+    runs = graph.runs
+    executor = runs.executors.get("numpy") if isinstance(runs, Runs) and current_namespace() is np else None
+    if executor is None or key not in getattr(executor, functions) or runs_of(graph) is not runs:
+        return None
+    from irtool.execute.phases import custom_passes
+
+    return executor if runs.passes == custom_passes() else None
+
+
+def again(call: Callable[[], list[Any] | None]) -> list[Any] | None:
+    """The results of a function that was made before; None where it fails: the longer way says how. Nothing happens twice by that."""
+    try:
+        return call()
+    except Fault:
+        raise
+    except Exception:
+        return None
 
 
 def is_call(graph: Any, inputs: Any) -> bool:
