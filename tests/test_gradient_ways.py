@@ -364,6 +364,9 @@ def test_a_tape_refuses_gradients_that_nodes_own() -> None:
         irtool.grad(irtool.dispatch.callables.function_of(graph))(x)
     with pytest.raises(irtool.UnsupportedError, match="gradient of its own"):
         irtool.vmap(irtool.grad(irtool.dispatch.callables.function_of(graph)))(np.ones((3, 2)))
+    with pytest.raises(irtool.UnsupportedError, match="gradient of its own, which a trace does not take"):
+        irtool.trace(graph, [x])
+    np.testing.assert_array_equal(irtool.jit(irtool.dispatch.callables.function_of(graph))(x), np.sin(x * x))
 
 
 @pytest.mark.parametrize("is_interpreted", [True, False])

@@ -50,15 +50,16 @@ def graph_of(where: str, function: Any) -> Graph | None:
     return graph if isinstance(graph, Graph) else None
 
 
-def is_on_tape(tensor: Tensor) -> bool:
-    """Does a tape, of any depth, know the tensor?"""
+def loses_gradient(tensor: Tensor) -> str:
+    """The layer of those that know the tensor that goes past gradients that nodes own, as messages call it; empty where none does."""
     from irtool.dispatch.autograd import Autograd
+    from irtool.dispatch.tracer import Tracer
 
     while isinstance(tensor, Boxed):
-        if isinstance(tensor.layer, Autograd):
-            return True
+        if isinstance(tensor.layer, Autograd) or type(tensor.layer) is Tracer:       # a function of jit is not differentiated as a graph
+            return "tape" if isinstance(tensor.layer, Autograd) else "trace"
         tensor = tensor.value
-    return False
+    return ""
 
 
 def function_of(graph: Graph) -> Callable[..., Any]:
@@ -80,8 +81,9 @@ def function_of(graph: Graph) -> Callable[..., Any]:
 
     def function(*args: Any, **named: Any) -> Any:
         values = [taken(value, declared) for value, declared in zip(in_order(inputs, args, named, graph), inputs, strict=True)]
-        if packed and any(map(is_on_tape, tensors_in(values))):
-            raise UnsupportedError(f"{packed[0].kind} has a gradient of its own, which a tape does not take; "
+        layer = next(filter(None, map(loses_gradient, tensors_in(values))), "") if packed else ""
+        if layer:
+            raise UnsupportedError(f"{packed[0].kind} has a gradient of its own, which a {layer} does not take; "
                                    "irtool.vjp and `irtool grad --via differentiate` do", code="E0501")
         results = [given_back(each, declared.type) for each, declared in
                    zip(interpreted(graph, values, current().apply), graph.outputs, strict=True)]
