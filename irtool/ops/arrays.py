@@ -365,6 +365,11 @@ def generator(source: Any = None) -> np.random.Generator:
     return current
 
 
+def fresh_generator(seed: int) -> np.random.Generator:
+    """A random generator of a graph's own."""
+    return np.random.default_rng(seed % 2**64)
+
+
 def reseed(seed: int) -> np.random.Generator:
     """From now on kernels draw from a fresh generator with this seed, which it gives."""
     fresh = np.random.default_rng(seed)

@@ -27,7 +27,7 @@ from irtool.ir.types import (
     Type,
     UnionType,
 )
-from irtool.ops.arrays import as_array, current_namespace, dtype_named, is_array, namespace_of, to_number, wrap_dim
+from irtool.ops.arrays import as_array, current_namespace, dtype_named, fresh_generator, is_array, namespace_of, to_number, wrap_dim
 from irtool.ops.autodiff_functions import FUNCTIONS
 from irtool.ops.call import call_op
 from irtool.ops.kernels.dict import as_key
@@ -59,6 +59,10 @@ class EnumMember:
 
     def __repr__(self) -> str:
         return f"<{self.owner.rpartition('.')[2]}.{self.name}>"
+
+    def __str__(self) -> str:
+        """As torch prints it."""
+        return f"Enum{self!r}"
 
     def __eq__(self, other: object) -> bool:
         """The same member of a class of the same name; Python's own members count, whose module is not the graph's."""
@@ -121,6 +125,8 @@ def from_literal(value: Any, type: Type | None) -> Any:
     if isinstance(value, Opaque | Type) and isinstance(type, EnumType):
         owner, _, name = value.text.removeprefix("Enum<").removesuffix(">").rpartition(".")
         return EnumMember(owner, name)
+    if isinstance(value, str) and str(type) == "Generator":
+        return fresh_generator(int(value.rstrip(")").rpartition("seed=")[2]))
     if isinstance(value, Opaque) and value.text in ("[<Tensors>]", "[<Tensor>]", "<Tensors>"):
         raise UnsupportedError(f"the text holds no data for these tensors ('{value.text}')", code="E0405")
     return value

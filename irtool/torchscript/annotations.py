@@ -97,6 +97,13 @@ def _moved(node: ast.expr, at: ast.AST) -> ast.expr:
     return node
 
 
+def check_key(key: Type, place: Place, node: ast.AST) -> None:
+    """Refuse what is no type of a dictionary's keys."""
+    if key.key not in ("int", "float", "bool", "complex", "str", "Tensor", "Device"):
+        fail(place, node, f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device and string keys are "
+                          "supported")
+
+
 def _subscripted(node: ast.Subscript, place: Place) -> Type:
     name = (dotted(node.value) or "").rpartition(".")[2]
     arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -108,14 +115,12 @@ def _subscripted(node: ast.Subscript, place: Place) -> Type:
         return types.optional(annotation(arguments[0], place))
     if name in ("Dict", "dict") and len(arguments) == 2:
         key = annotation(arguments[0], place)
-        if key.key not in ("int", "float", "bool", "complex", "str", "Tensor", "Device"):
-            fail(place, node, f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device and string "
-                              "keys are supported")
+        check_key(key, place, node)
         return types.dict_of(key, annotation(arguments[1], place))
     if name == "Union":
         return union([annotation(each, place) for each in arguments])
-    if name == "Future" and len(arguments) == 1:
-        return types.parse_type(f"Future({annotation(arguments[0], place).text})")
+    if name in ("Future", "_Await", "Await") and len(arguments) == 1:
+        return types.parse_type(f"{name.lstrip('_')}({annotation(arguments[0], place).text})")
     if name == "Annotated":
         return annotation(arguments[0], place)
     fail(place, node, f"Unknown type constructor {name}{did_you_mean(name, ('List', 'Optional', 'Dict', 'Tuple', 'Union'))}", code="E0610")

@@ -17,7 +17,7 @@ from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.containers import dict_, iterable, list_, tuple_
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
-from irtool.torchscript.forks import fork, wait
+from irtool.torchscript.forks import awaited, fork, wait
 from irtool.torchscript.instances import CALLED_METHODS, call_method, definition_of, new_instance, special_method
 from irtool.torchscript.meanings import (
     Builtin,
@@ -100,18 +100,14 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Val
     if isinstance(callee, Structure):
         return structure(e, node, callee, positional, named)
     if isinstance(callee, Overloads):
-        functions = [each for each in callee.functions if isinstance(each, Function) and takes(e, each, positional, named)]
-        if not functions:       # the operator's arguments, as formulas and the code of archives have them
+        functions = [each for each in callee.functions if isinstance(each, Function)]
+        candidates = [schema_of_function(each, e.compilation.graph_of(each)) for each in functions]
+        match, _ = e.resolver.choose(candidates, positional, named)
+        if match is None:       # the operator's arguments, as formulas and the code of archives have them
             return e.operator(node, f"aten::{callee.name}", positional, named)
-        return call_function(e, node, functions[0], positional, named)
+        return call_function(e, node, functions[[each is match.schema for each in candidates].index(True)], positional, named)
     assert isinstance(callee.function, Function)
     return call_function(e, node, callee.function, positional, named)
-
-
-def takes(e: Emitter, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> bool:
-    """Does a function take these arguments?"""
-    schema = schema_of_function(function, e.compilation.graph_of(function))
-    return e.resolver.choose([schema], positional, named)[0] is not None
 
 
 def structure(e: Emitter, node: ast.AST, callee: Structure, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
@@ -169,7 +165,8 @@ def schema_of_function(function: Function, graph: Graph) -> Schema:
 
 def call_function(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """Inline a call of a function."""
-    if any((dotted(each) or "").endswith("unused") for each in function.definition.decorator_list):
+    if any((dotted(each) or "").endswith("unused") or ast.unparse(each).endswith("ignore(drop=True)")
+           for each in function.definition.decorator_list):
         e.at(node)
         e.node("prim::RaiseException", (e.constant("This Python function is annotated to be ignored and cannot be run"), e.none()), ())
         return e.uninitialized(signature(function).result or types.TENSOR)
@@ -386,6 +383,9 @@ def get_attribute(e: Emitter, node: ast.Call, callee: Special, hint: Type | None
 
     if len(node.args) not in (2, 3) or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
         e.fail(node, "getattr's second argument must be a string literal")
+    question = ast.copy_location(ast.Call(node.func, node.args[:2], []), node)
+    if len(node.args) == 3 and not constant(has_attribute(e, question, callee, hint)):
+        return meaning_of(e, node.args[2])
     return meaning_of(e, ast.copy_location(ast.Attribute(node.args[0], node.args[1].value, ast.Load()), node))
 
 
@@ -452,6 +452,7 @@ SPECIALS: dict[str, Callable[[Emitter, ast.Call, Special, Type | None], Meaning]
     **{f"tensor.{name}": tensor_cast for name in
        ("byte", "char", "short", "int", "long", "half", "float", "double", "bool", "bfloat16", "cfloat", "cdouble")},
     "tensor.size": tensor_size, "tensor.tolist": tensor_tolist, "tensor.type": converted_type, "slice": slice_, "fork": fork, "wait": wait,
+    "awaitable": fork, "awaitable_wait": awaited, "awaitable_nowait": awaited,
     "check": check, "OrderedDict": dict_, **dict.fromkeys(CONSTRUCTORS, constructed),
 }
 

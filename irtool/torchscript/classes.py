@@ -86,7 +86,9 @@ def _enumeration(definition: ast.ClassDef, place: Place) -> Enumeration:
     members: dict[str, object] = {}
     for each in definition.body:
         if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Name):
-            members[each.targets[0].id] = _member(each.value, members, place)
+            value = _member(each.value, members, place)
+            if value not in members.values():       # another name for a member is no member
+                members[each.targets[0].id] = value
     kinds = {type(value) for value in members.values()}
     if len(kinds) > 1:
         fail(place, definition, f"Could not unify type list: the members of {definition.name} are of several types "
@@ -132,9 +134,9 @@ def meaning_of_name(name: str, place: Place) -> Meaning | None:
 
 # ---------------------------------------------------------------- members
 def member_constant(e: Emitter, enumeration: Enumeration, name: str) -> Value:
-    """The constant for a member."""
-    known = (enumeration.type.text, name)
-    return e.written_constant(known, enumeration.type, Attribute(f"{enumeration.type.name}.{name}"))
+    """A constant for a member: one of its own each time, since for `is` torch takes each mention as another object."""
+    text = Attribute(f"{enumeration.type.name}.{name}")
+    return e.one("prim::Constant", (), enumeration.type, {"value": text})
 
 
 def enumeration_of(e: Emitter, type: EnumType) -> Enumeration | None:

@@ -164,6 +164,8 @@ def none_check(e: Emitter, node: ast.Compare) -> Condition:
             return Condition(e.constant(not negative), not negative)
         if not may_be_none(left.type):
             return Condition(e.constant(negative), negative)
+    if left is right and left.type.key == "str" and isinstance(name, ast.Constant):     # each literal is a string of its own
+        return Condition(e.constant(negative), negative)
     value = e.operator(node, "aten::__isnot__" if negative else "aten::__is__", [left, right])
     is_none: Refinements = {}
     is_something: Refinements = {}

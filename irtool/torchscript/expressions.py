@@ -12,6 +12,7 @@ from irtool.ir.graph import Value
 from irtool.ir.python_operators import BY_SYNTAX, COMPARISONS
 from irtool.ir.schema import schemas
 from irtool.ir.types import DictType, EnumType, ListType, NamedTupleType, TupleType, Type, UnionType
+from irtool.torchscript.annotations import check_key
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.classes import member_constant, member_field
 from irtool.torchscript.conditions import condition, refine
@@ -192,7 +193,7 @@ def binary_operation(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 
 def binary(e: Emitter, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
     """`left op right`."""
-    of_instance = special_method(e, node, BY_SYNTAX[op].method, left, [right])
+    of_instance = special_method(e, node, BY_SYNTAX[op].method, left, [right]) if op is not ast.FloorDiv else None
     if of_instance is not None:
         return of_instance
     kind = BY_SYNTAX[op].kind
@@ -303,7 +304,9 @@ def subscript(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
 def constant_literal(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     assert isinstance(node, ast.Constant)
     e.at(node)
-    if node.value is Ellipsis or isinstance(node.value, bytes):
+    if node.value is Ellipsis:
+        e.fail(node, "Cannot emit expr for: (dots)")
+    if isinstance(node.value, bytes):
         e.fail(node, f"Unknown Constant expression type {type(node.value).__name__}")
     if isinstance(node.value, int) and not isinstance(node.value, bool) and not -(2 ** 63) <= node.value < 2 ** 63:
         e.fail(node, "Integral constant out of range (must fit in a signed 64 bit integer)")
@@ -396,6 +399,7 @@ def dict_display(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
     held, value_type = unified_elements(e, node, held, wanted[1], "value")
     if isinstance(key_type, UnionType):
         e.fail(node, "Dict keys must be of one type")
+    check_key(key_type, e.place, node)
     pairs = [each for pair in zip(keys, held, strict=True) for each in pair]
     return e.one("prim::DictConstruct", pairs, types.dict_of(key_type, value_type))
 

@@ -1,4 +1,4 @@
-"""`torch.jit.fork` and `wait`: a fork is a graph of its own that its node owns."""
+"""`torch.jit.fork` and `wait`, `torch.jit._awaitable` and what waits for it: each is a graph of its own that its node owns."""
 from __future__ import annotations
 
 import ast
@@ -6,20 +6,20 @@ import ast
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
-from irtool.ir.types import Type
+from irtool.ir.types import AwaitType, Type
 from irtool.torchscript.annotations import type_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.meanings import Builtin, Called, Overloads, Special
 
 
 def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
-    """`torch.jit.fork(function, arguments...)`: `prim::fork`, whose result is a Future of the function's."""
+    """`torch.jit.fork(function, arguments...)`: `prim::fork`, whose result is a Future of the function's. Awaitables are Awaits."""
     from irtool.torchscript.calls import arguments, call_meaning
     from irtool.torchscript.expressions import meaning_of
     from irtool.torchscript.front import finish
 
     if not node.args:
-        e.fail(node, "Expected at least one argument to fork()")
+        e.fail(node, f"Expected at least one argument to {callee.name}()")
     called = meaning_of(e, node.args[0])
     if not isinstance(called, Called | Builtin | Overloads):
         what = f"a value of type '{type_name(called.type)}'" if isinstance(called, Value) else called.what
@@ -34,8 +34,8 @@ def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
     inner.graph.block.add_output(result)
     finish(inner.graph)
     inner.graph.name = ""
-    future = types.parse_type(f"Future({result.type.text})")
-    return e.one("prim::fork", (*positional, *named.values()), future, {"Subgraph": Attribute("<Graph>", inner.graph)})
+    future = types.parse_type(f"{'Future' if callee.name == 'fork' else 'Await'}({result.type.text})")
+    return e.one(f"prim::{callee.name}", (*positional, *named.values()), future, {"Subgraph": Attribute("<Graph>", inner.graph)})
 
 
 def wait(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -43,3 +43,18 @@ def wait(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
     from irtool.torchscript.calls import operator
 
     return operator("aten::wait")(e, node, callee, hint)
+
+
+def awaited(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
+    """`torch.jit._awaitable_wait(awaitable)`, and `torch.jit._awaitable_nowait(value)`, which makes one."""
+    from irtool.torchscript.expressions import value_of
+
+    if len(node.args) != 1 or node.keywords:
+        e.fail(node, f"{callee.name}() expected exactly 1 argument")
+    value = value_of(e, node.args[0])
+    e.at(node)
+    if callee.name == "awaitable_nowait":
+        return e.one("prim::awaitable_nowait", (value,), types.parse_type(f"Await({value.type.text})"))
+    if not isinstance(value.type, AwaitType):
+        e.fail(node, f"expected an awaitable, got {type_name(value.type)}")
+    return e.one("prim::awaitable_wait", (value,), value.type.element)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from copy import copy
 
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.ir import types
@@ -15,7 +16,7 @@ from irtool.torchscript.annotations import SIMPLE, dotted, signature
 from irtool.torchscript.classes import meaning_of_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
-from irtool.torchscript.meanings import Alias, Called, Known, Literal, Namespace, Python
+from irtool.torchscript.meanings import Alias, Called, Known, Literal, Namespace, Overloads, Python
 from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
 from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, read
 from irtool.torchscript.statements import function_body
@@ -89,6 +90,7 @@ class Compilation:
         self.literals = False
         """May a function read literals of the file's top level? torch says no."""
         self.helpers = dict(helpers or {})
+        self._declared: dict[str, Overloads] = {}
         self._helper_functions: dict[str, Function] = {}
 
     def graph_of(self, function: Function) -> Graph:
@@ -121,6 +123,8 @@ class Compilation:
 
     def global_name(self, name: str, unit: Unit) -> Meaning | None:
         """What a name means outside of all functions."""
+        if name in unit.overloads and name in unit.functions:
+            return self._overloads(name, unit)
         if name in unit.functions:
             return Called(unit.functions[name])
         if name in self.helpers:
@@ -138,6 +142,17 @@ class Compilation:
         if any(name in known for known in (SPECIALS, ARCHIVE, EXCEPTIONS, SIMPLE, CONSTRUCTORS)):
             return python_name(name)
         return None
+
+    def _overloads(self, name: str, unit: Unit) -> Overloads:
+        """A function under each of its declarations; defaults that one leaves out are the function's own."""
+        if name not in self._declared:
+            body = unit.functions[name].definition
+            declared = [copy(each) for each in unit.overloads[name]]
+            for each in declared:
+                each.body, each.decorator_list, each.args = body.body, body.decorator_list, copy(each.args)
+                each.args.defaults = each.args.defaults or body.args.defaults
+            self._declared[name] = Overloads(name, [Function(each, unit.place, unit) for each in declared])
+        return self._declared[name]
 
     def _helper(self, name: str) -> Function:
         helper = self._helper_functions.get(name)

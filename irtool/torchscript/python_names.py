@@ -28,8 +28,6 @@ MODULES = frozenset((
 ))
 CONTEXTS = {
     "torch.no_grad": "torch.autograd.grad_mode.no_grad", "torch.autograd.no_grad": "torch.autograd.grad_mode.no_grad",
-    "torch.enable_grad": "torch.autograd.grad_mode.enable_grad", "torch.autograd.enable_grad": "torch.autograd.grad_mode.enable_grad",
-    "torch.inference_mode": "torch.autograd.grad_mode.inference_mode",
     "torch.autograd.profiler.record_function": "torch.autograd.profiler.record_function",
     "torch.profiler.record_function": "torch.autograd.profiler.record_function",
 }
@@ -40,7 +38,8 @@ JIT_SPECIALS = {
     "torch.jit.is_scripting": "is_scripting", "torch.jit.is_tracing": "never", "torch.overrides.has_torch_function": "never",
     "torch.overrides.has_torch_function_unary": "never", "torch.overrides.has_torch_function_variadic": "never",
     "torch.jit.fork": "fork", "torch.jit._fork": "fork", "torch.jit.wait": "wait", "torch.jit._wait": "wait", "torch._check": "check",
-    "collections.OrderedDict": "OrderedDict",
+    "torch.jit._awaitable": "awaitable", "torch.jit._awaitable_wait": "awaitable_wait",
+    "torch.jit._awaitable_nowait": "awaitable_nowait", "collections.OrderedDict": "OrderedDict",
     "torch.jit.unused": "decorator", "torch.jit.script": "decorator",
 }
 TORCH_CONSTANTS: dict[str, object] = {

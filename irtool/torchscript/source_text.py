@@ -89,7 +89,7 @@ class Function:
 class Unit:
     """What a file defines: functions by name, names of imported modules, literal constants."""
 
-    __slots__ = ("place", "functions", "modules", "constants")
+    __slots__ = ("place", "functions", "modules", "constants", "overloads")
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -101,6 +101,8 @@ class Unit:
         """Name in the file -> what it stands for (`F` -> `torch.nn.functional`)."""
         self.constants: dict[str, ast.expr] = {}
         """Module-level `NAME = literal`."""
+        self.overloads: dict[str, list[ast.FunctionDef]] = {}
+        """What `torch.jit._overload` declares: parameters, the body of which is the function's of that name."""
 
 
 def fail(place: Place, node: ast.AST, message: str, width: int = 0, code: str = "E0601") -> NoReturn:
@@ -160,7 +162,10 @@ def _parse(text: str, place: Place, added: int = 0) -> ast.Module:
 def _enter(statement: ast.stmt, unit: Unit) -> None:
     """Learn what one statement of the file's top level defines."""
     if isinstance(statement, ast.FunctionDef):
-        unit.functions[statement.name] = Function(statement, unit.place, unit)
+        if any(ast.unparse(each).endswith("jit._overload") for each in statement.decorator_list):
+            unit.overloads.setdefault(statement.name, []).append(statement)
+        else:
+            unit.functions[statement.name] = Function(statement, unit.place, unit)
     elif isinstance(statement, ast.ClassDef):
         unit.place.classes[statement.name] = statement
     elif isinstance(statement, ast.Import):

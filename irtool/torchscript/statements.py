@@ -343,7 +343,7 @@ def assertion_message(e: Emitter, message: ast.expr) -> Value:
 # ---------------------------------------------------------------- the rest
 def expression_statement(e: Emitter, statement: ast.stmt) -> None:
     assert isinstance(statement, ast.Expr)
-    if not isinstance(statement.value, ast.Constant):       # a docstring
+    if not isinstance(statement.value, ast.Constant) or statement.value.value is ...:       # a docstring, a number
         meaning_of(e, statement.value)
 
 

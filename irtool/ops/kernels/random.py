@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from irtool.ir.errors import RunError
-from irtool.ops.arrays import astype, default_dtype, generator, on_host, title, to_number
+from irtool.ops.arrays import astype, default_dtype, fresh_generator, generator, on_host, title, to_number
 from irtool.ops.checks import only
 from irtool.ops.kernels.factory import OPTIONS, check_size, options
 from irtool.ops.op import OpTable
@@ -401,3 +401,24 @@ def native_dropout_backward(xp, grad_output, mask, scale):
 
 
 table.laid_out("KK", "native_dropout")
+
+
+# ---- generators
+
+@table.op("aten::Generator(*, Device? device=None, int? seed=None) -> Generator")
+def new_generator(xp, device, seed):
+    """A random generator of its own; 67280421310721 is torch's seed where none is asked for."""
+    return fresh_generator(67280421310721 if seed is None else seed)
+
+
+@table.op("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)")
+def seed_generator(xp, self, seed):
+    """The generator, which draws what a fresh one with this seed draws."""
+    self.bit_generator.state = fresh_generator(seed).bit_generator.state
+    return self
+
+
+@table.op("aten::manual_seed(int seed) -> ()")
+def seed_all(xp, seed):
+    """From now on numbers are drawn as after a start with this seed."""
+    seed_generator.kernel(xp, generator(), seed)

@@ -1,7 +1,9 @@
 """Strings, as TorchScript has them: UTF-8 bytes with ASCII letters, and C++ formatting of numbers."""
 from __future__ import annotations
 
+import enum
 import math
+import struct
 from typing import Any
 
 import numpy as np
@@ -51,9 +53,36 @@ def value_text(value: Any) -> str:
         return "(" + ", ".join(map(value_text, value)) + (",)" if len(value) == 1 else ")")
     if isinstance(value, dict):
         return "{" + ", ".join(f"{value_text(k)}: {value_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, enum.Enum):
+        return f"Enum<{type(value).__name__}.{value.name}>"
     if is_array(value):
         raise UnsupportedError("a tensor as text is not supported yet (aten::str, aten::format)")
     return str(value)
+
+
+def text_hash(data: bytes) -> int:
+    """What libstdc++'s `std::hash` gives for these bytes (MurmurHash64A), as torch shows it: signed."""
+    factor, mask, whole = 0xC6A4A7935BD1E995, (1 << 64) - 1, len(data) & ~7
+    state = 0xC70F6907 ^ (len(data) * factor & mask)
+    for at in range(0, whole, 8):
+        word = int.from_bytes(data[at:at + 8], "little") * factor & mask
+        state = (state ^ ((word ^ word >> 47) * factor & mask)) * factor & mask
+    if whole != len(data):
+        state = (state ^ int.from_bytes(data[whole:], "little")) * factor & mask
+    state = (state ^ state >> 47) * factor & mask
+    return int(np.uint64(state ^ state >> 47).astype(np.int64))
+
+
+@table.op("aten::hash.generic(t value) -> int")
+def hash_of(xp, value):
+    """The number that torch gives for a number, a string or None. Raises UnsupportedError for other values."""
+    if value is None or isinstance(value, int):
+        return int(value or 0)
+    if isinstance(value, str):
+        return text_hash(raw(value))
+    if isinstance(value, float):
+        return text_hash(struct.pack("<d", value)) if value else 0
+    raise UnsupportedError(f"hash of {tag(value)} is not supported: torch's is an address")
 
 
 table.define("aten::str(t elem) -> str", lambda xp, elem: value_text(elem), doc="str(elem), numbers as C++ prints them.")

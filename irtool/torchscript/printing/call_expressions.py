@@ -72,8 +72,8 @@ def form_of(kind: str) -> Form | None:
 def held_graph(printer: Printer, node: Node, graph: Graph) -> str:
     """A call of the function that a graph held by a node is."""
     name, operands = printer.helper(node, graph), printer.take(node.inputs)
-    if node.kind == "prim::fork":
-        return f"torch.jit.fork({', '.join([name, *operands])})"
+    if node.kind in ("prim::fork", "prim::awaitable"):
+        return f"torch.jit.{'fork' if node.kind == 'prim::fork' else '_awaitable'}({', '.join([name, *operands])})"
     text = f"{name}({', '.join(operands)})"
     if len(node.outputs) >= len(graph.outputs) or not node.outputs:
         return text
@@ -402,6 +402,8 @@ FORMS.of("aten::IntImplicit")(_implicit("int"))
 FORMS.of("aten::FloatImplicit")(_implicit("float"))
 FORMS.of("aten::ComplexImplicit")(_implicit("complex"))
 FORMS.of("aten::ScalarImplicit")(_implicit("number"))
+FORMS.of("prim::awaitable_wait")(_as_call("torch.jit._awaitable_wait"))
+FORMS.of("prim::awaitable_nowait")(_as_call("torch.jit._awaitable_nowait"))
 FREE = UNDEFINED_KINDS | {"prim::Uninitialized"}
 """Kinds that may be said wherever their value is read."""
 

@@ -371,3 +371,65 @@ def union_result_of_three(n: int) -> Union[int, float, str]:
         elif n < 0:
             return 0.5
     return "zero"
+
+
+# run: T(2)
+def awaitables(x):
+    waiting = torch.jit._awaitable(two, x, 3)
+    there: torch._awaits._Await[torch.Tensor] = torch.jit._awaitable_nowait(x)
+    y, n = torch.jit._awaitable_wait(waiting)
+    return y * n + torch.jit._awaitable_wait(there)
+
+
+def two(x: torch.Tensor, n: int) -> Tuple[torch.Tensor, int]:
+    return x + n, n
+
+
+@torch.jit._overload
+def overloaded(x: int, by: int = 2) -> int: ...
+
+
+@torch.jit._overload
+def overloaded(x: torch.Tensor, by: int = 2) -> torch.Tensor: ...
+
+
+def overloaded(x, by: int = 2):
+    return x * by
+
+
+# run: T(2)
+def overloads(x):
+    return overloaded(x), overloaded(3, 5)
+
+
+# run: "hello world", -3, 1.5
+# run: "", 0, 0.0
+# run: "12345678", 7, -0.1
+def hashes(text: str, n: int, x: float):
+    return hash(text), hash(n), hash(x)
+
+
+# run:
+def generators():
+    generator = torch.Generator()
+    generator.manual_seed(3)
+    torch.manual_seed(4)
+    return torch.rand(2, generator=generator).shape
+
+
+@torch.jit.ignore(drop=True)
+def dropped(x):
+    return only_python(x)
+
+
+# run: T(2), False
+def call_of_what_is_dropped(x, flag: bool = False):
+    if flag:
+        return dropped(x)
+    return x
+
+
+# run: True
+def identity_of_members(flag: bool):
+    color = Shade.DARK if flag else Shade.LIGHT
+    return color is Shade.DARK, color is color, color == Shade.DARK, str(color)
