@@ -50,12 +50,13 @@ FEW, MANY = 3, 7
 """All subsets of up to FEW things are tried; of up to MANY each one and each two; of more each one and each two neighbours."""
 
 
-def check_formula(name: str, sample: Call, order: int = 2, seed: int = 0) -> list[str]:
+def check_formula(name: str, sample: Call, order: int = 2, seed: int = 0, pairs: bool = True) -> list[str]:
     """What is wrong with the gradient formula of the overload `name` on a sample call; empty when nothing is.
 
-    On a sample that is rough, only the two forms of the formula are compared. Raises what the operator raises.
+    pairs: at order 2 each two of the inputs and of the results are tried, too, beside each one and all. On a sample that is rough, only
+    the two forms of the formula are compared. Raises what the operator raises.
     """
-    return Trial(name, sample, seed).problems(order)
+    return Trial(name, sample, seed).problems(order, pairs)
 
 
 def subsets(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
@@ -92,13 +93,14 @@ class Trial:
         units = [(i,) for i in self.wrt] if len(self.wrt) <= FEW else [tuple(each) for each in arguments]
         self.parts = [tuple(i for unit in some for i in unit) for some in subsets(units)]
         """Subsets of the inputs; lists go together where there are more than a few."""
+        self.single = units if len(units) > 1 else []
         self.outputs = run(self.graph, self.inputs, seed=seed)
         leaves = [drawn(leaf, self.random) if sample.results is None or place in sample.results else None
                   for place, output in enumerate(self.outputs[:self.taken]) for leaf in flattened(output)]
         self.cotangents = leaves + [None] * (sum(len(flattened(output)) for output in self.outputs) - len(leaves))
         self.failures: list[str] = []
 
-    def problems(self, order: int) -> list[str]:
+    def problems(self, order: int, pairs: bool = True) -> list[str]:
         """Try everything."""
         chosen = schema_of(next(node for node in self.graph.block if node.kind == self.schema.kind))
         if chosen is not None and chosen.name != self.name and formula_of(chosen.name) is not formula_of(self.name):
@@ -108,7 +110,7 @@ class Trial:
             return self.failures
         self.attempt("order 1", self.first)
         if order > 1 and not self.failures:
-            self.attempt("order 2", self.second)
+            self.attempt("order 2", lambda: self.second(pairs))
         return self.failures
 
     def attempt(self, what: str, check: Any) -> None:
@@ -147,7 +149,7 @@ class Trial:
         yield from unequal(f"gradients of results {present} alone, specialised and not", known, late, exact=True)
 
     # -- order 2
-    def second(self) -> Iterator[str]:
+    def second(self, pairs: bool) -> Iterator[str]:
         """The same for the graph of gradients, which takes the inputs and a gradient of each result."""
         leaves = [drawn(output, self.random) if self.sample.results is None or i in self.sample.results else None
                   for i, output in enumerate(self.outputs)]
@@ -163,7 +165,7 @@ class Trial:
         yield from self.against_slope(gradient_graph, values, wrt, cotangents, gradients)
         typed, _ = derivative(with_types(self.graph, self.inputs, self.outputs), self.wrt, without)
         yield from unequal("with complete types", Differentiated(typed, wrt).gradients(values, cotangents, self.seed), gradients)
-        for some in subsets(results):
+        for some in subsets(results) if pairs else ((i,) for i in results if len(results) > 1):
             part, _ = derivative(self.graph, self.wrt, [i for i in range(len(leaves)) if i not in some])
             remaining = [i for i in range(len(values)) if i < len(self.inputs) or results[i - len(self.inputs)] in some]
             zeroed = [value if i in remaining else shifted(value, value, -1.0) for i, value in enumerate(values)]
@@ -172,7 +174,7 @@ class Trial:
                 differentiated = Differentiated(part, [i for i in range(len(remaining)) if remaining[i] in wrt])
                 got = differentiated.gradients([values[i] for i in remaining], cotangents)
                 yield from unequal(f"gradients of results {list(some)} alone", got, [want[wrt.index(i)] for i in remaining if i in wrt])
-        for some in self.parts if len(outputs) == len(self.wrt) else ():
+        for some in (self.parts if pairs else self.single) if len(outputs) == len(self.wrt) else ():
             part, _ = derivative(self.graph, some, without)
             some_wrt = [*some, *wrt[len(self.wrt):]]
             some_cotangents = [each for i, each in zip(self.wrt, cotangents, strict=True) if i in some]
