@@ -22,7 +22,6 @@ from irtool.ir.effects import IF_KINDS, LOOP_KINDS, node_may_write
 from irtool.ir.errors import Error, OutputError, RunError, UnsupportedError
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.module import Module
-from irtool.ir.source import Diagnostic
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import current_namespace, namespace_for, seeded, using
 from irtool.ops.device import backend as backend_called
@@ -336,9 +335,7 @@ def located(error: Exception, node: Node) -> Error:
     source = graph.source if graph is not None else None
     if source is None or not node.line:
         return error.at(())
-    line = source.line(node.line)
-    column = len(line) - len(line.lstrip()) + 1
-    return error.at([Diagnostic("error", error.message, source, node.line, column, len(line.rstrip()) + 1)])
+    return error.at([source.marked(node.line, error.message)])
 
 
 ODD = (LookupError, TypeError, ValueError, AttributeError)

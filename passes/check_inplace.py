@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Graph
-from irtool.ir.source import Diagnostic
 from irtool.ir.structure_kinds import PYTHON_OPERATORS
 
 
@@ -30,7 +29,5 @@ def check_inplace(graph: Graph) -> bool:
             source = graph.source
             if source is None or not node.line:
                 raise PassError(message)
-            line = source.line(node.line)
-            column = len(line) - len(line.lstrip()) + 1
-            raise PassError(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1)])
+            raise PassError(message, [source.marked(node.line, message)])
     return False

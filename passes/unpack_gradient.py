@@ -6,7 +6,6 @@ from irtool.ir.graph import Graph, Node
 from irtool.ir.module import Module
 from irtool.ir.packed import attribute_of, numbers_of, packed_nodes
 from irtool.ir.pair import DEFINED, LISTS, PACKED_PREFIX, REAL_OUTPUTS, REVERSE, GradientPair, pairs, set_defined
-from irtool.ir.source import Diagnostic
 
 
 def unpack_gradient(module: Module) -> bool:
@@ -97,6 +96,4 @@ def _problem(node: Node, message: str) -> PassError:
     source = node.graph.source if node.graph is not None else None
     if source is None or not node.line:
         return PassError(message)
-    line = source.line(node.line)
-    column = len(line) - len(line.lstrip()) + 1
-    return PassError(message, [Diagnostic("error", message, source, node.line, column, len(line.rstrip()) + 1)])
+    return PassError(message, [source.marked(node.line, message)])

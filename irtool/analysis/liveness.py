@@ -90,7 +90,7 @@ class Liveness:
         self._stack: list[Value] = []
         self._aliases: Aliases | None = None
         self._writers: dict[Value, list[Node]] = {}       # root -> nodes that write into it
-        self.keeps_gradients_whole = graph.dialect.attribute_arguments
+        self.keeps_gradients_whole = graph.dialect.is_of_2018
         """A `GradOf` of 2018 kept unused results."""
         everything = list(graph.walk())
         if not allow_side_effects and any(map(node_may_write, everything)):

@@ -181,7 +181,7 @@ class Gradients:
     def any_defined(self, gradients: Sequence[Value]) -> Value:
         """In df, whether one of these gradients is defined."""
         dialect = self.df.dialect
-        flag = spell(types.TENSOR if dialect.attribute_arguments else types.BOOL, dialect)
+        flag = spell(types.TENSOR if dialect.is_of_2018 else types.BOOL, dialect)
         return self.build.node(dialect.any_defined_kind, gradients, output_types=(flag,)).output
 
     def where_defined(self, item: Value, is_defined: bool, make: Callable[[Value], Value],

@@ -63,7 +63,7 @@ def zeros(grads: Gradients, like: Value, first: Value) -> Value:
     """In df, zeros of the size and dtype of a value of f, which need not be saved for that. `first`: the first of the values of which it
     is one."""
     type = grads.facts.get(like, like.type)
-    old_text = not grads.modern or grads.df.dialect.attribute_arguments
+    old_text = not grads.modern or grads.df.dialect.is_of_2018
     if old_text or grads.captures.stand_in(like) is not None or not isinstance(type, TensorType):
         return grads.build.call("aten::zeros_like", grads.captures.take(like), type=grads.tensor)
     sizes = shape_of(type)

@@ -78,7 +78,7 @@ def reverse_loop(sweep: Sweep, node: Node) -> None:
 
 def refuse_old_text(grads: Gradients, node: Node) -> None:
     """Raises UnsupportedError for loops written before there were lists to save values in."""
-    if node.kind != "prim::Loop" or grads.f.dialect.attribute_arguments:
+    if node.kind != "prim::Loop" or grads.f.dialect.is_of_2018:
         raise UnsupportedError(f"the gradient of {node.kind} in text of dialect {grads.f.dialect.name} is not supported; "
                                "convert it to a later one first", code="E0501")
 

@@ -9,18 +9,14 @@ from irtool.autodiff.in_place import live_nodes, writes_for_good
 from irtool.autodiff.reach import is_untyped
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
-from irtool.ir.source import Diagnostic
 
 
 def located(graph: Graph, error: Error, node: Node) -> Error:
     """The error, at the node's line."""
     if error.diagnostics and not isinstance(error, UnsupportedError):
         return error
-    message = error.message
     if not error.diagnostics and graph.source is not None and node.line:
-        line = graph.source.line(node.line)
-        column = len(line) - len(line.lstrip()) + 1
-        error.diagnostics = [Diagnostic("error", message, graph.source, node.line, column, len(line.rstrip()) + 1)]
+        error.diagnostics = [graph.source.marked(node.line, error.message)]
     return error
 
 

@@ -288,7 +288,7 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     except UnsupportedError:
         return None
     step = differentiable(owner, pair, phases)
-    node = Node("prim::GraphExecutor" if graph.dialect.attribute_arguments else "prim::DifferentiableGraph", graph.inputs,
+    node = Node("prim::GraphExecutor" if graph.dialect.is_of_2018 else "prim::DifferentiableGraph", graph.inputs,
                 {"Subgraph": Attribute("<Graph>", pair.f)})
     node.insert_before(body[0])
     for value in results:

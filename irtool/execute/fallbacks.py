@@ -13,7 +13,7 @@ from typing import Any
 
 from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Node
-from irtool.ir.source import Diagnostic, SourceFile
+from irtool.ir.source import SourceFile
 
 
 class FallbackWarning(UserWarning):
@@ -51,8 +51,7 @@ def placed(message: str, graph: Graph, node: Node | None) -> str:
     source = graph.source
     if source is None or node is None or not node.line:
         return f"{source.name}: note: {message}" if isinstance(source, SourceFile) and source.name else f"note: {message}"
-    line = source.line(node.line)
-    return Diagnostic("note", message, source, node.line, len(line) - len(line.lstrip()) + 1, len(line.rstrip()) + 1).render()
+    return source.marked(node.line, message, "note").render()
 
 
 @contextmanager

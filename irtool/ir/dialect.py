@@ -98,6 +98,11 @@ class Dialect:
         put(self, "name", name)
         put(self, "dates", dates)
 
+    @property
+    def is_of_2018(self) -> bool:
+        """Gradients, loops and what runs them are those of early 2018, as in all texts whose arguments are attributes."""
+        return self.attribute_arguments
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"dialect {self.name} is immutable")
 

@@ -22,6 +22,11 @@ class SourceFile:
         index = number - self.first_line
         return self._lines[index] if 0 <= index < len(self._lines) else ""
 
+    def marked(self, number: int, message: str, severity: str = "error") -> Diagnostic:
+        """A diagnostic about all of a line, but the spaces around it."""
+        line = self.line(number)
+        return Diagnostic(severity, message, self, number, len(line) - len(line.lstrip()) + 1, len(line.rstrip()) + 1)
+
 
 class Diagnostic:
     """`file:line:col: severity: message [code]`, the line, a caret under `col` to `end_col` (1-based, code points, end exclusive)."""
