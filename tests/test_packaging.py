@@ -33,7 +33,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     (archive,) = folder.glob("irtool-*.tar.gz")
     with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter="data")
+        opened.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return folder / archive.name.removesuffix(".tar.gz")
 
 

@@ -96,7 +96,7 @@ def documented(function: Callable[..., Any], kind: str, is_method: bool = False)
     declared = [schema for schema in schemas(kind) if is_of_tensors(schema)] or schemas(kind)
     docs = (op.doc for name in (kind, kind.removesuffix("_")) for schema in (*declared, *schemas(name))
             if (op := OPS.get(f"{name}.{schema.overload}" if schema.overload else name)) and op.doc)
-    function.__doc__ = "\n".join([next(docs, f"The operator {kind}."), "", *map(str, declared)])
+    function.__doc__ = "\n".join([inspect.cleandoc(next(docs, f"The operator {kind}.")), "", *map(str, declared)])
     if (shown := signature(kind, is_method)) is not None:
         function.__signature__ = shown      # type: ignore[attr-defined]
     return function
