@@ -25,12 +25,7 @@ GROWING = {
     ("inputs", "create-autodiff-subgraphs"): "the inputs of each group are looked at again",
     ("inputs", "fuse"): "the inputs of each group are looked at again",
     ("branches_through", None): "a value has up to 64 roots",
-    ("many_writes", "functionalize"): "each tensor that is written into gets an alias analysis and a walk of the graph of its own",
-    ("views", "functionalize"): "each tensor that is written into gets an alias analysis and a walk of the graph of its own",
-    ("many_writes", "differentiate"): "each write through a view gets an alias analysis of its own, then functionalisation as above",
-    ("views", "differentiate"): "each write through a view gets an alias analysis of its own, then functionalisation as above",
-    ("views_of_one", "differentiate"): "each write through a view gets an alias analysis of its own",
-    ("nested_writes", "differentiate"): "each write in a branch gets an alias analysis of its own",
+    ("nested_writes", "differentiate"): "each write in a branch leaves through all branches around it",
 }
 """(shape, pass) -> why the work per node grows; None for all passes."""
 

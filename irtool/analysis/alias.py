@@ -9,6 +9,7 @@ snapshot: after edits that add or reroute memory, make a new one.
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -103,7 +104,7 @@ class Aliases:
         return shares
 
     def names_of(self, value: Value) -> list[Value]:
-        """The values of the graph, the value itself among them, that may share memory with it."""
+        """The values of the graph, the value itself among them, that may share memory with it. The list is the analysis's: read it only."""
         if not self._names:
             for each in self.graph.values():
                 if is_mutable(each.type):
@@ -112,7 +113,8 @@ class Aliases:
         if self.is_wild(value):
             shares = self.sharing([value])
             return [each for each in self.graph.values() if shares(each)]
-        return list(dict.fromkeys([value, *[name for root in self.roots(value) for name in self._names.get(root, ())]]))
+        names = [self._names.get(root, []) for root in self.roots(value)]
+        return names[0] if len(names) == 1 and names[0] else list(dict.fromkeys([value, *itertools.chain(*names)]))
 
     def is_wild(self, value: Value) -> bool:
         """May the value share memory with something outside the graph or in a container?"""

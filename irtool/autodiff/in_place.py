@@ -22,11 +22,20 @@ from irtool.partial.items import holds_tensor
 def without_writes(graph: Graph, wanted: Iterable[Node] | None = None) -> None:
     """`relu_(x)` becomes `relu(x)` wherever that can be had, in blocks too; of `wanted` nodes only, where they are given."""
     nodes = [node for node in (graph.walk() if wanted is None else wanted) if is_rewritable(node)]
-    if nodes:
-        containers_late(graph.block)
-        without_writes_in_order(graph, nodes)
+    if not nodes:
+        return
+    containers_late(graph.block)
+    without_writes_in_order(graph, nodes)
+    aliases, is_exact = Aliases(graph), True
     for node in nodes:
-        without_write(graph, node)
+        result = without_write(graph, node, aliases)
+        if result is None and not is_exact and is_rewritable(node):     # fewer values share memory since others write no more
+            aliases, is_exact = Aliases(graph), True
+            result = without_write(graph, node, aliases)
+        if result is not None:
+            is_exact = False
+            if result.node is not node:     # a value that the analysis has not seen
+                aliases, is_exact = Aliases(graph), True
 
 
 def containers_late(block: Block) -> None:
@@ -74,16 +83,18 @@ def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterab
             current = in_its_dtype(graph, user, tensor)
 
 
-def without_write(graph: Graph, node: Node) -> None:
-    """`relu_(x)` is `relu(x)` where every later reader of x may as well read the result: x is nobody's view and has no views."""
-    if not is_rewritable(node) or not is_alone(graph, node.inputs[0], node):
-        return
+def without_write(graph: Graph, node: Node, aliases: Aliases) -> Value | None:
+    """`relu_(x)` is `relu(x)` where every later reader of x may as well read the result: x is nobody's view and has no views. The result;
+    None where it stays as it is. `aliases` knows all values of the graph, and may say that more share memory than do."""
+    if not is_rewritable(node) or not is_alone(aliases, node.inputs[0], node):
+        return None
     target = node.inputs[0]
     stop_writing(node)
     result = in_its_dtype(graph, node, target)
     for user, slot in [*target.uses, *node.output.uses]:
         if user is not result.node and user is not node and is_later(user, node):
             user.replace_input(slot, result)
+    return result
 
 
 def stop_writing(node: Node) -> bool:
@@ -125,18 +136,19 @@ def is_later(user: Node, node: Node) -> bool:
     return user.kind == "prim::Return" or user is not node and node.before_in_block(user)
 
 
-def is_alone(graph: Graph, value: Value, node: Node) -> bool:
+def is_alone(aliases: Aliases, value: Value, node: Node) -> bool:
     """Does nobody read the memory of a value of the same block, behind `node`, but through this value and the node's result?"""
     block = node.owner_block
     if value.node.owner is not block:
         return False
-    aliases = Aliases(graph)
-    names = [other for other in aliases.names_of(value) if other is not node.output and isinstance(other.type, TensorType)]
-    if any(other.node.kind in OVERLAPPING_VIEWS for other in names):
-        return False
-    if any(not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses) for other in names if other is not value):
-        return False
-    return not any(is_held(user, node) for other in names for user, _ in other.uses)
+    names = aliases.names_of(value)
+    for other in reversed(names):       # the last ones are those that are most often read behind the node
+        if other is value or other is node.output or not isinstance(other.type, TensorType):
+            continue
+        if other.node.kind in OVERLAPPING_VIEWS or not block.contains(other.node) or any(is_later(user, node) for user, _ in other.uses):
+            return False
+    return value.node.kind not in OVERLAPPING_VIEWS and not any(
+        is_held(user, node) for other in names if other is not node.output and isinstance(other.type, TensorType) for user, _ in other.uses)
 
 
 def is_held(user: Node, node: Node) -> bool:

@@ -63,14 +63,10 @@ def in_versions(graph: Graph) -> Graph:
             node.outputs[0].replace_all_uses_with(node.inputs[0])
     while _same_in_every_round(f.block):
         remove_dead_nodes(f)
-    while (writer := next(filter(is_writer, f.walk()), None)) is not None:
-        base = writer.inputs[0]
-        while is_view(base.node):
-            base = base.node.inputs[0]
-        memory = Memory(f, base)
-        if not memory.is_closed():
-            return graph
-        memory.rewrite()
+    versions = Versions(f)
+    if not versions.is_closed():
+        return graph
+    versions.sweep(f.block)
     remove_dead_nodes(f)
     return f
 
@@ -117,37 +113,75 @@ def in_any_layout(node: Node) -> Node:
     return node
 
 
-class Memory:
-    """A tensor that is written into, and the views of it."""
+class Versions:
+    """All tensors that a graph writes into: each is a *base* with the views of it, its *names*.
 
-    def __init__(self, graph: Graph, base: Value) -> None:
+    A write through a view makes a new version of that name alone. What the view is a part of is made anew (`put`) when somebody reads it:
+    a chain of views that is written into at its end stays a chain.
+    """
+
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.base = base
-        self.names = [base]
+        self.build = Builder(graph)
+        self.base_of: dict[Value, Value] = {}
+        """Name -> its base."""
         self.whole: dict[Value, Value] = {}
         """View -> what it is a view of."""
-        for value in self.names:        # grows on the way
+        self.writers: dict[Node, Value] = {}
+        """Node that writes -> the base."""
+        self.written_in: dict[Node, dict[Value, None]] = {}
+        """Node with blocks -> the bases from outside that are written in them."""
+        self.read_in: dict[Node, dict[Value, None]] = {}
+        """Node with blocks -> the bases from outside that are named in them."""
+        self.latest: dict[Value, Value] = {}
+        """Name -> what stands for it: its newest version where it is in `fresh`, else as it was before a part of it was written."""
+        self.newest: dict[Value, Value] = {}
+        """Base -> the name that was written last: only what lies between it and the base, and other views, is not as it should be."""
+        self.fresh: dict[Value, set[Value]] = {}
+        """Base -> names whose latest version is what they are now."""
+        self.depth: dict[Value, int] = {}
+        """Name -> how many views lie between it and its base."""
+        self.undo: list[Callable[[], object]] = []
+        """What makes the four above what they were before: what a block changes holds in that block alone."""
+        for writer in filter(is_writer, graph.walk()):
+            base = writer.inputs[0]
+            while base not in self.base_of and is_view(base.node):
+                base = base.node.inputs[0]
+            base = self.base_of.get(base, base)
+            if base not in self.base_of:
+                self._note_names(base)
+            self.writers[writer] = base
+            note_around(self.written_in, base, writer)
+
+    def _note_names(self, base: Value) -> None:
+        names = [base]
+        self.base_of[base], self.latest[base], self.newest[base], self.fresh[base], self.depth[base] = base, base, base, {base}, 0
+        for value in names:        # grows on the way
             for user, slot in value.uses:
+                note_around(self.read_in, base, user)
                 if slot == 0 and is_view(user):
-                    self.whole[user.outputs[0]] = value
-                    self.names.append(user.outputs[0])
-        self.known = set(self.names)
-        self.writers = {user for value in self.names for user, slot in value.uses if slot == 0 and is_writer(user)}
-        self.version: dict[Value, Value] = {}
-        """Name -> the version that it is a view of where it stands."""
-        self.build = Builder(graph)
+                    view = user.outputs[0]
+                    self.whole[view], self.base_of[view], self.depth[view] = value, base, self.depth[value] + 1
+                    names.append(view)
 
     def is_closed(self) -> bool:
-        """Is it known who reads and writes that memory, and can every write be made a version?"""
+        """Is it known who reads and writes each memory, and can every write be made a version?"""
         aliases = Aliases(self.graph)
-        known = self.known | {node.outputs[0] for node in self.writers}
-        for value in self.graph.values():
-            if isinstance(value.type, TensorType) and value not in known and aliases.may_alias(self.base, value):
+        roots: dict[Value, Value] = {}
+        for base in self.newest:
+            if any(roots.setdefault(root, base) is not base for root in aliases.roots(base)):
                 return False
+        if sum(map(aliases.is_wild, self.newest)) > 1:
+            return False
+        shares = aliases.sharing(self.newest)
+        results = {node.outputs[0] for node in self.writers}
+        if any(isinstance(value.type, TensorType) and value not in self.base_of and value not in results and shares(value)
+               for value in self.graph.values()):
+            return False
         return all(schemas(node.kind[:-1]) and not takes_a_view(node) for node in self.writers) and all(
-            self.is_read(user) for value in self.names for user, _ in value.uses)
+            self.is_read(user, base) for name, base in self.base_of.items() for user, _ in name.uses)
 
-    def is_read(self, user: Node) -> bool:
+    def is_read(self, user: Node, base: Value) -> bool:
         """Does a user only read the memory, there and then? Not where it hands it out of a block, or puts it into a list for later."""
         if user.kind == RETURN:
             return user.owner_block.owning_node is None
@@ -162,75 +196,110 @@ class Memory:
                 return False        # what it gives holds the tensor, too
             node = user.next
             while node is not reader:
-                if self.writes(node):
+                if self.writers.get(node) is base or base in self.written_in.get(node, ()):
                     return False
                 node = node.next
         return True
 
-    def writes(self, node: Node) -> bool:
-        """Does a node, or one in its blocks, write into the memory?"""
-        return node in self.writers or any(inner in self.writers for block in node.blocks for inner in block.walk())
-
-    def rewrite(self) -> None:
-        """Make a value of every version."""
-        self.sweep(self.base.node.owner_block, self.base)
-
-    def sweep(self, block: Block, current: Value) -> Value:
-        """Rewrite the nodes of a block, which starts with this version; gives that with which it ends."""
-        started = block is not self.base.node.owner or self.base.is_block_input
+    def sweep(self, block: Block) -> None:
+        """Rewrite the nodes of a block: every version becomes a value."""
         for node in (*block, block.return_node):
-            if not started:
-                started = node is self.base.node
-                continue
+            target = node.inputs[0] if node in self.writers else None
             for slot, value in enumerate(node.inputs):
-                if value in self.known:
-                    node.replace_input(slot, self.read(value, current, node))
-            if node in self.writers:
-                current = self.write(node, current)
+                if value in self.base_of:
+                    node.replace_input(slot, self.read(value, node))
+            if target is not None:
+                self.write(node, target)
             elif node.blocks:
-                current = self.descend(node, current)
+                self.descend(node)
             for value in node.outputs:
-                if value in self.known:
-                    self.version[value] = current
-                    if current is not self.base:
+                if value in self.whole:
+                    base = self.base_of[value]
+                    self.note(value, value)
+                    if self.newest[base] is not base or self.latest[base] is not base:
                         in_any_layout(node)
-        return current
 
-    def read(self, value: Value, current: Value, node: Node) -> Value:
-        """A name as it is now: the version, or a view of it."""
-        if value is self.base:
-            return current
-        if self.version.get(value) is current:
-            return value
-        source = self.read(self.whole[value], current, node)
-        return in_any_layout(clone_node(value.node, {value.node.inputs[0]: source}, None, self.graph)).insert_before(node).outputs[0]
+    def note(self, name: Value, version: Value) -> None:
+        """This is what a name is now."""
+        fresh = self.fresh[self.base_of[name]]
+        before = self.latest.get(name, name)
 
-    def write(self, node: Node, current: Value) -> Value:
-        """A write becomes a new version."""
-        build = self.build.before(node)
-        written = build.node(node.kind[:-1], node.inputs, node.attributes, [node.outputs[0].type])
+        def undo() -> None:
+            fresh.discard(name)
+            self.latest[name] = before
+        self.undo.append(undo)
+        self.latest[name] = version
+        fresh.add(name)
+
+    def begin(self, name: Value, version: Value) -> None:
+        """From here on a name is this version, and no other name of the memory is what it was."""
+        base = self.base_of[name]
+        before, newest, fresh = self.latest[name], self.newest[base], self.fresh[base]
+
+        def undo() -> None:
+            self.latest[name], self.newest[base], self.fresh[base] = before, newest, fresh
+        self.undo.append(undo)
+        self.latest[name], self.newest[base], self.fresh[base] = version, name, {name}
+
+    def read(self, name: Value, node: Node) -> Value:
+        """A name as it is now, for a reader: the version, or a view of one."""
+        base, down = self.base_of[name], []
+        written, fresh = self.newest[base], self.fresh[base]
+        while name not in fresh:
+            while self.depth[written] > self.depth[name]:
+                written = self.whole[written]
+            if written is name:
+                break
+            down.append(name)
+            name = self.whole[name]
+        while name not in fresh:
+            self.put(self.newest[base], node)
+        for view in reversed(down):
+            copy = clone_node(view.node, {view.node.inputs[0]: self.latest[name]}, None, self.graph)
+            self.note(view, in_any_layout(copy).insert_before(node).outputs[0])
+            name = view
+        return self.latest[name]
+
+    def put(self, view: Value, node: Node) -> None:
+        """What was written into a view goes into what it is a view of."""
+        base, whole = self.base_of[view], self.whole[view]
+        put = _reshaped if view.node.kind == "aten::reshape" else VIEWS[view.node.kind][1]
+        self.note(whole, put(self.build.before(node), view.node, self.latest[whole], self.latest[view]))
+        self.undo.append(lambda: self.newest.update({base: view}))
+        self.newest[base] = whole
+
+    def write(self, node: Node, name: Value) -> None:
+        """A write becomes a new version of a name."""
+        written = self.build.before(node).node(node.kind[:-1], node.inputs, node.attributes, [node.outputs[0].type])
         written.tail, written.line = node.tail, node.line
-        part, view = in_its_dtype(self.graph, written, node.inputs[0]), node.inputs[0]
-        while view is not current:
-            whole = view.node.inputs[0]
-            put = _reshaped if view.node.kind == "aten::reshape" else VIEWS[view.node.kind][1]
-            part = put(build, view.node, whole, part)
-            view = whole
+        self.begin(name, in_its_dtype(self.graph, written, node.inputs[0]))
         node.destroy()
-        return part
 
-    def descend(self, node: Node, current: Value) -> Value:
+    def descend(self, node: Node) -> None:
         """Branches and loops hand versions on."""
-        if not self.writes(node):
-            for block in node.blocks:
-                self.sweep(block, current)
-            return current
-        if node.kind in LOOP_KINDS:
-            node.add_input(current)
-            body = node.blocks[0]
-            start = body.add_input(self.graph.fresh_id(), current.type)
-            body.add_output(self.sweep(body, start))
-        else:
-            for block in node.blocks:
-                block.add_output(self.sweep(block, current))
-        return node.add_output(self.graph.fresh_id(), spell(TENSOR, self.graph.dialect))
+        whole = {base: self.read(base, node) for base in self.read_in.get(node, ())}
+        bases, is_loop = self.written_in.get(node, {}), node.kind in LOOP_KINDS
+        for base in bases if is_loop else ():
+            node.add_input(whole[base])
+        for block in node.blocks:
+            mark = len(self.undo)
+            for base in bases if is_loop else ():
+                self.begin(base, block.add_input(self.graph.fresh_id(), whole[base].type))
+            self.sweep(block)
+            for base in bases:
+                block.add_output(self.read(base, block.return_node))
+            while len(self.undo) > mark:
+                self.undo.pop()()
+        for base in bases:
+            self.begin(base, node.add_output(self.graph.fresh_id(), spell(TENSOR, self.graph.dialect)))
+
+
+def note_around(bases: dict[Node, dict[Value, None]], base: Value, node: Node) -> None:
+    """A base is named, or written, in the blocks of all nodes around `node` that do not hold the base."""
+    outside = base.node.owner_block
+    while (block := node.owner_block) is not outside:
+        around = block.owning_node
+        if around is None or base in bases.setdefault(around, {}):
+            return
+        bases[around][base] = None
+        node = around
