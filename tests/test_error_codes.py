@@ -17,6 +17,8 @@ import pytest
 import irtool
 from irtool.cli.error_codes import GROUPS, Entry, read_entries
 from irtool.cli.main import main
+from irtool.expect.cases import read_cases
+from irtool.expect.plugin import run_command
 from irtool.ir.errors import Error
 
 ENTRIES = read_entries()
@@ -89,10 +91,16 @@ def test_every_class_of_errors_has_a_code() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests/expect").rglob("*.ir")), ids=lambda path: path.stem)
-def test_every_error_in_the_cases_has_a_code(path: Path) -> None:
-    for section in re.findall(r"(?m)^# ---- err\n((?:(?!# ----|# ====).*\n)*)", path.read_text()):
-        if re.search(r"(?m)^(?:\S+: )?error: ", section):
-            assert BEHIND.search(section), section
+def test_every_error_in_the_cases_has_a_code(path: Path, tmp_path: Path) -> None:
+    for case in read_cases(path.read_text(), path.name):
+        if not case.expectations and not case.exit_code:
+            continue
+        words = [word.replace("%S", str(path.parent)).replace("%t", str(tmp_path)) for word in case.command]
+        code, _, err = run_command(words, case.input, path.name, case.input_line, str(tmp_path))
+        errors = [json.loads(line)["code"] for line in err.splitlines() if line.startswith("{")] if "json" in str(words) else \
+            BEHIND.findall(err)
+        starts = re.findall(r"(?m)^(?:\S+: )?error: ", err)
+        assert code == 0 or len(errors) >= len(starts) and set(errors) <= set(ENTRIES), err
 
 
 class TestExplain:

@@ -12,6 +12,7 @@ from irtool.ir.errors import did_you_mean
 from irtool.ir.source import Diagnostic, SourceFile
 
 DIRECTIVE = re.compile(r"#.*?\b(expected-[A-Za-z-]*)(@\S*)?([^{\n]*)(\{\{)?")
+CODE = "E0116"
 KINDS = ("expected-error", "expected-warning", "expected-note", "expected-remark")
 WORDS = (*KINDS, *(kind + "-re" for kind in KINDS))
 
@@ -45,8 +46,8 @@ def check(source: SourceFile, diagnostics: Iterable[Diagnostic]) -> list[Diagnos
                 match.is_met = True
             elif each.severity != "note":
                 problems.append(Diagnostic("error", f"unexpected {each.severity}: {each.message}", each.source or source, each.line,
-                                           each.col, each.end_col))
-    problems += [Diagnostic("error", f'expected {e.severity} "{e.text}" was not produced', source, e.at, e.column, e.end_column)
+                                           each.col, each.end_col, code=CODE))
+    problems += [Diagnostic("error", f'expected {e.severity} "{e.text}" was not produced', source, e.at, e.column, e.end_column, code=CODE)
                  for e in expectations if not e.is_met]
     return problems
 
@@ -63,7 +64,7 @@ def directives(source: SourceFile) -> tuple[list[Expectation], list[Diagnostic]]
             body, end = braced(line, match.end()) if opening else (None, match.end())
             problem = wrong(word, where, body)
             if problem:
-                problems.append(Diagnostic("error", problem, source, number, column, end + 1))
+                problems.append(Diagnostic("error", problem, source, number, column, end + 1, code=CODE))
             else:
                 is_pattern = word.endswith("-re")
                 expectations.append(Expectation(word.removesuffix("-re").removeprefix("expected-"), number + offset(where), body or "",
