@@ -52,8 +52,8 @@ def violations(graph: Graph) -> list[Diagnostic]:
     """Every invariant the graph breaks, in the order of the table; broken links hide what comes after them."""
     out: list[Diagnostic] = []
     for code, check in INVARIANTS:
-        for node, message, *own in check(graph):
-            out.append(diagnostic_at(graph.source, node, message, own[0] if own else code))
+        for node, message, *precise in check(graph):
+            out.append(diagnostic_at(graph.source, node, message, precise[0] if precise else code))
             if len(out) >= MAX_FOUND:
                 return out
         if out and code in (LINKS, SCOPES):
