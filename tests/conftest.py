@@ -34,11 +34,11 @@ def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 @pytest.fixture(autouse=True)
 def process_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that leaves objects frozen, or nothing collected, makes all later ones slow; one that needs torch is marked `oracle`."""
+    """A test that leaves objects frozen, or nothing collected, makes all later ones slow; `make test` imports no torch."""
     had_torch = "torch" in sys.modules
     yield
     assert gc.isenabled() and not gc.get_freeze_count()
-    assert had_torch or "torch" not in sys.modules or request.node.get_closest_marker("oracle")
+    assert had_torch or "torch" not in sys.modules or request.config.option.markexpr != "not oracle"
 
 
 # -- what did not run

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,16 @@ LIVE = {"programs": range(11), "gradients": (3, 4, 5, 6, 7, 9, 11, 12), "laws": 
 
 
 @pytest.fixture(autouse=True, scope="module")
-def torch_as_it_was() -> Iterator[None]:
-    """Campaigns set torch to run graphs as they stand; other tests compare with what it does by default."""
-    yield
-    if oracle.library.cache_info().currsize and (torch := oracle.library()) is not None:
-        torch._C._jit_set_profiling_executor(True)
-        torch._C._set_graph_executor_optimize(True)
-    oracle.library.cache_clear()
+def torch_as_it_was(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Campaigns set torch to run graphs as they stand; other tests compare with what it does by default. `make test` asks it nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        if pytestconfig.option.markexpr == "not oracle":
+            patch.setattr(oracle, "library", cache(lambda: None))
+        yield
+        if oracle.library.cache_info().currsize and (torch := oracle.library()) is not None:
+            torch._C._jit_set_profiling_executor(True)
+            torch._C._set_graph_executor_optimize(True)
+        oracle.library.cache_clear()
 
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
