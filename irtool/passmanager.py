@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
+from irtool.ir.collector import Paused, collect_where_due, hand_over
 from irtool.ir.dialect import LATEST
 from irtool.ir.errors import Error, PassError, PipelineError, VerifyError
 from irtool.ir.graph import Graph
@@ -111,7 +112,8 @@ class PassManager:
         try:
             for name, subject in subjects:
                 if observer is None or observer.allows(step, name):
-                    record.changed = bool(step.entry.function(subject, **step.options)) or record.changed
+                    with Paused():
+                        record.changed = bool(step.entry.function(subject, **step.options)) or record.changed
         except Error as error:
             raise self._located(error, "in", record) from None
         except Exception as error:
@@ -120,6 +122,8 @@ class PassManager:
                 raise       # a bug of the pass
             raise self._located(VerifyError(diagnostics=diagnostics), "in", record) from error     # nobody had verified the graph
         record.self_ns = perf_counter_ns() - start
+        hand_over()
+        collect_where_due()
         if self.verify:
             diagnostics = violations(module)
             if diagnostics:
