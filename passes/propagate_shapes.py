@@ -14,7 +14,7 @@ from irtool.ir.dialect import LATEST
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, has_side_effects
 from irtool.ir.graph import Block, Graph, Node, Value
 from irtool.ir.handlers import Handlers
-from irtool.ir.schema import schema_of
+from irtool.ir.schema import is_tensor_like, schema_of
 from irtool.ir.shapes import broadcast
 from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, contiguous_strides, join, spell, tensor_type
@@ -262,11 +262,15 @@ class Sweep:
 
     @SPECIAL.of("prim::TupleConstruct")
     def construct(self, node: Node) -> None:
-        """A tuple of what is put into it."""
-        if isinstance(node.output.type, types.NamedTupleType):
-            self.set(node.output, types.named_tuple_of(node.output.type.names, [value.type for value in node.inputs]))
+        """A tuple of what is put into it; a number that the tuple declares as a tensor, or the reverse, stays declared so."""
+        whole = node.output.type
+        declared = whole.elements if len(whole.elements) == len(node.inputs) else [value.type for value in node.inputs]
+        elements = [value.type if types.is_subtype(value.type, type) or is_tensor_like(value.type) and is_tensor_like(type) else type
+                    for value, type in zip(node.inputs, declared, strict=True)]
+        if isinstance(whole, types.NamedTupleType):
+            self.set(node.output, types.named_tuple_of(whole.names, elements))
         else:
-            self.set(node.output, types.tuple_of([value.type for value in node.inputs]))
+            self.set(node.output, types.tuple_of(elements))
 
     @SPECIAL.of("prim::TupleUnpack")
     def unpack(self, node: Node) -> None:

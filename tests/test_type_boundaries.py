@@ -42,6 +42,9 @@ LINES = {
     "loop": "%v : W = prim::Loop(%1, %t, %y)\n    block0(%i : int, %c : W):\n      -> (%t, %x)",
     "loop that takes": "%v : W = prim::Loop(%0, %t, %x)\n    block0(%i : int, %c : W):\n      -> (%t, %c)",
     "tuple": "%p : (W, int) = prim::TupleConstruct(%x, %0)\n  %v : W, %n : int = prim::TupleUnpack(%p)",
+    "tuple in a loop": "%p : (W, int) = prim::TupleConstruct(%y, %0)\n  %q : (W, int) = prim::Loop(%1, %t, %p)\n"
+                       "    block0(%i : int, %c : (W, int)):\n      %d : (W, int) = prim::TupleConstruct(%x, %i)\n      -> (%t, %d)\n"
+                       "  %v : W, %n : int = prim::TupleUnpack(%q)",
     "unpacked": "%p : (G, int) = prim::TupleConstruct(%x, %0)\n  %v : W, %n : int = prim::TupleUnpack(%p)",
     "indexed": "%p : (G, int) = prim::TupleConstruct(%x, %0)\n  %v : W = prim::TupleIndex(%p, %0)",
     "slice": "%p : (G, int) = prim::TupleConstruct(%x, %0)\n"

@@ -170,7 +170,7 @@ class Trace:
         """The variant, and the leaves of this call's result. Raises RunError for a function that gives neither tensors nor numbers."""
         follower = self.follower
         leaves, result_shape = flatten(result)
-        if leaves and not any(isinstance(each, Tensor) or type(each) is Number for each in leaves):
+        if leaves and not any(isinstance(each, Tensor | Number | bool | int | float | complex) for each in leaves):
             raise RunError(f"jit: the function must give tensors, it gave {type(leaves[0]).__name__}")
         items = [self.item(each) for each in leaves]
         writes = self.writes()
