@@ -147,7 +147,10 @@ class Walk:
     def run(self, graph: Graph, inputs: list[Any]) -> list[Any]:
         """Give the graph's results. Empties `inputs`, so that they can be freed when they are no longer needed."""
         if graph.block not in self.plans:
-            plan_block(graph.block, self.plans, self.closed)
+            for value in plan_block(graph.block, self.plans, self.closed):
+                if value.node.kind == "prim::Omitted":
+                    raise located(RunError(f"%{value.name} is left out of the text, which says '...': there is nothing to run"),
+                                  next(node for node in (*graph.walk(), graph.block.return_node) if value in node.inputs))
         return self.run_block(graph.block, inputs)
 
     def run_block(self, block: Block, inputs: list[Any]) -> list[Any]:

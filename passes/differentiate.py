@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from irtool.analysis.alias import Aliases
 from irtool.autodiff.in_place import without_writes
+from irtool.autodiff.refusals import refuse_omitted
 from irtool.autodiff.reverse import differentiate_graph, holds_tensors
 from irtool.autodiff.versions import in_versions
 from irtool.interpret import located
@@ -97,11 +98,8 @@ def _without_views_written(module: Module, graph: Graph) -> Graph:
 
 def _check(graph: Graph) -> None:
     """Raises PassError, at its line, for what the text leaves out, and for a result that is declared a tuple and is none."""
-    for node in (*graph.walk(), graph.block.return_node):
-        omitted = next((value for value in node.inputs if value.node.kind == "prim::Omitted"), None)
-        if omitted is not None:
-            message = f"%{omitted.name} is left out of the text, which says '...': there is nothing to differentiate"
-            raise located(PassError(message), node)
+    refuse_omitted(graph, "differentiate")
+    for node in graph.walk():
         if node.kind.startswith("aten::") and len(node.outputs) == 1 and isinstance(node.output.type, TupleType):
             schema = schema_of(node)
             if schema is not None and not isinstance(schema.returns[0].type, TupleType):

@@ -48,8 +48,10 @@ def vmap(graph: Graph, in_dims: tuple[str, ...] = ("0",), length: int = 2, rando
 
 def batched(graph: Graph, dims: list[int | None], length: int, randomness: str) -> Graph:
     """The batched graph: node by node where there are numbers, branches or loops, which stay; else, and where that fails, as a whole."""
+    from irtool.autodiff.refusals import refuse_omitted
     from irtool.dispatch.graph_functions import check_size, sample_inputs, trace_vmap
 
+    refuse_omitted(graph, "batch")
     for value in graph.values():
         check_size(value, length)
     has_numbers = any(not isinstance(value.type, TensorType) for value in graph.inputs)

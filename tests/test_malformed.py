@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import irtool
 from irtool.cli.main import main
 
 DATA = Path(__file__).parent / "data" / "malformed"
@@ -231,3 +232,29 @@ def test_arrays_that_do_not_fit(make: Callable[[Path], None], message: str, tmp_
     assert message in err
     assert "Traceback" not in err and "internal error" not in err
     assert sorted(os.listdir(tmp_path)) == ["g.ir", "in.npz"]
+
+
+OMITTING = """graph(%x : Float(2, strides=[1], requires_grad=1, device=cpu)
+      # ---- two inputs omitted ----
+      ) {
+  %1 : Float(2) = aten::relu(%x)
+  # ...
+  READS
+  return (%RESULT);
+}
+"""
+
+
+@pytest.mark.parametrize(("reads", "result"), [("%2 : Float(2) = aten::mul(%1, %57)", "2"), ("", "58"),
+                                               ("%2 : Float(2) = aten::neg(%1)", "2")], ids=["a node", "the result", "nobody"])
+def test_a_text_that_leaves_values_out_is_read_and_not_run(reads: str, result: str) -> None:
+    text = OMITTING.replace("READS", reads).replace("RESULT", result).encode()
+    passes = [["opt", f"--passes={entry.name}"] for entry in irtool.PASSES]
+    runs = [["run", "-", "-i", "x=2xf32=1"], ["grad", "-", "-i", "x=2xf32=1"], ["vmap", "-"]]
+    for words in (*passes, *runs):
+        code, _, err = call(*words, text=text)
+        assert code in (0, 1), f"{words}: {err}"
+        if words[0] in ("run", "grad", "vmap") and result != "2" or "%57" in reads and words[0] == "run":
+            assert code == 1 and "is left out of the text" in err
+    code, printed, _ = call("fmt", text=text)
+    assert code == 0 and call("fmt", text=printed.encode()) == (0, printed, ""), printed

@@ -7,7 +7,7 @@ from irtool.analysis.list_changes import Changes
 from irtool.autodiff.hidden_writes import hidden_writes
 from irtool.autodiff.in_place import live_nodes, writes_for_good
 from irtool.autodiff.reach import is_untyped
-from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 
 
@@ -18,6 +18,14 @@ def located(graph: Graph, error: Error, node: Node) -> Error:
     if not error.diagnostics and graph.source is not None and node.line:
         error.diagnostics = [graph.source.marked(node.line, error.message)]
     return error
+
+
+def refuse_omitted(graph: Graph, doing: str) -> None:
+    """Raises PassError, at the node that reads it, for a value that the text leaves out."""
+    for node in (*graph.walk(), graph.block.return_node):
+        omitted = next((value for value in node.inputs if value.node.kind == "prim::Omitted"), None)
+        if omitted is not None:
+            raise located(graph, PassError(f"%{omitted.name} is left out of the text, which says '...': there is nothing to {doing}"), node)
 
 
 def refuse_untyped(graph: Graph, needs: Collection[Value], values: Sequence[Value], node: Node) -> None:

@@ -17,7 +17,7 @@ from irtool.autodiff.list_gradients import reverse_change, reverse_list
 from irtool.autodiff.loop_gradients import reverse_loop
 from irtool.autodiff.reach import FLOATING, holds_tensors, requiring
 from irtool.autodiff.recompute import choose_captures
-from irtool.autodiff.refusals import refuse_shared, refuse_untyped, refuse_writes
+from irtool.autodiff.refusals import refuse_omitted, refuse_shared, refuse_untyped, refuse_writes
 from irtool.autodiff.saved_sizes import ask_in_df, ask_in_f
 from irtool.autodiff.structure_gradients import reverse_cast, reverse_construct, reverse_sum, reverse_tuple_index, reverse_unpack
 from irtool.autodiff.sweep import Handler, Sweep
@@ -57,6 +57,7 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
     least: elementwise results are computed again in df where that keeps fewer bytes between f and df.
     Raises UnsupportedError, at its line, for an operator without a gradient.
     """
+    refuse_omitted(graph, "differentiate")
     with Paused():
         open_groups(graph)
         writers = [node for node in graph.walk() if is_rewritable(node)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Layout:
     """The record of one graph."""
 
-    __slots__ = ("entries", "stages", "input_stages", "name_line", "is_listing", "has_flat_uses", "groups")
+    __slots__ = ("entries", "stages", "input_stages", "omissions", "name_line", "is_listing", "has_flat_uses", "groups")
 
     def __init__(self) -> None:
         self.entries: dict[Node, tuple[str, str, str]] = {}
@@ -23,6 +23,8 @@ class Layout:
         """Top-level nodes that belong to a later stage (`---- stage 1 ----`)."""
         self.input_stages: dict[Value, int] = {}
         """Graph inputs that belong to a later stage."""
+        self.omissions: dict[Value | None, str] = {}
+        """Comments which say that graph inputs are left out -> before the input behind them, or the end."""
         self.name_line: tuple[str, str] | None = None
         """Canonical and raw text of the `# graph NAME:` line."""
         self.is_listing = False
@@ -34,5 +36,5 @@ class Layout:
         """Nodes of 2017-09 that are defined as `%18` and read as `%18.0`, `%18.1`, ...: what stands before the dot."""
 
     def __bool__(self) -> bool:
-        return bool(self.entries or self.stages or self.input_stages or self.name_line or self.is_listing or self.has_flat_uses
-                    or self.groups)
+        return bool(self.entries or self.stages or self.input_stages or self.omissions or self.name_line or self.is_listing
+                    or self.has_flat_uses or self.groups)

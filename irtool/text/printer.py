@@ -166,19 +166,21 @@ class Printer:
 
     def header(self, label: str) -> str:
         """`graph(%a : Tensor,` ... `):`"""
-        stages = self.layout.input_stages if self.layout is not None else {}
+        stages, omissions = (self.layout.input_stages, self.layout.omissions) if self.layout is not None else ({}, {})
         separator = self.dialect.input_separator
         parts = [label, "graph("]
         current = 0
         for position, value in enumerate(self.graph.inputs):
             if position:
                 parts.append(separator)
+            if value in omissions:
+                parts.append(("" if separator in parts[-1:] else "\n      ") + omissions[value])
             stage = stages.get(value, current) if stages else 0
             while current < stage:
                 current += 1
                 parts.append(f"{INPUT_STAGE.format(current)}\n      ")
             parts.append(self.declared(value))
-        parts += (")", self.open)
+        parts += ("\n      " + omissions[None] if None in omissions else "", ")", self.open)
         return "".join(parts)
 
     def result(self) -> str:

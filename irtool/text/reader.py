@@ -135,13 +135,16 @@ class Reader(NodeReader):
 
     def read_params(self, pos: int, block: Block, values: list[Value]) -> int:
         text = self.text
-        stage = 0
+        stage, omission = 0, ""
         while True:
             begin = pos
             pos = filler(text, pos)
             if says_omission(text, begin, pos):
                 self.elided = True
+                omission = "".join(f"{line.strip()}\n      " for line in text[begin:pos].splitlines() if "#" in line)
             if text.startswith(")", pos):
+                if omission:
+                    self.layout.omissions[None] = omission
                 return pos + 1
             if text.startswith("----", pos):
                 stage, pos = self.stage_number(pos)
@@ -153,6 +156,8 @@ class Reader(NodeReader):
             values.append(value)
             if stage:
                 self.layout.input_stages[value] = stage
+            if omission:
+                self.layout.omissions[value], omission = omission, ""
             pos = blanks(text, pos)
             if text.startswith(",", pos):
                 pos += 1
