@@ -290,7 +290,7 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     step = differentiable(owner, pair, phases)
     node = Node("prim::GraphExecutor" if graph.dialect.is_of_2018 else "prim::DifferentiableGraph", graph.inputs,
                 {"Subgraph": Attribute("<Graph>", pair.f)})
-    node.insert_before(body[0])
+    graph.block.prepend(node)       # a list of results may stand before what else is in the graph
     for value in results:
         result = node.add_output(graph.fresh_id(), value.type)
         for user, slot in list(value.uses):
