@@ -256,7 +256,7 @@ def _enter_if(walk: Walk, step: Step) -> None:
             _release_early(walk, step)
             walk.finish(step, results)
             return
-    taken = step.node.blocks[0 if walk.env[step.operands[0]] else 1]
+    taken = step.node.blocks[0 if truth(walk.env[step.operands[0]], step.node) else 1]
     _release_early(walk, step)
     walk.push(taken, [], step, _leave_block)
 
@@ -291,13 +291,21 @@ def _next_round(walk: Walk, step: Step, rounds: Rounds, condition: Any, carried:
         if results is not None:
             walk.finish(step, results)
             return
-    if (rounds.limit is None or rounds.done < rounds.limit) and condition:
+    if (rounds.limit is None or rounds.done < rounds.limit) and truth(condition, step.node):
         block = step.node.blocks[0]
         values = [rounds.done, *carried]
         rounds.done += 1
         walk.push(block, values, step, _leave_round, rounds)
     else:
         walk.finish(step, carried)
+
+
+def truth(condition: Any, node: Node) -> bool:
+    """Whether a branch or loop goes on. Raises RunError, at the node, for a tensor of several elements or none."""
+    if isinstance(condition, np.ndarray) and condition.size != 1:
+        amount = "more than one value" if condition.size else "no values"
+        raise located(RunError(f"Boolean value of Tensor with {amount} is ambiguous", code="E0407"), node)
+    return bool(condition)
 
 
 def _leave_round(walk: Walk, frame: Frame, results: list[Any]) -> None:

@@ -179,7 +179,7 @@ class Propagation:
             if a is not b:
                 if a.node.kind not in CONSTANT_KINDS or b.node.kind not in CONSTANT_KINDS or node_key(a.node) != node_key(b.node):
                     continue
-                if a.node.owner is not node.owner:
+                if a.node.owner is yes:     # else it stands around the branches already
                     a.node.move_before(node)
             node.outputs[i].replace_all_uses_with(a)
             node.remove_output(i)

@@ -229,7 +229,7 @@ class Sweep:
         body = node.blocks[0]
         carried = body.inputs[1:]
         for value, source in zip(carried, node.inputs[2:], strict=False):
-            self.set(value, source.type)
+            self.set(value, narrowed(value.type, source.type))
         for _ in range(2 + 4 * len(carried)):       # each round forgets something or is the last
             self.block(body, False)
             before = [value.type for value in carried]
@@ -239,7 +239,7 @@ class Sweep:
                 break
         self.block(body, True)
         for value, inner in zip(node.outputs, carried, strict=False):
-            self.set(value, inner.type)
+            self.set(value, narrowed(value.type, inner.type))
 
     # -- kinds with a rule of their own
     @SPECIAL.of(*CONSTANT_KINDS)
@@ -265,8 +265,7 @@ class Sweep:
         """A tuple of what is put into it; a number that the tuple declares as a tensor, or the reverse, stays declared so."""
         whole = node.output.type
         declared = whole.elements if len(whole.elements) == len(node.inputs) else [value.type for value in node.inputs]
-        elements = [value.type if types.is_subtype(value.type, type) or is_tensor_like(value.type) and is_tensor_like(type) else type
-                    for value, type in zip(node.inputs, declared, strict=True)]
+        elements = [narrowed(type, value.type) for value, type in zip(node.inputs, declared, strict=True)]
         if isinstance(whole, types.NamedTupleType):
             self.set(node.output, types.named_tuple_of(whole.names, elements))
         else:
@@ -343,6 +342,11 @@ class Sweep:
         if device is None:
             device = "cpu"
         self.set(node.output, tensor_type(dtype, (None,) * rank, None, None, device if isinstance(device, str) else None))
+
+
+def narrowed(declared: Type, actual: Type) -> Type:
+    """The type of what goes in; the one declared where that says something else: a tensor of a number, one of several types."""
+    return actual if types.is_subtype(actual, declared) or is_tensor_like(actual) and is_tensor_like(declared) else declared
 
 
 def joined(operands: list[TensorType], dim: object) -> list[int] | None:

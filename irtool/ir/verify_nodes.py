@@ -116,6 +116,8 @@ def _constant_problem(node: Node, strict: bool) -> str:
         return f"{node.kind} gives one result, found {len(node.outputs)}"
     attribute = node.attributes.get("value")
     type = node.output.type
+    if strict and not node.attributes and type.key in _NUMBER_KEYS:
+        return f"a constant of type {type} needs a value"
     if strict and attribute is not None and type.key in _NUMBER_KEYS and isinstance(attribute.as_type(type), str | Opaque):
         return f"a constant of type {type} needs a number, found '{attribute.text[:40]}'"
     return ""
