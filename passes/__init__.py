@@ -92,42 +92,21 @@ def annotation(function: Callable[..., Any], name: str) -> str:
     return kind if isinstance(kind, str) else str(getattr(kind, "__name__", kind))
 
 
-PASSES: tuple[Pass, ...] = (
-    Pass("canonicalize"),               # names
-    Pass("constant-pooling"),           # constants
-    Pass("constant-propagation"),
-    Pass("cse"),                        # redundancy
-    Pass("dce"),
-    Pass("peephole"),
-    Pass("canonicalize-ops"),           # operators
-    Pass("check-inplace"),
-    Pass("decompose-ops"),
-    Pass("batch-mm"),
-    Pass("inline"),                     # structure
-    Pass("loop-unrolling"),
-    Pass("constant-loop-unrolling"),
-    Pass("lower-tuples"),
-    Pass("propagate-shapes"),           # types
-    Pass("fold-ranks"),
-    Pass("erase-number-types"),
-    Pass("erase-shapes"),
-    Pass("remove-expands"),             # gradients
-    Pass("decompose-addmm"),
-    Pass("propagate-requires-grad"),
-    Pass("create-autodiff-subgraphs"),
-    Pass("inline-autodiff-subgraphs"),
-    Pass("functionalize"),              # execution
-    Pass("lists-by-index"),
-    Pass("sums-early"),
-    Pass("fuse"),
-    Pass("vmap"),                       # transformations
-    Pass("lower-custom-vjp"),
-    Pass("differentiate"),
-    Pass("specialize-undef"),
-    Pass("lower-grad-of"),
-    Pass("pack-gradient"),
-    Pass("unpack-gradient"),
-)
-"""Every pass, by what it works on."""
+AREAS: dict[str, tuple[str, ...]] = {
+    "names": ("canonicalize",),
+    "constants": ("constant-pooling", "constant-propagation"),
+    "redundancy": ("cse", "dce", "peephole"),
+    "operators": ("canonicalize-ops", "check-inplace", "decompose-ops", "batch-mm"),
+    "structure": ("inline", "loop-unrolling", "constant-loop-unrolling", "lower-tuples"),
+    "types": ("propagate-shapes", "fold-ranks", "erase-number-types", "erase-shapes"),
+    "gradients": ("remove-expands", "decompose-addmm", "propagate-requires-grad", "create-autodiff-subgraphs", "inline-autodiff-subgraphs"),
+    "execution": ("functionalize", "lists-by-index", "sums-early", "fuse"),
+    "transformations": ("vmap", "lower-custom-vjp", "differentiate", "specialize-undef", "lower-grad-of", "pack-gradient",
+                        "unpack-gradient"),
+}
+"""The names of all passes, by what they work on."""
+
+PASSES: tuple[Pass, ...] = tuple(Pass(name) for names in AREAS.values() for name in names)
+"""Every pass, in the order of the areas."""
 
 BY_NAME: dict[str, Pass] = {entry.name: entry for entry in PASSES}

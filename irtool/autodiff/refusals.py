@@ -11,7 +11,7 @@ from irtool.ir.errors import Error, PassError, UnsupportedError
 from irtool.ir.graph import Graph, Node, Value
 
 
-def located(graph: Graph, error: Error, node: Node) -> Error:
+def at_node(graph: Graph, error: Error, node: Node) -> Error:
     """The error, at the node's line."""
     if error.diagnostics and not isinstance(error, UnsupportedError):
         return error
@@ -25,21 +25,21 @@ def refuse_omitted(graph: Graph, doing: str) -> None:
     for node in (*graph.walk(), graph.block.return_node):
         omitted = next((value for value in node.inputs if value.node.kind == "prim::Omitted"), None)
         if omitted is not None:
-            raise located(graph, PassError(f"%{omitted.name} is left out of the text, which says '...': there is nothing to {doing}"), node)
+            raise at_node(graph, PassError(f"%{omitted.name} is left out of the text, which says '...': there is nothing to {doing}"), node)
 
 
 def refuse_untyped(graph: Graph, needs: Collection[Value], values: Sequence[Value], node: Node) -> None:
     """Raises UnsupportedError, at the node, for a value with a gradient whose type is Any: that of its gradient is not known."""
     value = next((each for each in values if each in needs and is_untyped(each.type)), None)
     if value is not None:
-        raise located(graph, UnsupportedError(f"the gradient of %{value.name} : {value.type} is not supported", code="E0501"), node)
+        raise at_node(graph, UnsupportedError(f"the gradient of %{value.name} : {value.type} is not supported", code="E0501"), node)
 
 
 def refuse_shared(graph: Graph, needs: Collection[Value], changes: Changes) -> None:
     """Raises UnsupportedError, at the place, for a list that changes and may be held by more than one name."""
     for value, node in changes.shared.items():
         if value in needs:
-            raise located(graph, UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where "
+            raise at_node(graph, UnsupportedError(f"the gradient of %{value.name}, a list that changes, is not supported where "
                                                   "something else holds the list too", code="E0501"), node)
 
 
@@ -48,7 +48,7 @@ def refuse_writes(graph: Graph, needs: set[Value]) -> None:
     for node in live_nodes(graph):
         if writes_for_good(node) and node.outputs[0] in needs or node.kind == "prim::SetAttr" and node.inputs[1] in needs:
             error = UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")
-            raise located(graph, error, node)
+            raise at_node(graph, error, node)
     for node in hidden_writes(graph, needs):
-        raise located(graph, UnsupportedError(f"the gradient of {node.kind}, which writes into memory that has another name, "
+        raise at_node(graph, UnsupportedError(f"the gradient of {node.kind}, which writes into memory that has another name, "
                                               "is not supported yet", code="E0501"), node)

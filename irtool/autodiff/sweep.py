@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Reversible, Sequence
 
 from irtool.autodiff.gradients import Gradients
-from irtool.autodiff.refusals import located, refuse_untyped
+from irtool.autodiff.refusals import at_node, refuse_untyped
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.graph import Block, Node
 from irtool.ir.packed import owns_gradient
@@ -59,4 +59,4 @@ class Sweep:
             handler = self.handlers.get(REVERSE if owns_gradient(node) else node.kind, self.formula)
             self.visit_all(handler(grads, node) or ())
         except Error as error:
-            raise located(grads.f, error, node) from None
+            raise at_node(grads.f, error, node) from None

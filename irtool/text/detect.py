@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import re
 
+from irtool.ir.dialect import DIALECTS, Dialect
+
 SAMPLE = 1 << 15
 """Characters of a graph with braces that are looked at."""
 
@@ -39,25 +41,21 @@ MODERN_WORDS = re.compile(r"strides=\[|NoneType|\bstr\b = |value=-?\d+\.\]|\d\.\
 SHORT_STRING = re.compile(r" : string\b")
 
 
-def detect(text: str, start: int, fallback: str | None = None) -> str:
-    """The name of the dialect of the graph whose text begins at `start`; `fallback` is that of the graphs before it in the file."""
+def detect(text: str, start: int, fallback: Dialect | None = None) -> Dialect:
+    """The dialect of the graph whose text begins at `start`; `fallback` is that of the graphs before it in the file."""
     match = OPEN.search(text, start)
     if match is None:
-        return fallback or "G"
+        return fallback or DIALECTS["G"]
     begin = match.end() - 1
     sample = text[start:min(begin, start + SHORT_SAMPLE)] + text[begin:begin + SAMPLE]      # a header may be long
     following = sample.find("\ngraph(")
     if following > 0:
         sample = sample[:following]
-    if match[1] == "{":
-        name = _with_braces(sample)
-        if name is None:
-            name = fallback if fallback is not None and fallback < "D" else "C1"
-        return name
-    name = _with_colon(sample[:2 * SHORT_SAMPLE])
-    if name is None:
-        name = fallback if fallback is not None and "D" <= fallback < "X" else "G"
-    return name
+    braces = match[1] == "{"
+    name = _with_braces(sample) if braces else _with_colon(sample[:2 * SHORT_SAMPLE])
+    if name is None and fallback is not None and fallback.braces == braces:
+        return fallback
+    return DIALECTS[name or ("C1" if braces else "G")]
 
 
 def _with_braces(sample: str) -> str | None:

@@ -9,7 +9,6 @@ from collections import deque
 
 from irtool.ir.attribute import Attribute
 from irtool.ir.collector import Paused, collect_where_due, hand_over
-from irtool.ir.dialect import DIALECTS
 from irtool.ir.errors import Error, ParseError
 from irtool.ir.graph import Graph
 from irtool.ir.module import Module
@@ -106,8 +105,7 @@ class GraphFile(TextFile):
 
     def read_graph(self, start: int, line: int) -> tuple[Reader, int, int]:
         """The graph whose text begins at `start`, with its subgraphs; where its text ends, and the number of the line there."""
-        name = detect(self.text, start, self.dialect.name if self.dialect is not None else None)
-        dialect = DIALECTS[name]
+        dialect = detect(self.text, start, self.dialect)
         if dialect is not self.dialect:
             self.dialect = dialect
             self.templates.clear()      # they and the types belong to one dialect
