@@ -193,6 +193,8 @@ class Builder:
             value = literal.item() if isinstance(literal, TensorLiteral) else literal
         if value is not None:
             attributes[argument.name] = Attribute.argument(value, type, self.dialect)
+        elif not argument.has_default:
+            inputs.append(self.constant(None))
 
 
 def type_of(value: object) -> Type:

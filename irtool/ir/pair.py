@@ -16,8 +16,7 @@ from irtool.ir.errors import Error
 from irtool.ir.graph import Graph, Value
 from irtool.ir.module import Module
 from irtool.ir.source import Diagnostic
-from irtool.ir.types import TensorType, same
-from irtool.ir.verify_types import may_be_gradient
+from irtool.ir.verify_types import flows, may_be_gradient
 
 LISTS = ("df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs", "df_output_vjps")
 """The index lists of a reverse graph, in the order in which they are written."""
@@ -150,7 +149,7 @@ def captured_problems(values: Sequence[Value], inputs: Sequence[Value], f: str, 
     """The inputs of df that are declared as something else than what f hands over."""
     return [f"'{df}' takes %{taken.name} : {taken.type}, '{f}' gives %{captured.name} : {captured.type}"
             for captured, taken in zip(values, inputs)
-            if not same(captured.type, taken.type) and not (isinstance(captured.type, TensorType) and isinstance(taken.type, TensorType))]
+            if not flows(captured.type, taken.type)]
 
 
 def gradient_problems(values: Sequence[Value], gradients: Sequence[Value], df: str, verb: str) -> list[str]:
