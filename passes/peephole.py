@@ -185,6 +185,8 @@ def _unwrap(at: Simplifier, node: Node) -> None:
 
 def _unchecked_cast(at: Simplifier, node: Node) -> None:
     """A cast to what the value is already."""
+    if len(node.outputs) != 1:      # a tuple that was taken apart
+        return
     actual, wanted = node.inputs[0].type, node.output.type
     if same(actual, wanted) or isinstance(actual, TensorType) and isinstance(wanted, TensorType) or is_subtype(actual, wanted):
         at.replace(node.output, node.inputs[0])

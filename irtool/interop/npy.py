@@ -81,7 +81,7 @@ def read_header(stream: BinaryIO) -> tuple[str, bool, tuple[int, ...], int]:
     text = data.decode("utf-8" if lead[6] == 3 else "latin1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")         # of what is no good literal
-        header = ast.literal_eval(_LONG.sub("", text).strip())
+        header = ast.literal_eval((text if lead[6] == 3 else _LONG.sub("", text)).strip())       # Python 2 wrote versions 1 and 2
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
         raise ValueError("its header has not the keys descr, fortran_order and shape")
     descr, is_fortran, shape = header["descr"], header["fortran_order"], header["shape"]

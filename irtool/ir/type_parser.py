@@ -163,8 +163,11 @@ class _TypeParser:
             raise self.fail("expected a number in type")
         if pos - digits > MAX_DIGITS:
             raise self.fail(f"number of {pos - digits} digits in type")
+        number = int(text[start:pos])
+        if not -1 << 63 <= number < 1 << 63:
+            raise self.fail("a number of more than 64 bits in type")
         self.pos = pos
-        return int(text[start:pos])
+        return number
 
     # -- types
     def type(self, depth: int, intern: bool = True) -> Type:

@@ -12,7 +12,7 @@ from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
 from irtool.ir.graph import Graph, Node
 from irtool.ir.kinds import nearest_kind
 from irtool.ir.schema import Schema, is_tensor_like, schema_of, schemas
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, result_problem
 
 COUNT, OVERLOAD = "E0208", "E0212"
@@ -120,6 +120,8 @@ def _constant_problem(node: Node, strict: bool) -> str:
         return f"a constant of type {type} needs a value"
     if strict and attribute is not None and type.key in _NUMBER_KEYS and isinstance(attribute.as_type(type), str | Opaque):
         return f"a constant of type {type} needs a number, found '{attribute.text[:40]}'"
+    if strict and attribute is not None and isinstance(type, TensorType) and isinstance(attribute.as_type(type), str):
+        return f"a constant of type {type} needs a tensor, found '{attribute.text[:40]}'"
     return ""
 
 
