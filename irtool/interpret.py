@@ -256,7 +256,7 @@ def _enter_if(walk: Walk, step: Step) -> None:
             _release_early(walk, step)
             walk.finish(step, results)
             return
-    taken = step.node.blocks[0 if truth(walk.env[step.operands[0]], step.node) else 1]
+    taken = step.node.blocks[0 if walk.env[step.operands[0]] else 1]
     _release_early(walk, step)
     walk.push(taken, [], step, _leave_block)
 
@@ -301,11 +301,11 @@ def _next_round(walk: Walk, step: Step, rounds: Rounds, condition: Any, carried:
 
 
 def truth(condition: Any, node: Node) -> bool:
-    """Whether a branch or loop goes on. Raises RunError, at the node, for a tensor of several elements or none."""
-    if isinstance(condition, np.ndarray) and condition.size != 1:
-        amount = "more than one value" if condition.size else "no values"
-        raise located(RunError(f"Boolean value of Tensor with {amount} is ambiguous", code="E0407"), node)
-    return bool(condition)
+    """Whether a loop goes on. Raises RunError, at the node, for a tensor of several elements or none."""
+    try:
+        return bool(condition)
+    except ValueError as error:
+        raise located(error, node) from error
 
 
 def _leave_round(walk: Walk, frame: Frame, results: list[Any]) -> None:
@@ -340,6 +340,9 @@ def located(error: Exception, node: Node) -> Error:
             return error
     elif isinstance(error, MemoryError):
         error = RunError(f"{node.kind}: not enough memory{': ' if str(error) else ''}{error}", code="E0406")
+    elif isinstance(error, ValueError) and str(error).startswith("The truth value of an"):      # NumPy's words
+        amount = "no values" if "empty" in str(error) else "more than one value"
+        error = RunError(f"Boolean value of Tensor with {amount} is ambiguous", code="E0407")
     else:
         error = RunError(f"{node.kind}: {type(error).__name__}: {error}", code="E0414")
     graph = node.graph

@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from irtool.ir.types import EnumType
+
 if TYPE_CHECKING:
     from irtool.ir.attribute import Attribute
     from irtool.ir.graph import Block, Graph, Node, Value
@@ -47,6 +49,8 @@ def node_key(node: Node) -> Key:
     outputs = node.outputs
     if not node.attributes and len(outputs) == 1:
         return (node.kind, node.inputs, outputs[0].type)
+    if len(outputs) == 1 and isinstance(outputs[0].type, EnumType):
+        return (node,)      # each mention of an enumeration's member is an object of its own, as in torch: `is` tells them apart
     return (node.kind, node.inputs, tuple([value.type for value in outputs]), attribute_keys(node))
 
 

@@ -339,8 +339,8 @@ class Lowering(Blocks):
         if None in operands:
             return None
         values = [operand[0] for operand in operands if operand is not None]
-        if node.kind in IDENTITY and len(leaves(items)) > 1:       # the caller may have given one array twice
-            return None
+        if node.kind in IDENTITY and (len(leaves(items)) > 1 or any(value.type.text.startswith("Enum<") for value in node.inputs)):
+            return None     # one array may have been given twice; members are objects of their own
         try:
             key = (node.kind, len(node.outputs), *[value.type for value in node.inputs], *[value.type for value in node.outputs],
                    *[(name, attribute.text) for name, attribute in node.attributes.items()], *[key_of(value) for value in values])
