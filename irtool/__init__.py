@@ -18,6 +18,7 @@ if not isdir(f"{__path__[0]}/passes"):      # a checkout without symbolic links 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from irtool import dispatch
+    from irtool.archives import ScriptModule, load
     from irtool.dispatch.autograd import register_hook
     from irtool.dispatch.jacobians import hessian, jacfwd, jacrev
     from irtool.dispatch.torch.signatures import Tensor, torch
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "load": "irtool.archives", "ScriptModule": "irtool.archives",
     "parse": "irtool.text.parser",
     "run": "irtool.execute.run", "vjp": "irtool.execute.run", "register_python_op": "irtool.interpret",
     "compile": "irtool.execute.executor", "Executor": "irtool.execute.executor",
@@ -76,9 +78,9 @@ _PACKAGES = ("dispatch",)
 
 __all__ = [
     "OPS", "PASSES", "Block", "Builder", "Error", "Executor", "Graph", "Module", "Node", "ParseError", "PassError", "PassManager",
-    "PipelineError", "RunError", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__",
+    "PipelineError", "RunError", "ScriptModule", "Tensor", "UnsupportedError", "Use", "Value", "VerifyError", "__version__",
     "clear_custom_passes", "compile", "custom_passes", "custom_vjp", "debug_state", "dispatch",
-    "from_script", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "parse",
+    "from_script", "grad", "grad_and_value", "gradcheck", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "load", "parse",
     "register_custom_pass", "register_hook", "register_python_op", "run", "to_script", "torch",
     "trace", "value_and_grad", "verify", "vjp", "vmap",
 ]

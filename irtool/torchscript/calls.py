@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
-from irtool.ir.constants import CONSTANT_KINDS, constant, constant_key, is_constant
+from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
 from irtool.ir.graph import Graph, Value
+from irtool.ir.numbering import attribute_keys
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
 from irtool.ir.types import ClassType, DictType, ListType, NamedTupleType, OptionalType, TupleType, Type
@@ -27,6 +28,7 @@ from irtool.torchscript.meanings import (
     Context,
     ExceptionClass,
     Method,
+    NewObject,
     Nothing,
     Overloads,
     Python,
@@ -56,6 +58,9 @@ def call(e: Emitter, node: ast.Call, hint: Type | None) -> Meaning:
         callee = called_instance(e, node, callee)
     if isinstance(callee, Builtin | Called | ClassDefinition | Method | Overloads | Structure):
         return call_meaning(e, node, callee, *arguments(e, node))
+    if isinstance(callee, NewObject):
+        e.at(node)
+        return e.one("prim::CreateObject", (), callee.type)
     if isinstance(callee, Context):
         positional, named = arguments(e, node)
         return entered(e, callee.name, [*positional, *named.values()])
@@ -201,7 +206,7 @@ def inline(e: Emitter, graph: Graph, inputs: Sequence[Value]) -> Value:
     mapping = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.block:
         if node.kind in CONSTANT_KINDS:
-            mapping[node.outputs[0]] = e.shared_constant(str(constant_key(node)), node)
+            mapping[node.outputs[0]] = e.shared_constant((node.outputs[0].type.key, attribute_keys(node)), node)
         else:
             clone_node(node, mapping, None, e.graph).insert_before(e.block.return_node)
     return mapping[graph.outputs[0]]

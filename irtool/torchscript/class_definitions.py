@@ -19,12 +19,14 @@ MAX_BASES = 20
 class ClassDefinition(Sugared):
     """A class: called, it makes an instance."""
 
-    __slots__ = ("definition", "type", "methods", "statics", "getters", "setters", "attributes", "is_begun")
+    __slots__ = ("definition", "place", "type", "methods", "statics", "getters", "setters", "attributes", "is_begun", "declared", "constants",
+                 "lists")
     what = "class"
 
-    def __init__(self, definition: ast.ClassDef) -> None:
+    def __init__(self, definition: ast.ClassDef, place: Place) -> None:
         self.definition = definition
-        self.type: Type = types.parse_type(f"__torch__.{definition.name}")
+        self.place = place
+        self.type: Type = types.parse_type(f"{place.module}.{definition.name}")
         self.methods: dict[str, Function] = {}
         self.statics: dict[str, Function] = {}
         self.getters: dict[str, Function] = {}
@@ -33,10 +35,26 @@ class ClassDefinition(Sugared):
         """Types of the attributes by name. `__init__` declares them: its first assignment to each."""
         self.is_begun = False
         """Is `__init__` compiled, or being compiled?"""
+        self.declared: dict[str, ast.expr] = {}
+        """In an archive: annotations of the attributes, all of which the class body declares."""
+        self.constants: dict[str, ast.expr] = {}
+        """In an archive: what the class body gives a value."""
+        self.lists: dict[str, list[str]] = {}
+        """In an archive: `__parameters__`, `__buffers__`, `__forward_hooks__`, `__forward_pre_hooks__`."""
 
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def is_module(self) -> bool:
+        """In an archive: is it a class of modules?"""
+        return any((dotted(base) or "") == "Module" for base in self.definition.bases)
+
+    @property
+    def is_interface(self) -> bool:
+        """In an archive: does it only say which methods others have?"""
+        return any((dotted(base) or "").endswith("Interface") for base in self.definition.bases)
 
 
 def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> ClassDefinition | None:
@@ -47,14 +65,14 @@ def class_definition(definition: ast.ClassDef, place: Place, depth: int = 0) -> 
     bases = [dotted(base) or "" for base in definition.bases]
     if place.unit is None or definition.keywords or is_interface(definition):
         return None
-    bases = [base for base in bases if base != "object"]
+    bases = [base for base in bases if base != "object"] if place.library is None else []
     if depth > MAX_BASES or any(base not in place.classes or class_definition(place.classes[base], place, depth + 1) is None
                                 for base in bases):
         return None
     if bases and "script" in decorators(definition):
         fail(place, definition, "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.",
              len("class"))
-    members = ClassDefinition(definition)
+    members = ClassDefinition(definition, place)
     for statement in definition.body:
         if isinstance(statement, ast.FunctionDef):
             _enter(members, statement, place.unit)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.graph import Value
-from irtool.ir.types import EnumType, NamedTupleType, Type
+from irtool.ir.types import ClassType, EnumType, NamedTupleType, Type
 from irtool.torchscript.annotations import annotation, dotted, type_name
 from irtool.torchscript.class_definitions import ClassDefinition, class_definition
 from irtool.torchscript.emitter import Emitter
@@ -24,7 +24,17 @@ MAX_BASES = 20
 ENUMERATIONS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 
 
+def class_of(type: ClassType | EnumType, place: Place) -> Structure | Enumeration | ClassDefinition | None:
+    """The class that a type is, of the file or of the archive that the file is part of."""
+    return class_called(type.name if place.library is not None else type.name.rpartition(".")[2], place)
+
+
 def class_called(name: str, place: Place) -> Structure | Enumeration | ClassDefinition | None:
+    """The class of a name: of the file, or, a full name, of the archive that the file is part of."""
+    return class_of_unit(name, place) if place.library is None else place.library.class_called(name)
+
+
+def class_of_unit(name: str, place: Place) -> Structure | Enumeration | ClassDefinition | None:
     """The class that the file calls so: a named tuple, an enumeration, or one whose instances a graph makes; None for other things."""
     if name in place.known_types:
         known = place.known_types[name]
@@ -47,7 +57,7 @@ def _made(name: str, place: Place) -> Structure | Enumeration | ClassDefinition 
     value = place.aliases.get(name)
     if isinstance(value, ast.Call):
         return _called(value, place)
-    return class_called(value.id, place) if isinstance(value, ast.Name) and value.id != name else None
+    return class_of_unit(value.id, place) if isinstance(value, ast.Name) and value.id != name else None
 
 
 def _structure(definition: ast.ClassDef, place: Place) -> Structure:
@@ -93,7 +103,7 @@ def _enumeration(definition: ast.ClassDef, place: Place) -> Enumeration:
     if len(kinds) > 1:
         fail(place, definition, f"Could not unify type list: the members of {definition.name} are of several types "
                                 f"({', '.join(sorted(kind.__name__ for kind in kinds))})", len("class"))
-    enum_type = types.parse_type(f"Enum<__torch__.{definition.name}>")
+    enum_type = types.parse_type(f"Enum<{place.module}.{definition.name}>")
     assert isinstance(enum_type, EnumType)
     return Enumeration(definition.name, enum_type, members)
 
@@ -141,7 +151,7 @@ def member_constant(e: Emitter, enumeration: Enumeration, name: str) -> Value:
 
 def enumeration_of(e: Emitter, type: EnumType) -> Enumeration | None:
     """The class of a value, where the source has it."""
-    definition = class_called(type.name.rpartition(".")[2], e.place)
+    definition = class_of(type, e.place)
     return definition if isinstance(definition, Enumeration) else None
 
 

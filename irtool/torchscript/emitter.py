@@ -6,7 +6,7 @@ What a statement or an expression becomes stands in `statements.py`, `expression
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from irtool.ir import types
@@ -57,7 +57,7 @@ class Emitter:
         """Of a closure: the node that takes the context apart."""
         self._constant_builder = Builder(self.graph)
         self._last_constant: Node | None = None
-        self._constants: dict[tuple[str, str], Value] = {}
+        self._constants: dict[tuple[str, Hashable], Value] = {}
         self._counts: dict[str, int] = {}
 
     # -- where
@@ -98,7 +98,7 @@ class Emitter:
             self._last_constant = cached.node
         return cached
 
-    def shared_constant(self, key: str, node: Node, type: Type | None = None) -> Value:
+    def shared_constant(self, key: Hashable, node: Node, type: Type | None = None) -> Value:
         """The constant of another graph's node (or of one without a result, of this type), made once per graph."""
         cached = self._constants.get(("", key))
         if cached is None:

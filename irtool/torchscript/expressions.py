@@ -27,7 +27,7 @@ from irtool.torchscript.instances import (
     special_method,
     static_member,
 )
-from irtool.torchscript.meanings import Alias, Builtin, Enumeration, Known, Literal, Namespace, Python, Special
+from irtool.torchscript.meanings import Alias, Builtin, Enumeration, Known, Literal, Namespace, Packaged, Python, Special
 from irtool.torchscript.python_names import member, members
 from irtool.torchscript.source_text import unsupported
 from irtool.torchscript.subscripts import load_item
@@ -115,6 +115,8 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     assert isinstance(node, ast.Attribute)
     holder = meaning_of(e, node.value)
     e.at(node)
+    if isinstance(holder, Packaged):
+        return holder.library.constant(e, node) if holder.path == "CONSTANTS" else holder.library.member(f"{holder.path}.{node.attr}")
     if isinstance(holder, Namespace):
         meaning = member(holder.path, node.attr)
         if meaning is None:

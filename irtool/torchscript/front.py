@@ -16,7 +16,7 @@ from irtool.torchscript.annotations import SIMPLE, dotted, signature
 from irtool.torchscript.classes import meaning_of_name
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
-from irtool.torchscript.meanings import Alias, Called, Known, Literal, Namespace, Overloads, Python
+from irtool.torchscript.meanings import Alias, Called, Known, Literal, Namespace, Overloads, Packaged, Python
 from irtool.torchscript.python_names import ARCHIVE, EXCEPTIONS, SPECIALS, python_name
 from irtool.torchscript.source_text import TOO_DEEP, Function, Unit, fail, joined, read
 from irtool.torchscript.statements import function_body
@@ -123,6 +123,8 @@ class Compilation:
 
     def global_name(self, name: str, unit: Unit) -> Meaning | None:
         """What a name means outside of all functions."""
+        if unit.place.library is not None and name in ("__torch__", "CONSTANTS"):
+            return Packaged(name, unit.place.library)
         if name in unit.overloads and name in unit.functions:
             return self._overloads(name, unit)
         if name in unit.functions:

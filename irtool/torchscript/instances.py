@@ -14,10 +14,10 @@ from irtool.ir.graph import Value
 from irtool.ir.types import ClassType, Type
 from irtool.torchscript.annotations import type_name
 from irtool.torchscript.class_definitions import ClassDefinition, decorators
-from irtool.torchscript.classes import class_called
+from irtool.torchscript.classes import class_of
 from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
-from irtool.torchscript.meanings import Called, Method
+from irtool.torchscript.meanings import Called, Method, NewObject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def definition_of(e: Emitter, type: Type) -> ClassDefinition | None:
     """The class of the source that a type is."""
     if not isinstance(type, ClassType):
         return None
-    definition = class_called(type.name.rpartition(".")[2], e.place)
+    definition = class_of(type, e.place)
     return definition if isinstance(definition, ClassDefinition) and definition.type is type else None
 
 
@@ -69,6 +69,8 @@ def call_method(e: Emitter, node: ast.AST, method: Method, positional: Sequence[
 # ---------------------------------------------------------------- attributes
 def static_member(e: Emitter, node: ast.Attribute, definition: ClassDefinition) -> Meaning:
     """`Class.name`: a static method."""
+    if node.attr == "__new__" and e.place.library is not None:
+        return NewObject(definition.type)
     function = definition.statics.get(node.attr)
     if function is None:
         e.fail(node, f"'{definition.type}' has no static method '{node.attr}'")

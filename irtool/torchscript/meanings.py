@@ -8,6 +8,10 @@ from irtool.ir.graph import Value
 from irtool.ir.types import EnumType, NamedTupleType, Type
 from irtool.torchscript.source_text import Function
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from irtool.torchscript.library import Library
+
 
 class Sugared:
     """Something an expression may mean that is no value of the graph. `what` is torch's name for it in messages."""
@@ -24,6 +28,26 @@ class Namespace(Sugared):
 
     def __init__(self, path: str) -> None:
         self.path = path
+
+
+class Packaged(Namespace):
+    """A module of an archive's code: `__torch__.torch.nn`."""
+
+    __slots__ = ("library",)
+
+    def __init__(self, path: str, library: Library) -> None:
+        super().__init__(path)
+        self.library = library
+
+
+class NewObject(Sugared):
+    """`Class.__new__`: called, it makes an instance without attributes."""
+
+    __slots__ = ("type",)
+    what = "class"
+
+    def __init__(self, type: Type) -> None:
+        self.type = type
 
 
 class Builtin(Sugared):

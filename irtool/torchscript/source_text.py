@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from irtool.ir.types import Type
+    from irtool.torchscript.library import Library
 
 NAMES = {       # how torch's front end calls what it does not take
     ast.FunctionDef: "function definitions", ast.AsyncFunctionDef: "async function definitions", ast.ClassDef: "class definitions",
@@ -34,7 +35,7 @@ TOO_DEEP = "statements or expressions are nested too deeply"
 class Place(SourceFile):
     """The file a function stands in, or the piece of it that was given."""
 
-    __slots__ = ("classes", "aliases", "known_types", "unit")
+    __slots__ = ("classes", "aliases", "known_types", "unit", "library", "module")
 
     def __init__(self, name: str, text: str, first_line: int = 1) -> None:
         super().__init__(name, text, first_line)
@@ -46,6 +47,10 @@ class Place(SourceFile):
         """What is worked out of the two, by name."""
         self.unit: Unit | None = None
         """What the file defines, where all of it is read."""
+        self.library: Library | None = None
+        """The archive whose code the file is part of, if any."""
+        self.module = "__torch__"
+        """What stands in front of the names of its classes."""
 
     def diagnostic(self, node: ast.AST, message: str, width: int = 0, severity: str = "error") -> Diagnostic:
         """A message at an ast node (or its first `width` characters)."""

@@ -1,0 +1,176 @@
+"""The content of an archive: its classes, its constants, and the instances that its pickle makes."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from irtool.archives.container import Container
+from irtool.archives.pickles import unpickle
+from irtool.archives.storages import QUANTIZED, Storage, read_storage, strided
+from irtool.archives.values import check_attributes
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.source import quoted
+from irtool.ops.kernels.prim import device
+from irtool.ops.structure import EnumMember, Object
+from irtool.torchscript.class_definitions import ClassDefinition
+from irtool.torchscript.library import Library
+from irtool.torchscript.meanings import Enumeration
+
+VERSIONS = 1, 10
+"""File formats that torch 2.13 reads."""
+
+
+class Archive:
+    """An archive whose pickles are read when `root` is first asked for."""
+
+    def __init__(self, container: Container) -> None:
+        self.container = container
+        self.trainable: dict[int, tuple[Any, bool]] = {}
+        """By the id of a tensor: the tensor, and does it require gradients?"""
+        self._storages: dict[tuple[str, str], Storage] = {}
+        self._folder = "data"
+        if "model.json" in container and "data.pkl" not in container:
+            raise UnsupportedError(f"{container.name}: an archive of torch 1.0 to 1.2 (model.json) is not supported yet", code="E0501")
+        if "data.pkl" not in container:
+            raise Error(f"{container.name}: no TorchScript archive: the record 'data.pkl' is missing", code="E0711")
+        if "constants.pkl" not in container:
+            raise Error(f"{container.name}: no TorchScript archive: the record 'constants.pkl' is missing. If torch.save wrote it, it holds "
+                        "weights or a pickled module, not a program", code="E0711")
+        self.version = self._version()
+        self.is_big = self._is_big()
+        self.library = Library(self._code, container.name, lambda: self.constants, self.version)
+
+    def _version(self) -> int:
+        record = ".data/version" if ".data/version" in self.container else "version"
+        text = self.container.text(record, 20).strip()
+        if not text.isascii() or not text.isdecimal():
+            self.container.fail(record, f"'{quoted(text)}' is no version")
+        low, high = VERSIONS
+        if not low <= int(text) <= high:
+            self.container.fail(record, f"version {text} of the format, expected {low} to {high}")
+        return int(text)
+
+    def _is_big(self) -> bool:
+        if "byteorder" not in self.container:
+            return False
+        order = self.container.text("byteorder", 20)
+        if order not in ("little", "big"):
+            self.container.fail("byteorder", f"'{quoted(order)}', expected little or big")
+        return order == "big"
+
+    def _code(self, path: str) -> str | None:
+        record = f"code/{path}.py"
+        return self.container.text(record) if record in self.container else None
+
+    def _unpickled(self, record: str, folder: str) -> Any:
+        self._folder = folder
+        return unpickle(self.container.read(record), f"{self.container.name}: record '{record}'", self)
+
+    @cached_property
+    def constants(self) -> tuple[Any, ...]:
+        """The values that the code calls `CONSTANTS.c0` and so on."""
+        values = self._unpickled("constants.pkl", "constants")
+        if not isinstance(values, tuple):
+            self.container.fail("constants.pkl", "holds no tuple")
+        return tuple(values)
+
+    @cached_property
+    def root(self) -> Object:
+        """The module. Raises Error."""
+        _ = self.constants
+        root = self._unpickled("data.pkl", "data")
+        if not isinstance(root, Object) or not isinstance(self.library.class_called(str(root.type)), ClassDefinition):
+            self.container.fail("data.pkl", "holds no module")
+        assert isinstance(root, Object)
+        return root
+
+    # -- what pickles ask for (pickles.World)
+    def instance(self, path: str) -> Object:
+        """A new instance of a class of the archive."""
+        if path.startswith("__torch__.torch.classes."):
+            raise UnsupportedError(f"{self.container.name}: instances of {quoted(path)} are not supported yet", code="E0501")
+        definition = self.library.class_called(path)
+        if not isinstance(definition, ClassDefinition):
+            self.container.fail("data.pkl", f"an instance of '{quoted(path)}', which is no class of the archive's code")
+        return Object(definition.type)
+
+    def build(self, instance: Any, state: Any) -> None:
+        """Give an instance its attributes, by its `__setstate__` where its class has one."""
+        if not isinstance(instance, Object):
+            self.container.fail("data.pkl", "a state for something that is no instance")
+        definition = self.library.class_called(str(instance.type))
+        assert isinstance(definition, ClassDefinition)
+        if "__setstate__" in definition.methods:
+            self.set_state(instance, definition, state)
+            return
+        if not isinstance(state, dict):
+            self.container.fail("data.pkl", f"the state of {definition.type} is no dict")
+        instance.attributes.update(check_attributes(self.container, self.library, definition, state))
+
+    def set_state(self, instance: Object, definition: ClassDefinition, state: Any) -> None:
+        """Run the archive's own `__setstate__`."""
+        from irtool.archives.calling import call_method
+
+        call_method(self.library, instance, definition, "__setstate__", [state])
+
+    def member(self, path: str, value: Any) -> EnumMember:
+        """The member of an enumeration that has a value."""
+        enumeration = self.library.class_called(path)
+        if isinstance(enumeration, Enumeration):
+            for name, each in enumeration.members.items():
+                if each == value and type(each) is type(value):
+                    return EnumMember(enumeration.type.name, name)
+        self.container.fail("data.pkl", f"'{quoted(path)}' has no member for {quoted(str(value)[:40])}")
+        raise AssertionError
+
+    def storage(self, dtype: str, key: str, count: int) -> Storage:
+        """The storage of a key, the same each time."""
+        known = self._storages.get((self._folder, key))
+        if known is None:
+            record = f"{self._folder}/{key}"
+            known = self._storages[self._folder, key] = read_storage(self.container, record, dtype, count, self.is_big)
+        elif (known.dtype, known.count) != (dtype, count):
+            self.container.fail(f"{self._folder}/{key}", f"{known.count} elements of {known.dtype}, and {count} of {dtype}")
+        return known
+
+    def call(self, what: str, arguments: Sequence[Any]) -> Any:
+        """What the functions give that a pickle may call."""
+        return getattr(self, f"_{what}")(*arguments)
+
+    def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, extra: Any = None) -> Any:
+        array = strided(storage, offset, size, stride)
+        if storage.dtype in QUANTIZED:
+            raise UnsupportedError(f"{storage.where}: tensors of {storage.dtype} are not supported yet", code="E0501")
+        if isinstance(extra, dict) and extra.get("conj"):
+            array = np.conjugate(array)
+        self.trainable[id(array)] = array, requires_grad is True
+        return array
+
+    def _quantized(self, storage: Any, *_: Any) -> Any:
+        raise UnsupportedError(f"{self.container.name}: quantized tensors are not supported yet", code="E0501")
+
+    def _sparse(self, layout: Any, size: Any, requires_grad: Any, indices: Any, values: Any) -> Any:
+        raise UnsupportedError(f"{self.container.name}: sparse tensors are not supported yet", code="E0501")
+
+    def _mapping(self) -> dict[Any, Any]:
+        return {}
+
+    def _listed(self, items: Any) -> list[Any]:
+        if not isinstance(items, list):
+            raise TypeError("expected a list")
+        return items
+
+    def _tagged(self, value: Any, tag: Any) -> Any:
+        return value
+
+    def _row(self, number: Any) -> Any:
+        raise UnsupportedError(f"{self.container.name}: archives of torch 1.0 to 1.2 are not supported yet", code="E0501")
+
+    def _complex_number(self, real: Any, imaginary: Any) -> complex:
+        return complex(float(real), float(imaginary))
+
+    def _device(self, name: Any, index: Any = None) -> Any:
+        return device(str(name)[:20])

@@ -1,0 +1,192 @@
+"""The zip of an archive: records by name, checked against the file before any is read.
+
+Every record lies under one root folder, the first entry's; the names below it are keys, never paths. What a record declares (sizes, the
+place of its bytes, its checksum) is compared with the file, since the file is somebody else's.
+"""
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import struct
+import zipfile
+import zlib
+from typing import Any, BinaryIO, cast
+
+from irtool.interop.npy import DamagedError, first_line
+from irtool.ir.errors import Error
+from irtool.ir.source import quoted
+
+INFLATED, INFLATION = 64 << 20, 100
+"""All records together may inflate to so many bytes, and to so many more for each byte of the file."""
+MAX_TEXT = 1 << 28
+"""Pickles and code are at most so long, in bytes."""
+LOCAL = struct.Struct("<4sHHHHHIIIHH")
+"""A local header: signature, versions, flags, method, time, date, checksum, two sizes, lengths of the name and of the extra field."""
+
+
+class Container:
+    """The records of one archive.
+
+    `memory` holds the whole file: mapped copy-on-write where the source is a path, so that what is written never reaches the file.
+    """
+
+    def __init__(self, memory: Any, name: str, byte_count: int) -> None:
+        self.memory = memory
+        self.name = name
+        self.byte_count = byte_count
+        self.records: dict[str, zipfile.ZipInfo] = {}
+        self.root = ""
+        self._file = self._open()
+        self._check()
+
+    @classmethod
+    def of(cls, source: str | os.PathLike[str] | bytes | BinaryIO) -> Container:
+        """The container in a file, in bytes, or in a binary file object. Raises Error; OSError where a file cannot be read."""
+        if isinstance(source, str | os.PathLike):
+            name = os.fspath(source)
+            with open(name, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                if not size:
+                    raise DamagedError(f"{name}: an empty file, expected a TorchScript archive", code="E0711")
+                return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), name, size)
+        if isinstance(source, bytes | bytearray | memoryview):
+            data = bytearray(source)
+        elif hasattr(source, "read"):
+            data = bytearray(source.read())
+        else:
+            raise Error(f"load: expected a path, bytes or a binary file object, got {type(source).__name__}")
+        return cls(data, "<bytes>", len(data))
+
+    def _open(self) -> zipfile.ZipFile:
+        try:
+            file = zipfile.ZipFile(cast("BinaryIO", _Window(self.memory, self.byte_count)))
+        except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError,
+                OverflowError, IndexError) as error:
+            raise DamagedError(f"{self.name}: no TorchScript archive, or a damaged one: {first_line(error)}", code="E0711") from None
+        if not file.infolist():
+            raise DamagedError(f"{self.name}: a zip without entries, expected a TorchScript archive", code="E0711")
+        return file
+
+    def _check(self) -> None:
+        """Take over the records under the root. Raises Error where names, sizes or places cannot be."""
+        entries = self._file.infolist()
+        inside = sum([info.file_size for info in entries])
+        if inside > INFLATED + INFLATION * self.byte_count:
+            raise DamagedError(f"{self.name}: {self.byte_count} bytes that would inflate to {inside} are refused", code="E0703")
+        self.root = entries[0].filename.partition("/")[0] if "/" in entries[0].filename else ""
+        if not self.root:
+            self.fail(entries[0].filename, "the file is not in a folder; all records of an archive are in one")
+        for info in entries:
+            self._enter(info)
+        spans = sorted([(info.header_offset, info.header_offset + 30 + info.compress_size, info.filename) for info in entries])
+        for (_, end, name), (start, _, other) in zip(spans, spans[1:], strict=False):
+            if start < end:
+                self.fail(other, f"shares bytes with the record '{quoted(name)}'")
+        if spans[-1][1] > self.byte_count:
+            self.fail(spans[-1][2], "is longer than the file")
+
+    def _enter(self, info: zipfile.ZipInfo) -> None:
+        name = info.filename
+        parts = name.removesuffix("/").split("/")
+        if name.startswith("/") or "\\" in name or "\0" in name or any(part in ("", ".", "..") for part in parts) or ":" in parts[0]:
+            self.fail(name, "is no name of a record")
+        if parts[0] != self.root or name.endswith("/"):
+            return      # torch does not see them
+        key = "/".join(parts[1:])
+        if key in self.records:
+            self.fail(name, "stands in the file twice")
+        if info.flag_bits & 1:
+            self.fail(name, "is encrypted", "E0710")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            self.fail(name, f"is neither stored nor deflated (method {info.compress_type})", "E0710")
+        if info.compress_type == zipfile.ZIP_STORED and info.compress_size != info.file_size:
+            self.fail(name, "is stored, but has two sizes")
+        self.records[key] = info
+
+    def fail(self, record: str, message: str, code: str = "E0711") -> Any:
+        """Raise an Error about a record."""
+        raise DamagedError(f"{self.name}: record '{quoted(record)}': {message}", code=code)
+
+    def __contains__(self, record: str) -> bool:
+        return record in self.records
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Names of records, below the root."""
+        return [name for name in self.records if name.startswith(prefix)]
+
+    def size(self, record: str) -> int:
+        """Bytes of a record, when it is not compressed any more."""
+        return self.records[record].file_size
+
+    def start(self, record: str) -> int | None:
+        """Where the bytes of a stored record start in `memory`; None of a compressed one. Raises Error."""
+        info = self.records[record]
+        if info.compress_type != zipfile.ZIP_STORED:
+            return None
+        header = bytes(self.memory[info.header_offset:info.header_offset + LOCAL.size])
+        if len(header) < LOCAL.size:
+            self.fail(record, "is longer than the file")
+        signature, *_, name_length, extra_length = LOCAL.unpack(header)
+        start = int(info.header_offset + LOCAL.size + name_length + extra_length)
+        if signature != b"PK\x03\x04" or start + info.file_size > self.byte_count:
+            self.fail(record, "is longer than the file, or does not start where the directory says")
+        return start
+
+    def read(self, record: str) -> bytes:
+        """All bytes of a record. Raises Error for a missing or damaged one (its checksum is compared)."""
+        info = self.records.get(record)
+        if info is None:
+            raise DamagedError(f"{self.name}: the record '{quoted(record)}' is missing", code="E0711")
+        try:
+            with self._file.open(info) as stream:
+                data = stream.read(info.file_size + 1)
+        except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError,
+                OverflowError, IndexError) as error:
+            self.fail(record, f"damaged: {first_line(error)}")
+        except MemoryError:
+            self.fail(record, "not enough memory for it", "E0406")
+        if len(data) != info.file_size:
+            self.fail(record, "has another size than the directory says")
+        return data
+
+    def text(self, record: str, limit: int = MAX_TEXT) -> str:
+        """A record of text. Raises Error for one that is longer than `limit` bytes, or no UTF-8."""
+        if record in self.records and self.size(record) > limit:
+            self.fail(record, f"is longer than {limit} bytes")
+        try:
+            return self.read(record).decode("utf-8")
+        except UnicodeDecodeError as error:
+            self.fail(record, f"no UTF-8 text: byte {error.start}")
+            raise
+
+
+class _Window(io.RawIOBase):
+    """Memory as a file, for zipfile."""
+
+    def __init__(self, memory: Any, size: int) -> None:
+        self.memory = memory
+        self.size = size
+        self.place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.place
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        place = offset + (0, self.place, self.size)[whence]
+        if place < 0:
+            raise ValueError("a place before the start of the file")
+        self.place = place
+        return place
+
+    def read(self, count: int | None = -1) -> bytes:
+        end = self.size if count is None or count < 0 else min(self.place + count, self.size)
+        data = bytes(self.memory[self.place:end])
+        self.place = max(end, self.place)
+        return data

@@ -1,0 +1,158 @@
+"""A method of an instance as a graph of arrays: what it reads of the instance becomes inputs, what it writes becomes outputs.
+
+The instances behind `self` are known when a method is lowered, so `self.encoder.weight` is one place however many paths lead to it.
+Numbers, strings and None that the method only reads become constants; `Lowered.fits` says whether they are still the same.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from irtool.analysis.alias import Aliases
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.ir.builder import Builder
+from irtool.ir.effects import node_may_write
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.rewrite import clone_graph
+from irtool.ir.types import ClassType, Type
+from irtool.ops.structure import Object, attribute_name
+
+Place = tuple[int, str]
+"""The id of an instance, and the name of an attribute."""
+
+
+class UnknownInstance(Exception):
+    """Which instance an attribute belongs to shows only when the graph runs."""
+
+
+class Lowered:
+    """A graph without instances.
+
+    Its inputs: the arguments of the method, then the attributes of `sources`. Its outputs: the results, then the new values of the
+    attributes of `assigned`, then the attributes of `changed`, into which it may have written.
+    """
+
+    def __init__(self, graph: Graph, root: Object) -> None:
+        """Raises UnknownInstance."""
+        self.graph = clone_graph(graph)
+        self.result_count = len(graph.outputs)
+        self.sources: list[tuple[Object, str]] = []
+        self.assigned: list[tuple[Object, str]] = []
+        self.changed: list[int] = []
+        """Positions in `sources`."""
+        self.read: list[tuple[Object, str, Any]] = []
+        """Instances, numbers and words that the graph was made for."""
+        self._objects: dict[Value, Object] = {self.graph.inputs[0]: root}
+        self._inputs: dict[Place, Value] = {}
+        self._written: dict[Place, Type] = {}
+        self._holders: dict[int, Object] = {}
+        self._resolve(self.graph.block)
+        state = self._rewrite(self.graph.block, {})
+        for place in self._written:
+            self.assigned.append((self._holders[place[0]], place[1]))
+            self.graph.block.add_output(state.get(place) or self._input(place, self._written[place]))
+        self._drop_instances(self.graph.block)
+        self.graph.block.remove_input(0)
+        remove_dead_nodes(self.graph)
+        first = len(self.graph.inputs) - len(self.sources)
+        touched = Aliases(self.graph).touched_inputs()[first:]
+        self.shares = any(touched)
+        """May a result be, or look into, an attribute?"""
+        if any(node_may_write(node) for node in self.graph.walk()):
+            self.changed = [index for index, is_touched in enumerate(touched) if is_touched]
+        for index in self.changed:
+            self.graph.block.add_output(self.graph.inputs[first + index])
+
+    def fits(self) -> bool:
+        """Is everything still as the graph was made for?"""
+        return all([holder.attributes.get(name) is value for holder, name, value in self.read])
+
+    # -- which instance a value is
+    def _resolve(self, block: Block) -> None:
+        objects = self._objects
+        for node in block:
+            if node.kind == "prim::GetAttr" and node.inputs[0] in objects:
+                holder = objects[node.inputs[0]]
+                value = holder.attributes.get(attribute_name(node))
+                if isinstance(value, Object):
+                    objects[node.output] = value
+                    self.read.append((holder, attribute_name(node), value))
+            elif node.kind == "prim::SetAttr" and node.inputs[0] in objects:
+                holder = objects[node.inputs[0]]
+                self._holders[id(holder)] = holder
+                if node.inputs[1] in objects or isinstance(node.inputs[1].type, ClassType):
+                    raise UnknownInstance(attribute_name(node))
+                self._written[id(holder), attribute_name(node)] = node.inputs[1].type
+            elif any(value in objects for value in node.inputs):
+                raise UnknownInstance(node.kind)
+            for inner in node.blocks:
+                self._resolve(inner)
+        if any(value in objects for value in block.outputs):
+            raise UnknownInstance("a result")
+
+    # -- attributes as values
+    def _rewrite(self, block: Block, state: dict[Place, Value]) -> dict[Place, Value]:
+        """Replace what a block reads and writes of instances; `state` holds attributes as the block finds them. Gives them as it
+        leaves them."""
+        state = dict(state)
+        for node in block.nodes:
+            if node.kind == "prim::GetAttr" and node.inputs[0] in self._objects:
+                if node.output not in self._objects:
+                    node.output.replace_all_uses_with(self._attribute(node, state))
+            elif node.kind == "prim::SetAttr" and node.inputs[0] in self._objects:
+                state[id(self._objects[node.inputs[0]]), attribute_name(node)] = node.inputs[1]
+                node.destroy()
+            elif node.blocks:
+                self._rewrite_inside(node, state)
+        return state
+
+    def _attribute(self, node: Node, state: dict[Place, Value]) -> Value:
+        holder, name = self._objects[node.inputs[0]], attribute_name(node)
+        place = id(holder), name
+        if place in state:
+            return state[place]
+        value = holder.attributes.get(name)
+        if place not in self._written and (value is None or isinstance(value, bool | int | float | str)):
+            if (holder, name, value) not in self.read:
+                self.read.append((holder, name, value))
+            return Builder(self.graph).at_start(self.graph.block).constant(value, node.output.type)
+        self._holders[id(holder)] = holder
+        return self._input(place, node.output.type)
+
+    def _input(self, place: Place, type: Type) -> Value:
+        """The input that holds an attribute's value when the method is called."""
+        if place not in self._inputs:
+            self._inputs[place] = self.graph.block.add_input(self.graph.fresh_id(), type)
+            self.sources.append((self._holders[place[0]], place[1]))
+        return self._inputs[place]
+
+    def _rewrite_inside(self, node: Node, state: dict[Place, Value]) -> None:
+        """Attributes that a branch or a loop writes become its results, and what a loop carries."""
+        places = list(dict.fromkeys(self._places_written(node.blocks)))
+        before = {place: state[place] if place in state else self._input(place, self._written[place]) for place in places}
+        is_loop = node.kind == "prim::Loop"
+        for block in node.blocks:
+            inside = dict(state)
+            for place in places:
+                inside[place] = block.add_input(self.graph.fresh_id(), self._written[place]) if is_loop else before[place]
+            inside = self._rewrite(block, inside)
+            for place in places:
+                block.add_output(inside[place])
+        for place in places:
+            if is_loop:
+                node.add_input(before[place])
+            state[place] = node.add_output(self.graph.fresh_id(), self._written[place])
+
+    def _places_written(self, blocks: Iterable[Block]) -> Iterable[Place]:
+        for block in blocks:
+            for node in block.walk():
+                if node.kind == "prim::SetAttr" and node.inputs[0] in self._objects:
+                    yield id(self._objects[node.inputs[0]]), attribute_name(node)
+
+    def _drop_instances(self, block: Block) -> None:
+        """Nothing reads instances any more: the nodes that look them up go, last ones first."""
+        for node in reversed(block.nodes):
+            for inner in node.blocks:
+                self._drop_instances(inner)
+            if node.kind == "prim::GetAttr" and node.inputs[0] in self._objects and not node.output.has_uses:
+                node.destroy()

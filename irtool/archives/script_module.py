@@ -1,0 +1,157 @@
+"""`ScriptModule`: an instance of an archive's class, with its methods, attributes and submodules."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from irtool.archives.archive import Archive
+from irtool.archives.calling import MethodRun, Program
+from irtool.archives.values import fits
+from irtool.ir.errors import Error, NameMissing, RunError
+from irtool.ir.graph import Graph
+from irtool.ops.arrays import is_array
+from irtool.ops.structure import Object
+from irtool.torchscript.class_definitions import ClassDefinition
+from irtool.torchscript.library import Library
+
+
+class ScriptModule:
+    """A module of an archive. Its methods, attributes and submodules are attributes; `module(...)` runs `forward`.
+
+    Tensors that go in and come out are NumPy arrays. What a method writes into attributes stays for the next call.
+    """
+
+    __slots__ = ("_instance", "_definition", "_program", "_trainable")
+
+    def __init__(self, instance: Object, program: Program, trainable: dict[int, tuple[Any, bool]]) -> None:
+        set_ = object.__setattr__
+        set_(self, "_instance", instance)
+        set_(self, "_definition", program.library.definition(instance.type))
+        set_(self, "_program", program)
+        set_(self, "_trainable", trainable)
+
+    @classmethod
+    def of_archive(cls, archive: Archive) -> ScriptModule:
+        """The module of an archive. Raises Error."""
+        return cls(archive.root, Program(archive.library), archive.trainable)
+
+    _instance: Object
+    _definition: ClassDefinition
+    _program: Program
+    _trainable: dict[int, tuple[Any, bool]]
+
+    # -- methods
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What `forward` gives, with the module's hooks around it. Raises RunError."""
+        return self.method("forward")(*args, **kwargs)
+
+    def method(self, name: str) -> MethodRun:
+        """A method by name. Raises RunError for a name that is none."""
+        return self._program.method(self._instance, name)
+
+    def methods(self) -> list[str]:
+        """Names of the methods."""
+        return list(self._definition.methods)
+
+    def graph(self, method: str = "forward") -> Graph:
+        """The graph of a method, calls inlined; its first input is the instance."""
+        return self.method(method).graph
+
+    def vjp(self, method: str, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int | str]) -> list[Any]:
+        """Gradients of arguments (by position) and of parameters (by dotted name), as `wrt` mixes them; None where none can reach.
+
+        cotangents: one per tensor of the result, tuples, lists and dicts taken apart; None takes no part.
+        """
+        return self.method(method).vjp(inputs, cotangents, wrt, {name: place for name, place in self._places()})
+
+    # -- attributes
+    def __getattr__(self, name: str) -> Any:
+        attributes = self._instance.attributes
+        if name in attributes:
+            value = attributes[name]
+            return ScriptModule(value, self._program, self._trainable) if isinstance(value, Object) else value
+        if name in self._definition.methods:
+            return self.method(name)
+        raise NameMissing(f"{self._definition.type} has no attribute or method '{name}'", name,
+                          lambda: [*attributes, *self._definition.methods])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        declared = self._definition.declared
+        if name not in declared:
+            raise Error(f"{self._definition.type} has no attribute '{name}'")
+        type = self._definition.attributes[name]
+        value = value._instance if isinstance(value, ScriptModule) else value
+        if not fits(value, type, self._program.library, set()):
+            raise RunError(f"the attribute '{name}' of {self._definition.type} takes {type}", code="E0403")
+        self._instance.attributes[name] = value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._instance.attributes, *self._definition.methods})
+
+    def __repr__(self) -> str:
+        return f"<ScriptModule {self._definition.type}: {', '.join(self._definition.methods)}>"
+
+    # -- parameters
+    def _walk(self, instance: Object, prefix: str, seen: set[int]) -> Iterator[tuple[str, Object, ClassDefinition]]:
+        """Instances of modules by dotted name, each once, outer ones first."""
+        todo = [(prefix, instance)]
+        while todo:
+            name, each = todo.pop()
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            definition = self._program.library.definition(each.type)
+            yield name, each, definition
+            inner = [(f"{name}{key}.", value) for key, value in each.attributes.items()
+                     if isinstance(value, Object) and self._program.library.definition(value.type).is_module]
+            todo += reversed(inner)
+
+    def _places(self) -> Iterator[tuple[str, tuple[Object, str]]]:
+        """Parameters and buffers by dotted name: whose attribute each is."""
+        for prefix, instance, definition in self._walk(self._instance, "", set()):
+            for name in [*definition.lists.get("__parameters__", ()), *definition.lists.get("__buffers__", ())]:
+                if is_array(instance.attributes.get(name)):
+                    yield prefix + name, (instance, name)
+
+    def _listed(self, which: str) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        for prefix, instance, definition in self._walk(self._instance, "", set()):
+            for name in definition.lists.get(which, ()):
+                value = instance.attributes.get(name)
+                if is_array(value) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield prefix + name, value
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """Parameters by dotted name, each once, in torch's order: the arrays themselves."""
+        return self._listed("__parameters__")
+
+    def named_buffers(self) -> Iterator[tuple[str, Any]]:
+        """Buffers by dotted name, each once, in torch's order: the arrays themselves."""
+        return self._listed("__buffers__")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Parameters and buffers by dotted name: the arrays themselves."""
+        state: dict[str, Any] = {}
+        for prefix, instance, definition in self._walk(self._instance, "", set()):
+            for which in ("__parameters__", "__buffers__"):
+                for name in definition.lists.get(which, ()):
+                    if is_array(instance.attributes.get(name)):
+                        state[prefix + name] = instance.attributes[name]
+        return state
+
+    def train(self, on: bool = True) -> ScriptModule:
+        """Set `training` of this module and all in it."""
+        for _, instance, definition in self._walk(self._instance, "", set()):
+            if "training" in definition.declared:
+                instance.attributes["training"] = on
+        return self
+
+    def eval(self) -> ScriptModule:
+        """As `train(False)`."""
+        return self.train(False)
+
+    @property
+    def library(self) -> Library:
+        """The classes of the archive."""
+        return self._program.library

@@ -1,0 +1,76 @@
+"""Tensors on the memory of an archive: storages by record and dtype, and views of them with torch's offsets and strides."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irtool.archives.container import Container
+from irtool.ir.errors import Error, UnsupportedError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+MAX_RANK = 64
+QUANTIZED = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
+"""Dtypes of quantized tensors -> those of their integers."""
+
+
+class Storage:
+    """So many elements of one dtype. `array` is one-dimensional and writable; tensors of one storage share it."""
+
+    __slots__ = ("dtype", "count", "array", "where")
+
+    def __init__(self, dtype: str, count: int, array: Array, where: str) -> None:
+        self.dtype = dtype
+        self.count = count
+        self.array = array
+        self.where = where
+
+
+def read_storage(container: Container, record: str, dtype: str, count: int, is_big: bool) -> Storage:
+    """The storage in a record: mapped where it is stored at a place that suits its dtype, else copied. Raises Error.
+
+    bfloat16 becomes float32, as everywhere in irtool.
+    """
+    if record not in container:
+        raise Error(f"{container.name}: the record '{record}' of a tensor is missing", code="E0711")
+    stored = np.dtype("uint16" if dtype == "bfloat16" else QUANTIZED.get(dtype, dtype))
+    if count < 0 or count * stored.itemsize > container.size(record):
+        container.fail(record, f"{container.size(record)} bytes, expected {count} elements of {dtype}")
+    start = container.start(record)
+    if start is not None and start % stored.itemsize == 0:
+        array = np.frombuffer(container.memory, stored, count, start) if count else np.empty(0, stored)
+    else:
+        array = np.frombuffer(bytearray(container.read(record)), stored, count)
+    if is_big:
+        array = array.byteswap()
+    if dtype == "bfloat16":
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    return Storage(dtype, count, array, f"{container.name}: record '{record}'")
+
+
+def strided(storage: Any, offset: Any, size: Any, stride: Any) -> Array:
+    """The tensor at `offset` of a storage; offset and strides in elements. Raises Error where it would leave the storage."""
+    if not isinstance(storage, Storage):
+        raise Error("a tensor without a storage", code="E0712")
+    size, stride = _ints(size, storage), _ints(stride, storage)
+    (offset,) = _ints((offset,), storage)
+    if len(size) != len(stride) or len(size) > MAX_RANK or min((0, offset, *size, *stride)) < 0:
+        raise Error(f"{storage.where}: a tensor of sizes {size} with strides {stride} at {offset}", code="E0712")
+    last = offset + sum([(n - 1) * s for n, s in zip(size, stride, strict=True)])
+    if 0 not in size and last >= storage.count:
+        raise Error(f"{storage.where}: a tensor of sizes {size} with strides {stride} at {offset}, in a storage of {storage.count} elements",
+                    code="E0712")
+    width = storage.array.itemsize
+    if math.prod([max(n, 1) for n in size]) * width >= 2**63:
+        raise UnsupportedError(f"{storage.where}: a tensor of sizes {size}, which NumPy cannot count", code="E0406")
+    if 0 in size:
+        return np.empty(size, storage.array.dtype)
+    return np.ndarray(size, storage.array.dtype, storage.array, offset * width, [s * width for s in stride])
+
+
+def _ints(values: Any, storage: Storage) -> Sequence[int]:
+    if not isinstance(values, tuple | list) or not all([isinstance(each, int) and abs(each) < 2**63 for each in values]):
+        raise Error(f"{storage.where}: sizes, strides or an offset that are no integers", code="E0712")
+    return tuple(values)

@@ -1,0 +1,109 @@
+"""Values of attributes and arguments, compared with the types that an archive declares."""
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from irtool.archives.container import Container
+from irtool.ir.source import quoted
+from irtool.ir.types import (
+    ClassType,
+    DictType,
+    EnumType,
+    InterfaceType,
+    ListType,
+    NamedTupleType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+from irtool.ops.arrays import is_array
+from irtool.ops.structure import EnumMember, Object
+from irtool.torchscript.class_definitions import ClassDefinition
+from irtool.torchscript.library import Library
+
+WORDS: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (float, int), "bool": (bool,), "complex": (complex, float, int), "str": (str,), "None": (type(None),),
+    "NoneType": (type(None),), "Device": (str,), "Scalar": (int, float, complex), "number": (int, float, complex)}
+
+
+def check_attributes(container: Container, library: Library, definition: ClassDefinition, state: Mapping[Any, Any]) -> dict[str, Any]:
+    """The attributes that a class declares, out of the state of an instance. Raises Error for a missing one, or one of another type."""
+    attributes: dict[str, Any] = {}
+    for name in definition.declared:
+        type = definition.attributes[name]
+        if name not in state:
+            if str(type) in ("NoneType", "None"):
+                attributes[name] = None
+                continue
+            container.fail("data.pkl", f"an instance of {definition.type} without its attribute '{quoted(name)}'")
+        if not fits(state[name], type, library, set()):
+            container.fail("data.pkl", f"the attribute '{quoted(name)}' of {definition.type} is a {type_of(state[name])}, expected {type}")
+        attributes[name] = state[name]
+    return attributes
+
+
+def fits(value: Any, type: Type, library: Library, seen: set[tuple[int, str]]) -> bool:
+    """Is a value of a type? Containers are looked into, each once."""
+    if isinstance(type, OptionalType):
+        return value is None or fits(value, type.element, library, seen)
+    if isinstance(type, UnionType):
+        return any(fits(value, each, library, seen) for each in type.elements)
+    if isinstance(type, TensorType):
+        return is_array(value)
+    if isinstance(type, ListType | DictType | TupleType):
+        place = id(value), type.text
+        if place in seen:
+            return True
+        seen.add(place)
+        return _items_fit(value, type, lambda item, each: fits(item, each, library, seen))
+    if isinstance(type, EnumType):
+        return isinstance(value, EnumMember) and value.owner == type.name
+    if isinstance(type, ClassType | InterfaceType):
+        return isinstance(value, Object) and (value.type is type or is_interface(type, library))
+    kinds = WORDS.get(str(type.key))
+    return kinds is None or isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
+
+
+def is_interface(type: Type, library: Library) -> bool:
+    """Is a type an interface of the archive, which several classes may have?"""
+    definition = library.class_called(str(type))
+    return isinstance(definition, ClassDefinition) and definition.is_interface
+
+
+def _items_fit(value: Any, type: Type, is_fit: Callable[[Any, Type], bool]) -> bool:
+    if isinstance(type, ListType):
+        return isinstance(value, list) and all([is_fit(item, type.element) for item in value])
+    if isinstance(type, DictType):
+        return isinstance(value, dict) and all([is_fit(key, type.key_type) and is_fit(item, type.value_type) for key, item in value.items()])
+    return isinstance(value, tuple) and len(value) == len(type.elements) and all(map(is_fit, value, type.elements))
+
+
+def type_of(value: Any) -> str:
+    """What a value is, in messages."""
+    return "tensor" if is_array(value) else str(value.type) if isinstance(value, Object) else type(value).__name__
+
+
+@lru_cache(256)
+def tuple_class(names: tuple[str, ...]) -> Any:
+    """Python's class for named tuples with these fields."""
+    return namedtuple("Result", names, rename=True)    # noqa: PYI024
+
+
+def named(value: Any, type: Type) -> Any:
+    """A result as a caller gets it: tuples that have names for their fields have them in Python, too."""
+    if isinstance(type, NamedTupleType) and isinstance(value, tuple):
+        return tuple_class(tuple(type.names))(*map(named, value, type.elements))
+    if isinstance(type, TupleType) and isinstance(value, tuple):
+        return tuple(map(named, value, type.elements))
+    if isinstance(type, OptionalType) and value is not None:
+        return named(value, type.element)
+    if isinstance(type, ListType) and isinstance(value, list):
+        return [named(item, type.element) for item in value]
+    if isinstance(type, DictType) and isinstance(value, dict):
+        return {key: named(item, type.value_type) for key, item in value.items()}
+    return value

@@ -1,0 +1,146 @@
+"""The code of an archive: files of classes and functions under `__torch__`, read and compiled when a name of theirs is first used.
+
+`__torch__.a.b.C` is the class or function `C` of the file `code/__torch__/a/b.py`; names are full wherever they are mentioned.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irtool.ir import types
+from irtool.ir.attribute import Attribute, TensorLiteral
+from irtool.ir.errors import Error
+from irtool.ir.graph import Graph, Node, Value
+from irtool.ir.types import Type
+from irtool.torchscript.annotations import annotation, dotted
+from irtool.torchscript.class_definitions import ClassDefinition
+from irtool.torchscript.classes import class_of_unit
+from irtool.torchscript.emitter import Emitter
+from irtool.torchscript.environment import Meaning
+from irtool.torchscript.front import Compilation
+from irtool.torchscript.meanings import Called, Enumeration, Packaged, Structure
+from irtool.torchscript.source_text import Function, Unit, read
+
+ROOT = "__torch__"
+CONSTANTS = "CONSTANTS"
+
+
+class Library:
+    """Classes and functions of one archive by their full names."""
+
+    def __init__(self, code: Callable[[str], str | None], filename: str, constants: Callable[[], Sequence[Any]], version: int) -> None:
+        """code: gives the text of a file (`__torch__/a/b`), or None; constants: what the code calls `CONSTANTS.c0` and so on;
+        version: of the file's format, which says what its operators mean."""
+        self.code = code
+        self.filename = filename
+        self.constants = constants
+        self.version = version
+        self.compilation = Compilation()
+        self._units: dict[str, Unit | None] = {}
+        self._classes: dict[str, Structure | Enumeration | ClassDefinition | None] = {}
+
+    def unit(self, path: str) -> Unit | None:
+        """The file of a module (`__torch__.a.b`), or None. Raises ParseError."""
+        if path not in self._units:
+            text = self.code(path.replace(".", "/"))
+            unit = self._units[path] = None if text is None else read(text, f"{self.filename}:code/{path.replace('.', '/')}.py")
+            if unit is not None:
+                unit.place.library = self
+                unit.place.module = path
+        return self._units[path]
+
+    def class_called(self, name: str) -> Structure | Enumeration | ClassDefinition | None:
+        """The class of a full name, or None. Raises ParseError."""
+        if name not in self._classes:
+            path, _, last = name.rpartition(".")
+            unit = self.unit(path) if path.partition(".")[0] == ROOT else None
+            known = self._classes[name] = class_of_unit(last, unit.place) if unit is not None else None
+            if isinstance(known, ClassDefinition):
+                self._declare(known)
+        return self._classes[name]
+
+    def _declare(self, definition: ClassDefinition) -> None:
+        """Take the attributes from the class body, which declares them all."""
+        definition.is_begun = True
+        place = definition.place
+        for each in definition.definition.body:
+            if isinstance(each, ast.AnnAssign):
+                name = each.target.id if isinstance(each.target, ast.Name) else _key(each.target)
+                if name is None:
+                    continue
+                if each.value is not None and isinstance(each.annotation, ast.Subscript) and dotted(each.annotation.value) == "Final":
+                    definition.constants[name] = each.value
+                else:
+                    definition.declared[name] = each.annotation
+            elif isinstance(each, ast.Assign) and len(each.targets) == 1:
+                target = each.targets[0]
+                key = _key(target)
+                if key is not None:
+                    definition.declared[key] = each.value
+                elif isinstance(target, ast.Name) and isinstance(each.value, ast.List):
+                    definition.lists[target.id] = [str(item.value) for item in each.value.elts if isinstance(item, ast.Constant)]
+        definition.attributes = _Attributes(definition, lambda node: annotation(node, place))
+
+    def member(self, path: str) -> Meaning | None:
+        """What a dotted name under `__torch__` means: a class, a function, or a module of the code."""
+        known = self.class_called(path)
+        if known is not None:
+            return known
+        module, _, last = path.rpartition(".")
+        unit = self.unit(module)
+        if unit is not None and last in unit.functions:
+            return Called(unit.functions[last])
+        return Packaged(path, self)
+
+    def constant(self, e: Emitter, node: ast.Attribute) -> Value:
+        """`CONSTANTS.c0`."""
+        values = self.constants()
+        number = int(node.attr[1:]) if node.attr[:1] == "c" and node.attr[1:].isdecimal() and len(node.attr) < 12 else -1
+        if not 0 <= number < len(values):
+            e.fail(node, f"'{node.attr}' is no constant of the archive, which has {len(values)}")
+        value = values[number]
+        if isinstance(value, str | int | float | complex) or value is None:
+            return e.constant(value)
+        if not hasattr(value, "dtype"):
+            e.fail(node, f"the constant {node.attr} is a {type(value).__name__}, which is not supported yet")
+        literal = TensorLiteral("<Tensor>", str(value.dtype), tuple(value.shape), value)
+        return e.shared_constant(("archive", number), Node("prim::Constant", (), {"value": Attribute("<Tensor>", literal)}), types.TENSOR)
+
+    def graph_of(self, function: Function) -> Graph:
+        """The graph of a function or method, with what it calls inlined. Raises ParseError."""
+        return self.compilation.graph_of(function)
+
+    def definition(self, type: Type) -> ClassDefinition:
+        """The class of an instance. Raises Error."""
+        known = self.class_called(str(type))
+        if not isinstance(known, ClassDefinition):
+            raise Error(f"{self.filename}: '{type}' is no class of the archive's code", code="E0711")
+        return known
+
+
+class _Attributes(dict[str, Type]):
+    """Types of attributes, worked out when one is first asked for: classes name each other, and themselves."""
+
+    def __init__(self, definition: ClassDefinition, read: Callable[[ast.expr], Type]) -> None:
+        super().__init__()
+        self.definition = definition
+        self.read = read
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.definition.declared
+
+    def __missing__(self, name: str) -> Type:
+        type = self[name] = self.read(self.definition.declared[name])
+        return type
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a dict."""
+        return self[name] if name in self else default
+
+
+def _key(target: ast.expr) -> str | None:
+    """The name in `__annotations__["0"]`."""
+    if isinstance(target, ast.Subscript) and dotted(target.value) == "__annotations__" and isinstance(target.slice, ast.Constant):
+        return str(target.slice.value)
+    return None
