@@ -1,7 +1,8 @@
 """TorchScript archives (`.pt`, `.ptl`): `load` gives a `ScriptModule`, whose methods run without torch.
 
 container.py: the zip and its records, checked; pickles.py: pickles as data, nothing executed; storages.py: tensors on mapped memory;
-archive.py: the three together, as the instances of an archive; lowering.py: a method as a graph of arrays; script_module.py: what one calls.
+archive.py: the three together, as the instances of an archive; opening.py: a method with its calls opened; lowering.py: the same as a
+graph of arrays; calling.py: calls of it; script_module.py: what users see.
 """
 from __future__ import annotations
 

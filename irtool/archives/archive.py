@@ -13,7 +13,6 @@ from irtool.archives.storages import QUANTIZED, Storage, read_storage, strided
 from irtool.archives.values import check_attributes
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.source import quoted
-from irtool.ops.kernels.prim import device
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
@@ -33,11 +32,11 @@ class Archive:
         self._storages: dict[tuple[str, str], Storage] = {}
         self._folder = "data"
         if "model.json" in container and "data.pkl" not in container:
-            raise UnsupportedError(f"{container.name}: an archive of torch 1.0 to 1.2 (model.json) is not supported yet", code="E0501")
+            raise UnsupportedError(f"{container.name}: archives of torch 1.0 to 1.2 (model.json) are not supported yet", code="E0501")
         if "data.pkl" not in container:
             raise Error(f"{container.name}: no TorchScript archive: the record 'data.pkl' is missing", code="E0711")
         if "constants.pkl" not in container:
-            raise Error(f"{container.name}: no TorchScript archive: the record 'constants.pkl' is missing. If torch.save wrote it, it holds "
+            raise Error(f"{container.name}: no TorchScript archive: the record 'constants.pkl' is missing. What torch.save writes holds "
                         "weights or a pickled module, not a program", code="E0711")
         self.version = self._version()
         self.is_big = self._is_big()
@@ -95,6 +94,7 @@ class Archive:
         definition = self.library.class_called(path)
         if not isinstance(definition, ClassDefinition):
             self.container.fail("data.pkl", f"an instance of '{quoted(path)}', which is no class of the archive's code")
+        assert isinstance(definition, ClassDefinition)
         return Object(definition.type)
 
     def build(self, instance: Any, state: Any) -> None:
@@ -104,17 +104,17 @@ class Archive:
         definition = self.library.class_called(str(instance.type))
         assert isinstance(definition, ClassDefinition)
         if "__setstate__" in definition.methods:
-            self.set_state(instance, definition, state)
+            self.set_state(instance, state)
             return
         if not isinstance(state, dict):
             self.container.fail("data.pkl", f"the state of {definition.type} is no dict")
         instance.attributes.update(check_attributes(self.container, self.library, definition, state))
 
-    def set_state(self, instance: Object, definition: ClassDefinition, state: Any) -> None:
+    def set_state(self, instance: Object, state: Any) -> None:
         """Run the archive's own `__setstate__`."""
         from irtool.archives.calling import call_method
 
-        call_method(self.library, instance, definition, "__setstate__", [state])
+        call_method(self.library, instance, "__setstate__", [state])
 
     def member(self, path: str, value: Any) -> EnumMember:
         """The member of an enumeration that has a value."""
@@ -172,5 +172,7 @@ class Archive:
     def _complex_number(self, real: Any, imaginary: Any) -> complex:
         return complex(float(real), float(imaginary))
 
-    def _device(self, name: Any, index: Any = None) -> Any:
-        return device(str(name)[:20])
+    def _device(self, name: Any, index: Any = None) -> str:
+        if not isinstance(name, str) or index is not None and not isinstance(index, int):
+            raise TypeError("expected a name and a number")
+        return name if index is None else f"{name}:{index}"

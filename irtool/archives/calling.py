@@ -8,15 +8,15 @@ import numpy as np
 
 from irtool.accepted_values import accept, copied, delivered
 from irtool.archives.lowering import Lowered, UnknownInstance
+from irtool.archives.opening import MAX_CALLS
 from irtool.archives.values import named
 from irtool.execute.executor import Executor
 from irtool.interpret import walk
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, Node
 from irtool.ops.node_calls import call_node
 from irtool.ops.structure import Object
 from irtool.torchscript.annotations import signature
-from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.front import default_value
 from irtool.torchscript.library import Library
 from irtool.torchscript.source_text import Function
@@ -52,7 +52,7 @@ class MethodRun:
         if function is None:
             raise RunError(f"{definition.type} has no method '{name}'{did_you_mean(name, definition.methods)}", code="E0403")
         self.function: Function = function
-        self.graph: Graph = library.graph_of(function)
+        self.graph: Graph = library.method(instance.type, name)
         self.parameters = Parameters(self.function)
         self.variants: list[tuple[Lowered, Executor]] = []
         self.is_lowered = True
@@ -62,7 +62,7 @@ class MethodRun:
         for each in self.variants:
             if each[0].fits():
                 return each
-        lowered = Lowered(self.graph, self.instance)
+        lowered = Lowered(self.library, self.graph, self.instance)
         self.variants.append((lowered, Executor(lowered.graph)))
         del self.variants[:-MAX_VARIANTS]
         return self.variants[-1]
@@ -83,7 +83,7 @@ class MethodRun:
     def interpreted(self, arguments: Sequence[Any]) -> Any:
         """The result, node by node, instances as they are."""
         values = [accept(value, declared) for value, declared in zip(arguments, self.graph.inputs[1:], strict=True)]
-        results = walk(self.graph, [self.instance, *copied(values)], call_node)
+        results = walk(self.graph, [self.instance, *copied(values)], Caller(self.library))
         return self.result(copied([delivered(each, output.type) for each, output in zip(results, self.graph.outputs, strict=True)]))
 
     def result(self, results: Sequence[Any]) -> Any:
@@ -99,7 +99,8 @@ class MethodRun:
         for (holder, name), value in zip(lowered.assigned, results[lowered.result_count:], strict=False):
             holder.attributes[name] = value
 
-    def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int | str], places: Mapping[str, tuple[Object, str]]) -> list[Any]:
+    def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int | str],
+            places: Mapping[str, tuple[Object, str]]) -> list[Any]:
         """Gradients of arguments by position, and of parameters by dotted name (`places` says whose attribute each is)."""
         arguments = self.parameters.bind(inputs, {})
         try:
@@ -136,7 +137,8 @@ class Parameters:
         values = dict(zip(self.names, args, strict=False))
         for name, value in kwargs.items():
             if name not in self.names:
-                raise RunError(f"{self.owner} has no argument '{name}'{did_you_mean(name, self.names)}; it takes ({self.text})", code="E0402")
+                raise RunError(f"{self.owner} has no argument '{name}'{did_you_mean(name, self.names)}; it takes ({self.text})",
+                               code="E0402")
             if name in values:
                 raise RunError(f"{self.owner}: the argument '{name}' by position and by name", code="E0402")
             values[name] = value
@@ -163,8 +165,35 @@ def written_over(old: Any, new: Any) -> Any:
     return new
 
 
-def call_method(library: Library, instance: Object, definition: ClassDefinition, name: str, arguments: Sequence[Any]) -> Any:
+class Caller:
+    """Runs nodes, and the functions and methods that nodes call."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.depth = 0
+
+    def __call__(self, node: Node, values: list[Any]) -> Sequence[Any]:
+        """The results of a node."""
+        if node.kind == "prim::CallMethod":
+            return self.run(self.library.method(values[0].type, str(node.attributes["name"].value)), values)
+        if node.kind == "prim::CallFunction":
+            graph = self.library.function(str(node.inputs[0].node.attributes["name"].value))
+            if graph is not None:
+                return self.run(graph, values[1:])
+        return call_node(node, values)
+
+    def run(self, graph: Graph, values: list[Any]) -> Sequence[Any]:
+        """The results of a graph."""
+        if self.depth >= MAX_CALLS:
+            raise RunError(f"{graph.name}: more than {MAX_CALLS} calls in calls", code="E0415")
+        self.depth += 1
+        try:
+            return walk(graph, values, self)
+        finally:
+            self.depth -= 1
+
+
+def call_method(library: Library, instance: Object, name: str, arguments: Sequence[Any]) -> Any:
     """Call a method node by node, on an instance that has not all its attributes yet."""
-    graph = library.graph_of(definition.methods[name])
-    return walk(graph, [instance, *arguments], call_node)
+    return Caller(library).run(library.method(instance.type, name), [instance, *arguments])
 

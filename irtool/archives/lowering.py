@@ -1,21 +1,20 @@
 """A method of an instance as a graph of arrays: what it reads of the instance becomes inputs, what it writes becomes outputs.
 
 The instances behind `self` are known when a method is lowered, so `self.encoder.weight` is one place however many paths lead to it.
-Numbers, strings and None that the method only reads become constants; `Lowered.fits` says whether they are still the same.
+Numbers, strings and None that the method only reads are constants (`opening.py`); `Lowered.fits` says whether they are still the same.
 """
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
-from irtool.ir.builder import Builder
+from irtool.archives.opening import opened
 from irtool.ir.effects import node_may_write
 from irtool.ir.graph import Block, Graph, Node, Value
-from irtool.ir.rewrite import clone_graph
 from irtool.ir.types import ClassType, Type
 from irtool.ops.structure import Object, attribute_name
+from irtool.torchscript.library import Library
 
 Place = tuple[int, str]
 """The id of an instance, and the name of an attribute."""
@@ -32,17 +31,18 @@ class Lowered:
     attributes of `assigned`, then the attributes of `changed`, into which it may have written.
     """
 
-    def __init__(self, graph: Graph, root: Object) -> None:
-        """Raises UnknownInstance."""
-        self.graph = clone_graph(graph)
+    def __init__(self, library: Library, graph: Graph, root: Object) -> None:
+        """Raises UnknownInstance; Error where the code is wrong."""
+        opening = opened(library, graph, root)
+        self.graph = opening.graph
         self.result_count = len(graph.outputs)
         self.sources: list[tuple[Object, str]] = []
         self.assigned: list[tuple[Object, str]] = []
         self.changed: list[int] = []
         """Positions in `sources`."""
-        self.read: list[tuple[Object, str, Any]] = []
+        self.read = opening.read
         """Instances, numbers and words that the graph was made for."""
-        self._objects: dict[Value, Object] = {self.graph.inputs[0]: root}
+        self._objects = opening.objects
         self._inputs: dict[Place, Value] = {}
         self._written: dict[Place, Type] = {}
         self._holders: dict[int, Object] = {}
@@ -72,11 +72,7 @@ class Lowered:
         objects = self._objects
         for node in block:
             if node.kind == "prim::GetAttr" and node.inputs[0] in objects:
-                holder = objects[node.inputs[0]]
-                value = holder.attributes.get(attribute_name(node))
-                if isinstance(value, Object):
-                    objects[node.output] = value
-                    self.read.append((holder, attribute_name(node), value))
+                pass
             elif node.kind == "prim::SetAttr" and node.inputs[0] in objects:
                 holder = objects[node.inputs[0]]
                 self._holders[id(holder)] = holder
@@ -111,11 +107,6 @@ class Lowered:
         place = id(holder), name
         if place in state:
             return state[place]
-        value = holder.attributes.get(name)
-        if place not in self._written and (value is None or isinstance(value, bool | int | float | str)):
-            if (holder, name, value) not in self.read:
-                self.read.append((holder, name, value))
-            return Builder(self.graph).at_start(self.graph.block).constant(value, node.output.type)
         self._holders[id(holder)] = holder
         return self._input(place, node.output.type)
 

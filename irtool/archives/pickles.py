@@ -266,13 +266,12 @@ def _build(m: Machine) -> None:
 
 def _reduce(m: Machine) -> None:
     arguments, named = m.pop(), m.pop()
+    if isinstance(named, Global) and named.is_class:        # an enumeration's class: torch writes the value, Python a tuple of it
+        is_tuple = isinstance(arguments, tuple) and len(arguments) == 1
+        m.stack.append(m.world.member(named.path, arguments[0] if is_tuple else arguments))
+        return
     if not isinstance(named, Global) or not isinstance(arguments, tuple):
         m.fail("a call of something that is no function")
-    if named.is_class:
-        if len(arguments) != 1:
-            m.fail(f"{named.path} made of {len(arguments)} values, expected one")
-        m.stack.append(m.world.member(named.path, arguments[0]))
-        return
     what = CALLED.get((named.module, named.name))
     if what is None:
         m.fail(f"a call of '{named.path}'")

@@ -6,9 +6,11 @@ from typing import Any
 
 from irtool.archives.archive import Archive
 from irtool.archives.calling import MethodRun, Program
+from irtool.archives.opening import opened
 from irtool.archives.values import fits
 from irtool.ir.errors import Error, NameMissing, RunError
 from irtool.ir.graph import Graph
+from irtool.ir.rewrite import clone_graph
 from irtool.ops.arrays import is_array
 from irtool.ops.structure import Object
 from irtool.torchscript.class_definitions import ClassDefinition
@@ -53,9 +55,10 @@ class ScriptModule:
         """Names of the methods."""
         return list(self._definition.methods)
 
-    def graph(self, method: str = "forward") -> Graph:
-        """The graph of a method, calls inlined; its first input is the instance."""
-        return self.method(method).graph
+    def graph(self, method: str = "forward", inlined: bool = True) -> Graph:
+        """The graph of a method, its calls inlined or as calls; its first input is the instance. A copy, which may be changed."""
+        graph = self.method(method).graph
+        return opened(self._program.library, graph, None).graph if inlined else clone_graph(graph)
 
     def vjp(self, method: str, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int | str]) -> list[Any]:
         """Gradients of arguments (by position) and of parameters (by dotted name), as `wrt` mixes them; None where none can reach.

@@ -60,7 +60,7 @@ def strided(storage: Any, offset: Any, size: Any, stride: Any) -> Array:
         raise Error(f"{storage.where}: a tensor of sizes {size} with strides {stride} at {offset}", code="E0712")
     last = offset + sum([(n - 1) * s for n, s in zip(size, stride, strict=True)])
     if 0 not in size and last >= storage.count:
-        raise Error(f"{storage.where}: a tensor of sizes {size} with strides {stride} at {offset}, in a storage of {storage.count} elements",
+        raise Error(f"{storage.where}: a tensor of sizes {size} with strides {stride} at {offset}, but {storage.count} elements",
                     code="E0712")
     width = storage.array.itemsize
     if math.prod([max(n, 1) for n in size]) * width >= 2**63:

@@ -79,7 +79,8 @@ def _items_fit(value: Any, type: Type, is_fit: Callable[[Any, Type], bool]) -> b
     if isinstance(type, ListType):
         return isinstance(value, list) and all([is_fit(item, type.element) for item in value])
     if isinstance(type, DictType):
-        return isinstance(value, dict) and all([is_fit(key, type.key_type) and is_fit(item, type.value_type) for key, item in value.items()])
+        return isinstance(value, dict) and all([is_fit(key, type.key_type) and is_fit(each, type.value_type)
+                                                for key, each in value.items()])
     return isinstance(value, tuple) and len(value) == len(type.elements) and all(map(is_fit, value, type.elements))
 
 

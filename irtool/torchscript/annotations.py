@@ -7,6 +7,7 @@ import re
 from irtool.ir import types
 from irtool.ir.errors import did_you_mean
 from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, TypeVar, UnionType, WrapperType
+from irtool.torchscript.repair import NO_DEFAULT
 from irtool.torchscript.source_text import Function, Place, fail
 
 SIMPLE: dict[str, Type] = {
@@ -190,11 +191,12 @@ def signature(function: Function) -> Signature:
     for i, argument in enumerate(every):
         parameters.names.append(argument.arg)
         parameters.repeats.append(repeats(argument.annotation))
-        parameters.defaults.append(arguments.defaults[i - missing] if missing <= i < len(positional) else None)
+        default = arguments.defaults[i - missing] if missing <= i < len(positional) else None
+        parameters.defaults.append(None if isinstance(default, ast.Name) and default.id == NO_DEFAULT else default)
         declared = _parameter_type(argument, commented[i] if commented else function.owner if i == 0 else None, place)
         parameters.types.append(declared or types.TENSOR)
         parameters.inferred.append(declared is None)
-        if parameters.defaults[i] is not None:
+        if parameters.defaults[i] is not None and place.library is None:
             _check_default(parameters, i, function)
     return parameters
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from irtool.ir import types
 from irtool.ir.attribute import Attribute
 from irtool.ir.constants import CONSTANT_KINDS, constant, is_constant
-from irtool.ir.graph import Graph, Value
+from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.numbering import attribute_keys
 from irtool.ir.rewrite import clone_node
 from irtool.ir.schema import MISSING, Argument, Schema
@@ -106,7 +106,7 @@ def call_meaning(e: Emitter, node: ast.AST, callee: Callee, positional: list[Val
         return structure(e, node, callee, positional, named)
     if isinstance(callee, Overloads):
         functions = [each for each in callee.functions if isinstance(each, Function)]
-        candidates = [schema_of_function(each, e.compilation.graph_of(each)) for each in functions]
+        candidates = [schema_of_function(each, e.compilation.graph_of(each).outputs[0].type) for each in functions]
         match, _ = e.resolver.choose(candidates, positional, named)
         if match is None:       # the operator's arguments, as formulas and the code of archives have them
             return e.operator(node, f"aten::{callee.name}", positional, named)
@@ -157,14 +157,14 @@ def arguments(e: Emitter, node: ast.Call) -> Arguments:
 
 
 # ---------------------------------------------------------------- functions of the source
-def schema_of_function(function: Function, graph: Graph) -> Schema:
+def schema_of_function(function: Function, result: Type) -> Schema:
     """A function's parameters as a schema, so that one matcher serves all calls."""
     declared = signature(function)
     parameters = []
     for name, type, default, count in zip(declared.names, declared.types, declared.defaults, declared.repeats, strict=True):
         parameters.append(Argument(name, type, type.text, count, MISSING if default is None else default, False, None))
     text = f"{function.name}({', '.join(f'{type.text} {name}' for name, type in zip(declared.names, declared.types, strict=True))})"
-    text += f" -> {graph.outputs[0].type.text}"
+    text += f" -> {result.text}"
     return Schema(text, function.name, tuple(parameters), (), False, False)
 
 
@@ -175,16 +175,36 @@ def call_function(e: Emitter, node: ast.AST, function: Function, positional: Seq
         e.at(node)
         e.node("prim::RaiseException", (e.constant("This Python function is annotated to be ignored and cannot be run"), e.none()), ())
         return e.uninitialized(signature(function).result or types.TENSOR)
+    if function.place.library is not None:
+        return call_by_name(e, node, function, positional, named)
     if e.compilation.is_active(function):
         what = "method" if function.owner is not None else "function"
         e.fail(node, f"{what} '{function.name}' is called recursively. Recursive calls are not supported")
     graph = e.compilation.graph_of(function)
-    schema = schema_of_function(function, graph)
+    schema = schema_of_function(function, graph.outputs[0].type)
     match, reasons = e.resolver.choose([schema], positional, named)
     if match is None:
         e.refuse_call(node, function.name, [schema], reasons)
     e.at(node)
     return inline(e, graph, [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes])
+
+
+def call_by_name(e: Emitter, node: ast.AST, function: Function, positional: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """A call of a function or method of an archive's code, which is compiled when it is needed."""
+    declared = signature(function)
+    result = declared.result or e.compilation.graph_of(function).outputs[0].type
+    schema = schema_of_function(function, result)
+    match, reasons = e.resolver.choose([schema], positional, named)
+    if match is None:
+        e.refuse_call(node, function.name, [schema], reasons)
+    operands = [default(e, recipe[1]) if recipe[0] == "default" else e.make(recipe) for recipe in match.recipes]
+    e.at(node)
+    if function.owner is not None:
+        return e.one("prim::CallMethod", operands, result, {"name": Attribute.of(function.name)})
+    name = f"{function.place.module}.{function.name}"
+    constant_node = Node("prim::Constant", (), {"name": Attribute.of(name)})
+    callee = e.shared_constant(("function", name), constant_node, types.parse_type("Function"))
+    return e.one("prim::CallFunction", (callee, *operands), result)
 
 
 def default(e: Emitter, argument: object) -> Value:

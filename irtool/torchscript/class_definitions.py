@@ -19,8 +19,8 @@ MAX_BASES = 20
 class ClassDefinition(Sugared):
     """A class: called, it makes an instance."""
 
-    __slots__ = ("definition", "place", "type", "methods", "statics", "getters", "setters", "attributes", "is_begun", "declared", "constants",
-                 "lists")
+    __slots__ = ("definition", "place", "type", "methods", "statics", "getters", "setters", "attributes", "is_begun", "declared",
+                 "constants", "lists")
     what = "class"
 
     def __init__(self, definition: ast.ClassDef, place: Place) -> None:

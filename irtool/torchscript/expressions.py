@@ -118,7 +118,7 @@ def attribute(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     if isinstance(holder, Packaged):
         return holder.library.constant(e, node) if holder.path == "CONSTANTS" else holder.library.member(f"{holder.path}.{node.attr}")
     if isinstance(holder, Namespace):
-        meaning = member(holder.path, node.attr)
+        meaning = member(holder.path, node.attr, e.place.library is not None)
         if meaning is None:
             e.fail(node, f"object has no attribute {node.attr}{did_you_mean(node.attr, members(holder.path))}", code="E0604")
         return literal(e, meaning, node)
@@ -299,7 +299,7 @@ def conditional(e: Emitter, node: ast.expr, hint: Type | None) -> Value:
 def subscript(e: Emitter, node: ast.expr, hint: Type | None) -> Meaning:
     assert isinstance(node, ast.Subscript)
     holder = meaning_of(e, node.value)
-    return load_item(e, node, e.as_value(holder, node.value))
+    return load_item(e, node, e.as_value(holder, node.value), hint)
 
 
 # ---------------------------------------------------------------- displays

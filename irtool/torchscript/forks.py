@@ -9,7 +9,7 @@ from irtool.ir.graph import Value
 from irtool.ir.types import AwaitType, Type
 from irtool.torchscript.annotations import type_name
 from irtool.torchscript.emitter import Emitter
-from irtool.torchscript.meanings import Builtin, Called, Overloads, Special
+from irtool.torchscript.meanings import Builtin, Called, ClosureValue, Overloads, Special
 
 
 def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:
@@ -21,6 +21,8 @@ def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
     if not node.args:
         e.fail(node, f"Expected at least one argument to {callee.name}()")
     called = meaning_of(e, node.args[0])
+    if isinstance(called, ClosureValue):
+        return fork_closure(e, node, called)
     if not isinstance(called, Called | Builtin | Overloads):
         what = f"a value of type '{type_name(called.type)}'" if isinstance(called, Value) else called.what
         e.fail(node, f"cannot call {what}")
@@ -36,6 +38,16 @@ def fork(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Valu
     inner.graph.name = ""
     future = types.parse_type(f"{'Future' if callee.name == 'fork' else 'Await'}({result.type.text})")
     return e.one(f"prim::{callee.name}", (*positional, *named.values()), future, {"Subgraph": Attribute("<Graph>", inner.graph)})
+
+
+def fork_closure(e: Emitter, node: ast.Call, closure: ClosureValue) -> Value:
+    """`fork(__forked_function)`, as the code of archives has it: the nested function takes what it names."""
+    pair, context = closure.pair.node.inputs
+    graph = pair.node.subgraph
+    assert graph is not None
+    e.at(node)
+    future = types.parse_type(f"Future({graph.outputs[0].type.text})")
+    return e.one("prim::fork", (context,), future, {"Subgraph": Attribute("<Graph>", graph)})
 
 
 def wait(e: Emitter, node: ast.Call, callee: Special, hint: Type | None) -> Value:

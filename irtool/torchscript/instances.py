@@ -37,6 +37,12 @@ def definition_of(e: Emitter, type: Type) -> ClassDefinition | None:
     return definition if isinstance(definition, ClassDefinition) and definition.type is type else None
 
 
+def is_module_list(e: Emitter, value: Value) -> bool:
+    """Is it a list or dict of modules of an archive, whose elements are attributes?"""
+    definition = definition_of(e, value.type)
+    return definition is not None and definition.is_module and "__getitem__" not in definition.methods
+
+
 def prepared(e: Emitter, node: ast.AST, definition: ClassDefinition) -> None:
     """Compile `__init__`, which says what attributes there are; the other methods when the functions at work are done."""
     if definition.is_begun:

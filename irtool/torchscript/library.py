@@ -10,7 +10,7 @@ from typing import Any
 
 from irtool.ir import types
 from irtool.ir.attribute import Attribute, TensorLiteral
-from irtool.ir.errors import Error
+from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import Type
 from irtool.torchscript.annotations import annotation, dotted
@@ -20,7 +20,7 @@ from irtool.torchscript.emitter import Emitter
 from irtool.torchscript.environment import Meaning
 from irtool.torchscript.front import Compilation
 from irtool.torchscript.meanings import Called, Enumeration, Packaged, Structure
-from irtool.torchscript.source_text import Function, Unit, read
+from irtool.torchscript.source_text import Unit, read
 
 ROOT = "__torch__"
 CONSTANTS = "CONSTANTS"
@@ -44,9 +44,8 @@ class Library:
         """The file of a module (`__torch__.a.b`), or None. Raises ParseError."""
         if path not in self._units:
             text = self.code(path.replace(".", "/"))
-            unit = self._units[path] = None if text is None else read(text, f"{self.filename}:code/{path.replace('.', '/')}.py")
+            unit = self._units[path] = None if text is None else read(text, f"{self.filename}:code/{path.replace('.', '/')}.py", 1, self)
             if unit is not None:
-                unit.place.library = self
                 unit.place.module = path
         return self._units[path]
 
@@ -80,9 +79,12 @@ class Library:
                     definition.declared[key] = each.value
                 elif isinstance(target, ast.Name) and isinstance(each.value, ast.List):
                     definition.lists[target.id] = [str(item.value) for item in each.value.elts if isinstance(item, ast.Constant)]
+        if not definition.declared and not definition.is_module and "__init__" in definition.methods:
+            definition.is_begun = False     # before torch 1.5, `__init__` said what attributes there are
+            return
         definition.attributes = _Attributes(definition, lambda node: annotation(node, place))
 
-    def member(self, path: str) -> Meaning | None:
+    def member(self, path: str) -> Meaning:
         """What a dotted name under `__torch__` means: a class, a function, or a module of the code."""
         known = self.class_called(path)
         if known is not None:
@@ -107,9 +109,18 @@ class Library:
         literal = TensorLiteral("<Tensor>", str(value.dtype), tuple(value.shape), value)
         return e.shared_constant(("archive", number), Node("prim::Constant", (), {"value": Attribute("<Tensor>", literal)}), types.TENSOR)
 
-    def graph_of(self, function: Function) -> Graph:
-        """The graph of a function or method, with what it calls inlined. Raises ParseError."""
-        return self.compilation.graph_of(function)
+    def method(self, type: Type, name: str) -> Graph:
+        """The graph of a method, with calls as calls. Raises Error."""
+        methods = self.definition(type).methods
+        if name not in methods:
+            raise Error(f"'{type}' has no method '{name}'{did_you_mean(name, methods)}", code="E0604")
+        return self.compilation.graph_of(methods[name])
+
+    def function(self, name: str) -> Graph | None:
+        """The graph of the function of a full name, with calls as calls; None where there is none. Raises ParseError."""
+        module, _, last = name.rpartition(".")
+        unit = self.unit(module) if module.partition(".")[0] == ROOT else None
+        return self.compilation.graph_of(unit.functions[last]) if unit is not None and last in unit.functions else None
 
     def definition(self, type: Type) -> ClassDefinition:
         """The class of an instance. Raises Error."""

@@ -14,7 +14,7 @@ SPECIALS = frozenset((
     "print", "annotate", "unchecked_cast", "uninitialized", "reversed", "type", "super", "iter", "super", "next", "slice",
 ))
 """Python's functions, and torch's that are no operators."""
-ARCHIVE: dict[str, Meaning] = {"ops": Namespace("torch.ops"), "inf": Known(math.inf), "nan": Known(math.nan)}
+ARCHIVE: dict[str, Meaning] = {"ops": Namespace("torch.ops"), "fork": Special("fork"), "inf": Known(math.inf), "nan": Known(math.nan)}
 """Names that the code of archives, and what `irtool decompile` prints, has besides Python's."""
 EXCEPTIONS = frozenset((
     "Exception", "AssertionError", "AttributeError", "ArithmeticError", "FloatingPointError", "IndexError", "KeyError", "LookupError",
@@ -81,12 +81,12 @@ def python_name(path: str) -> Meaning:
     return Python("module")
 
 
-def member(module: str, name: str) -> Meaning | None:
-    """What `module.name` means; None when there is no such thing."""
+def member(module: str, name: str, is_archive: bool = False) -> Meaning | None:
+    """What `module.name` means; None when there is no such thing. In the code of archives, `torch.name` is always an operator."""
     path = f"{module}.{name}"
     if path in MODULES:
         return Namespace(path)
-    if module in ("torch", "torch.nn.functional"):
+    if module in ("torch", "torch.nn.functional") and not is_archive:
         from irtool.torchscript.nn_functional import function, torch_function
 
         meaning = torch_function(name) if module == "torch" else function(name)

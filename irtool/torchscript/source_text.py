@@ -9,6 +9,7 @@ import ast
 
 from irtool.ir.errors import Error, ParseError
 from irtool.ir.source import Diagnostic, SourceFile
+from irtool.torchscript.repair import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,9 +123,10 @@ def unsupported(place: Place, node: ast.AST, reason: str = "") -> NoReturn:
     fail(place, node, f"{what} {reason + ' ' if reason else ''}aren't supported", len(START_TOKENS.get(kind, " ")), "E0603")
 
 
-def read(text: str, filename: str = "<string>", first_line: int = 1) -> Unit:
-    """Parse a file. Raises ParseError for what is not Python."""
+def read(text: str, filename: str = "<string>", first_line: int = 1, library: Library | None = None) -> Unit:
+    """Parse a file, of an archive where it has a library. Raises ParseError for what is not Python."""
     place = Place(filename, text, first_line)
+    place.library = library
     unit = Unit(place)
     if _is_indented(text):
         tree = _parse("if True:\n" + text, place, 1)
@@ -132,7 +134,7 @@ def read(text: str, filename: str = "<string>", first_line: int = 1) -> Unit:
         (wrapper,) = tree.body
         body = wrapper.body if isinstance(wrapper, ast.If) else []
     else:
-        body = _parse(text, place).body
+        body = _parse(text, place, 0, library is not None).body
     for statement in body:
         _enter(statement, unit)
     return unit
@@ -144,14 +146,14 @@ def _is_indented(text: str) -> bool:
     return first[:1] in (" ", "\t")
 
 
-def _parse(text: str, place: Place, added: int = 0) -> ast.Module:
+def _parse(text: str, place: Place, added: int = 0, is_archive: bool = False) -> ast.Module:
     """The tree; `added` lines stand in front of the text."""
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")         # "\d" in a string is the user's business
         try:
-            return ast.parse(text, place.name)
+            return parse(text, place.name) if is_archive else ast.parse(text, place.name)
         except SyntaxError as error:
             line = max((error.lineno or 1) - added, 1) + place.first_line - 1
             column = max(error.offset or 1, 1)

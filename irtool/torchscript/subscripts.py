@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from irtool.ir import types
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.graph import Value
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType
+from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type
 from irtool.torchscript.emitter import Emitter
-from irtool.torchscript.instances import special_method
+from irtool.torchscript.instances import is_module_list, special_method
 from irtool.torchscript.meanings import SliceValue
 
 Reader = Callable[[Emitter, ast.expr], Value]
@@ -23,8 +23,8 @@ def _value(e: Emitter, node: ast.expr) -> Value:
     return value_of(e, node)
 
 
-def load_item(e: Emitter, node: ast.Subscript, held: Value) -> Value:
-    """`held[...]`."""
+def load_item(e: Emitter, node: ast.Subscript, held: Value, hint: Type | None = None) -> Value:
+    """`held[...]`; `hint` is the type that its place expects."""
     type = held.type
     if isinstance(type, types.TensorType):
         return tensor_item(e, node, held)
@@ -34,6 +34,8 @@ def load_item(e: Emitter, node: ast.Subscript, held: Value) -> Value:
         e.fail(node, f"Unsupported operation: indexing {e.type_name(held)} with several indices")
     index = slice_or_value(e, node.slice)
     e.at(node)
+    if isinstance(index, Value) and hint is not None and is_module_list(e, held):
+        return e.one("prim::ModuleContainerIndex", (held, index), hint)
     if isinstance(index, Value):
         of_instance = special_method(e, node, "__getitem__", held, [index])
         if of_instance is not None:

@@ -1,0 +1,327 @@
+"""A method as one graph: calls replaced by what they call, branches that the instance decides by the one that is taken.
+
+Scripted modules ask much that is known before they run: is this argument None, does the module train? Functions of torch.nn.functional
+ask dozens of times per call. So a graph is not copied and cleaned afterwards, but walked: what an `If` asks is answered first, and only
+the branch that is taken is copied, with the calls in it.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irtool.analysis.liveness import remove_dead_nodes
+from irtool.ir import types
+from irtool.ir.attribute import Attribute
+from irtool.ir.builder import Builder
+from irtool.ir.constants import CONSTANT_KINDS, NOT_CONSTANT, constant
+from irtool.ir.errors import Error, UnsupportedError
+from irtool.ir.graph import NO_ATTRIBUTES, Block, Graph, Node, Value
+from irtool.ir.numbering import attribute_keys
+from irtool.ir.tensor_literal import TensorLiteral
+from irtool.ir.types import ClassType, EnumType, OptionalType, Type, UnionType, is_subtype
+from irtool.ops.folding import evaluate, is_foldable
+from irtool.ops.structure import Object, attribute_name
+from irtool.torchscript.library import Library
+
+Place = tuple[int, str]
+"""The id of an instance, and the name of an attribute."""
+MAX_CALLS = 200
+"""Calls in calls."""
+MAX_NODES = 2_000_000
+PLAIN = (bool, int, float, str)
+
+
+class Opening:
+    """One graph being opened. `read` lists the attributes that it was made for: instance, name, value."""
+
+    def __init__(self, library: Library, graph: Graph, root: Object | None, varying: set[Place]) -> None:
+        """root: the instance that the graph takes first, or None: what its attributes hold is not asked; varying: attributes that the
+        method writes, so that what they hold now says nothing. Raises Error."""
+        self.library = library
+        self.graph = Graph(graph.dialect, graph.name)
+        self.graph.source = graph.source
+        self.varying = varying
+        self.stored: set[Place] = set()
+        self.read: list[tuple[Object, str, Any]] = []
+        self.objects: dict[Value, Object] = {}
+        self._asked: set[Place] = set()
+        self._tuples: dict[Value, list[Value]] = {}
+        self._elements: dict[Value, tuple[Object, Value]] = {}
+        """Modules that are elements of a list or dict of modules: which, the graph computes."""
+        self._known: dict[Value, Any] = {}
+        self._constants: dict[object, Value] = {}
+        self._heads = Builder(self.graph)
+        self._last: Node | None = None
+        self._active: list[object] = []
+        self._count = 0
+        env: dict[Value, Value] = {}
+        for index, value in enumerate(graph.inputs):
+            env[value] = self.graph.block.add_input(value.name, value.type)
+            if index == 0 and root is not None:
+                self.objects[env[value]] = root
+        self.graph.block.set_outputs(self._results(graph.block, env, self.graph.block))
+        remove_dead_nodes(self.graph)
+
+    # -- blocks
+    def _results(self, block: Block, env: dict[Value, Value], into: Block) -> list[Value]:
+        """Walk a block, its nodes to the end of `into`; gives its results."""
+        for node in block:
+            self._step(node, env, into)
+        return [env[value] for value in block.outputs]
+
+    def _step(self, node: Node, env: dict[Value, Value], into: Block) -> None:
+        kind = node.kind
+        if kind in CONSTANT_KINDS:
+            env[node.outputs[0]] = self._constant_of(node)
+            return
+        operands = [env[value] for value in node.inputs]
+        handler = HANDLERS.get(kind)
+        results = handler(self, node, operands, env, into) if handler is not None else None
+        if results is None:
+            results = self._folded(node, operands)
+        if results is None:
+            results = self._copied(node, operands, env, into)
+        env.update(zip(node.outputs, results, strict=True))
+
+    def _copied(self, node: Node, operands: Sequence[Value], env: dict[Value, Value], into: Block) -> Sequence[Value]:
+        self._count += 1
+        if self._count > MAX_NODES:
+            raise UnsupportedError(f"{self.graph.name}: more than {MAX_NODES} nodes with calls opened", code="E0501")
+        copy = Node(node.kind, operands, node.attributes)
+        copy.tail, copy.line = node.tail, node.line
+        into.append(copy)
+        for output in node.outputs:
+            copy.add_output(self.graph.fresh_id(), output.type)
+        for block in node.blocks:
+            inner = copy.add_block()
+            inside = dict(env) if not block.inputs else env
+            for value in block.inputs:
+                inside[value] = inner.add_input(self.graph.fresh_id(), value.type)
+            inner.set_outputs(self._results(block, inside, inner))
+        return copy.outputs
+
+    # -- what is known
+    def _constant_of(self, node: Node) -> Value:
+        """The constant, made once per graph, at its start."""
+        type = node.outputs[0].type
+        key = type.text, attribute_keys(node), isinstance(type, EnumType) and self._count_member()
+        if key not in self._constants:
+            copy = Node(node.kind, (), node.attributes)
+            copy.tail = node.tail
+            self._enter(key, copy.add_output(self.graph.fresh_id(), node.outputs[0].type), copy)
+        return self._constants[key]
+
+    def _count_member(self) -> int:
+        """A number of its own for each mention of an enumeration's member: for `is`, each is another object, as in torch."""
+        self._count += 1
+        return self._count
+
+    def _enter(self, key: object, value: Value, node: Node) -> None:
+        if self._last is None:
+            self.graph.block.prepend(node)
+        else:
+            node.insert_after(self._last)
+        self._last = node
+        self._constants[key] = value
+        content = constant(value)
+        if content is not NOT_CONSTANT and not isinstance(content, TensorLiteral):
+            self._known[value] = content
+
+    def constant(self, value: Any, type: Type) -> Value | None:
+        """A constant of a Python value; None where it has no form as one."""
+        key = "value", value.__class__, repr(value), type.text
+        if key not in self._constants:
+            try:
+                attributes = {} if value is None else {"value": Attribute.of(value, self.graph.dialect, type)}
+            except Error:
+                return None
+            node = Node("prim::Constant", (), attributes or NO_ATTRIBUTES)
+            self._enter(key, node.add_output(self.graph.fresh_id(), type), node)
+        return self._constants[key]
+
+    def _folded(self, node: Node, operands: Sequence[Value]) -> list[Value] | None:
+        """The results of a node whose operands are known."""
+        if not operands or node.blocks or not all([value in self._known for value in operands]) or not is_foldable(node.kind):
+            return None
+        values = evaluate(node, [self._known[value] for value in operands])
+        if values is None or not all([value is None or isinstance(value, PLAIN) for value in values]):
+            return None
+        results = [self.constant(value, output.type) for value, output in zip(values, node.outputs, strict=True)]
+        return [value for value in results if value is not None] if None not in results else None
+
+    # -- kinds of nodes; each gives the results, or None where the node is copied
+    def choose(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """An `If` whose condition is known: the branch that is taken."""
+        condition = self._known.get(operands[0])
+        if not isinstance(condition, bool):
+            return None
+        return self._results(node.blocks[0 if condition else 1], env, into)
+
+    def is_none(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """`x is None`, where the type says it."""
+        nothing = [value for value in operands if value in self._known and self._known[value] is None]
+        others = [value for value in operands if value not in nothing]
+        if len(nothing) != 1 or len(others) != 1:
+            return None
+        type = others[0].type
+        may_be_none = isinstance(type, OptionalType | UnionType) or str(type.key) in ("None", "NoneType", "Any")
+        if others[0] not in self._known and may_be_none:
+            return None
+        value = self.constant(node.kind == "aten::__isnot__", node.output.type)
+        return None if value is None else [value]
+
+    def cast(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """A value under another type, which it has already."""
+        is_known = operands[0] in self._known and self._known[operands[0]] is not None
+        return operands[:1] if is_known or operands[0] in self.objects or is_subtype(operands[0].type, node.output.type) else None
+
+    def tuple_(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> Sequence[Value]:
+        """A tuple, whose elements are known from here on."""
+        results = self._copied(node, operands, env, into)
+        self._tuples[results[0]] = operands
+        return results
+
+    def unpacked(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """The elements of a tuple that was made here."""
+        return self._tuples.get(operands[0])
+
+    def item(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """An element of a tuple that was made here."""
+        elements = self._tuples.get(operands[0])
+        index = self._known.get(operands[1]) if len(operands) > 1 else None
+        if elements is None or not isinstance(index, int) or not -len(elements) <= index < len(elements):
+            return None
+        return [elements[index]]
+
+    def load(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> Sequence[Value] | None:
+        """An attribute: an instance, or a number or word that the method does not write."""
+        holder = self.objects.get(operands[0])
+        if holder is None:
+            return None
+        name = attribute_name(node)
+        place = id(holder), name
+        value = holder.attributes.get(name)
+        if isinstance(value, Object):
+            self._note(holder, name, value)
+            results = self._copied(node, operands, env, into)
+            self.objects[results[0]] = value
+            return results
+        if place in self.varying or not (value is None or isinstance(value, PLAIN)):
+            return None
+        known = self.constant(value, node.output.type)
+        if known is None:
+            return None
+        self._note(holder, name, value)
+        return [known]
+
+    def _note(self, holder: Object, name: str, value: Any) -> None:
+        if (id(holder), name) not in self._asked:
+            self._asked.add((id(holder), name))
+            self.read.append((holder, name, value))
+
+    def store(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> None:
+        """A write: what the attribute holds when the method starts says nothing about later."""
+        holder = self.objects.get(operands[0])
+        if holder is not None:
+            self.stored.add((id(holder), attribute_name(node)))
+
+    def method(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """`prim::CallMethod` of an instance that is known, or of a class that is no interface."""
+        name = str(node.attributes["name"].value)
+        if operands[0] in self._elements:
+            container, index = self._elements[operands[0]]
+            return [self._one_of([(key, each) for key, each in container.attributes.items() if isinstance(each, Object)], index, node,
+                                 operands, into)]
+        holder = self.objects.get(operands[0])
+        type = holder.type if holder is not None else operands[0].type
+        if not isinstance(type, ClassType) or holder is None and self.library.definition(type).is_interface:
+            return None
+        return self._called(self.library.method(type, name), (type.text, name, id(holder)), operands, into)
+
+    def element(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """`modules[index]`: a method of it is called by comparing the index with the name of each."""
+        container = self.objects.get(operands[0])
+        if container is None:
+            return None
+        value = Node(node.kind, operands, node.attributes).add_output(self.graph.fresh_id(), node.output.type)
+        self._elements[value] = container, operands[1]
+        return [value]
+
+    def _one_of(self, modules: Sequence[tuple[str, Object]], index: Value, node: Node, operands: list[Value], into: Block) -> Value:
+        """The result of the method of the module that the index says, as branches."""
+        build = Builder(self.graph).at_end(into)
+        type = node.output.type
+        if not modules:
+            message = self.constant("index out of range", types.STR)
+            assert message is not None
+            build.node("prim::RaiseException", (message,), output_types=())
+            return build.node("prim::Uninitialized", (), output_types=(type,)).output
+        name, module = modules[0]
+        key = self.constant(name if index.type.key == "str" else int(name), index.type)
+        assert key is not None
+        chosen = build.node("prim::If", (build.node("aten::eq", (index, key), output_types=(types.BOOL,)).output,))
+        first, rest = chosen.add_block(), chosen.add_block()
+        graph = self.library.method(module.type, str(node.attributes["name"].value))
+        instance = Node("prim::GetAttr", operands[:1]).add_output(self.graph.fresh_id(), module.type)
+        self.objects[instance] = module
+        first.set_outputs(self._called(graph, (module.type.text, name, id(module)), [instance, *operands[1:]], first))
+        rest.set_outputs([self._one_of(modules[1:], index, node, operands, rest)])
+        return chosen.add_output(self.graph.fresh_id(), type)
+
+    def function(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """`prim::CallFunction` of a function of the archive."""
+        name = str(node.inputs[0].node.attributes["name"].value)
+        graph = self.library.function(name)
+        return None if graph is None else self._called(graph, name, operands[1:], into)
+
+    def _called(self, graph: Graph, key: object, operands: Sequence[Value], into: Block) -> list[Value]:
+        if key in self._active:
+            raise Error(f"'{graph.name}' calls itself. Recursive calls are not supported", code="E0601")
+        if len(self._active) > MAX_CALLS:
+            raise UnsupportedError(f"{graph.name}: more than {MAX_CALLS} calls in calls", code="E0501")
+        self._active.append(key)
+        results = self._results(graph.block, dict(zip(graph.inputs, operands, strict=True)), into)
+        self._active.pop()
+        return results
+
+    def fork(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """`prim::fork`: its graph runs at once, and the future holds its result."""
+        subgraph = node.subgraph
+        if subgraph is None:
+            return None
+        (result,) = self._called(subgraph, node, operands, into)
+        ready = Graph(self.graph.dialect)
+        ready.block.add_output(ready.block.add_input("0", result.type))
+        copy = into.append(Node("prim::fork", (result,), {"Subgraph": Attribute("<Graph>", ready)}))
+        return [copy.add_output(self.graph.fresh_id(), node.output.type)]
+
+    def closure(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """A nested function: `prim::fork` has its graph, too."""
+        value = self.constant(None, node.output.type)
+        return None if value is None else [value]
+
+    def wait(self, node: Node, operands: list[Value], env: dict[Value, Value], into: Block) -> list[Value] | None:
+        """`aten::wait` of a future that was made here."""
+        made = operands[0].node
+        return [made.inputs[0]] if made.kind == "prim::fork" else None
+
+
+HANDLERS = {
+    "prim::If": Opening.choose, "aten::__is__": Opening.is_none, "aten::__isnot__": Opening.is_none, "prim::unchecked_cast": Opening.cast,
+    "prim::TupleConstruct": Opening.tuple_, "prim::TupleUnpack": Opening.unpacked, "prim::TupleIndex": Opening.item,
+    "prim::GetAttr": Opening.load, "prim::SetAttr": Opening.store, "prim::CallMethod": Opening.method,
+    "prim::CallFunction": Opening.function, "prim::fork": Opening.fork, "prim::Closure": Opening.closure,
+    "prim::ModuleContainerIndex": Opening.element, "aten::wait": Opening.wait,
+}
+"""Kind -> what may be known about a node of it."""
+
+
+def opened(library: Library, graph: Graph, root: Object | None) -> Opening:
+    """A graph with its calls opened. What the method writes was not known at first: then the graph is opened again. Raises Error."""
+    varying: set[Place] = set()
+    while True:
+        opening = Opening(library, graph, root, varying)
+        assumed = {(id(holder), name) for holder, name, value in opening.read if not isinstance(value, Object)}
+        if not assumed & opening.stored:
+            return opening
+        varying |= opening.stored

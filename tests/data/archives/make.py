@@ -1,0 +1,168 @@
+"""Writes the archives of this folder with torch (2.13.0), each with what torch gives for some calls: `python tests/data/archives/make.py`.
+
+`NAME.npz` holds, of call N, the arguments `N.0`, `N.1`, ... and the tensors of the result `N.out.0`, ..., in order.
+"""
+
+import enum
+from pathlib import Path
+from typing import Any, List, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+HERE = Path(__file__).parent
+
+
+class Net(nn.Module):
+    """Layers of torch.nn, batch norm that trains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.0))
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(x).mean((2, 3)))
+
+
+class Colour(enum.Enum):
+    """Members of a class."""
+
+    RED = 1
+    BLUE = 2
+
+
+class Pair(NamedTuple):
+    """Fields of a tuple."""
+
+    first: torch.Tensor
+    second: int
+
+
+class State(nn.Module):
+    """Attributes that calls change, in branches and loops; numbers, lists and dicts among them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2))
+        self.steps = 0
+        self.seen: list[int] = [0]
+        self.words: dict[str, float] = {"a": 0.5}
+        self.colour = Colour.BLUE
+
+    def forward(self, x: torch.Tensor, k: int = 2) -> Pair:
+        for i in range(k):
+            if i % 2 == 0:
+                self.total.add_(x)
+            else:
+                self.total = self.total * 2
+            self.steps += 1
+        self.seen.append(k)
+        scale = self.words["a"]
+        if self.colour == Colour.BLUE:
+            scale = scale + 1.0
+        return Pair(self.total * scale, self.steps + len(self.seen))
+
+    @torch.jit.export
+    def reset(self) -> torch.Tensor:
+        self.steps = 0
+        self.total.zero_()
+        return self.total
+
+
+@torch.jit.interface
+class OneInput(nn.Module):
+    """What several modules have."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Twice(nn.Module):
+    """One of them."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+class Choice(nn.Module):
+    """Modules by number, futures, and an attribute named by a word of Python."""
+
+    chosen: OneInput
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all = nn.ModuleList([Twice(), nn.Tanh()])
+        self.chosen = Twice()
+        setattr(self, "lambda", nn.Linear(2, 2))
+
+    def part(self, x: torch.Tensor, k: int) -> torch.Tensor:
+        return self.chosen.forward(x) * k
+
+    def forward(self, x: torch.Tensor, i: int) -> torch.Tensor:
+        module: OneInput = self.all[i]
+        futures = torch.jit.annotate(List[torch.jit.Future[torch.Tensor]], [])
+        for k in range(2):
+            futures.append(torch.jit.fork(self.part, x, k))
+        y = module.forward(x)
+        for each in futures:
+            y = y + torch.jit.wait(each)
+        return getattr(self, "lambda")(y)    # noqa: B009
+
+
+class Shared(nn.Module):
+    """Weights that are one, a view of another, and of other dtypes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Linear(3, 3, bias=False)
+        self.b = nn.Linear(3, 3, bias=False)
+        self.b.weight = self.a.weight
+        whole = torch.arange(12.0)
+        self.register_buffer("whole", whole)
+        self.register_buffer("part", whole[2:8].view(2, 3).t())
+        self.register_buffer("half", torch.tensor([0.5, 2.0]).to(torch.float16))
+        self.register_buffer("mask", torch.tensor([True, False, True]))
+        self.register_buffer("phase", torch.tensor([1 + 2j, 3j]))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        self.whole.add_(1)
+        y = self.b(self.a(x)) + self.part.sum(1) * self.mask
+        return y, self.half * 2, self.phase.abs()
+
+
+def tensors(value: Any) -> list[Any]:
+    """The tensors and numbers of a result, in order."""
+    if isinstance(value, list | tuple):
+        return [each for item in value for each in tensors(item)]
+    return [value]
+
+
+def write(name: str, module: nn.Module, calls: list[tuple[Any, ...]], traced: bool = False) -> None:
+    """One archive and its results."""
+    script = torch.jit.trace(module, calls[0]) if traced else torch.jit.script(module)
+    torch.jit.save(script, str(HERE / f"{name}.pt"))
+    script = torch.jit.load(str(HERE / f"{name}.pt"))
+    arrays: dict[str, Any] = {}
+    for number, call in enumerate(calls):
+        for index, each in enumerate(call):
+            arrays[f"{number}.{index}"] = each.numpy() if isinstance(each, torch.Tensor) else np.array(each)
+        for index, each in enumerate(tensors(script(*call))):
+            arrays[f"{number}.out.{index}"] = each.detach().numpy() if isinstance(each, torch.Tensor) else each.numpy() if isinstance(each, torch.Tensor) else np.array(each)
+    np.savez(HERE / f"{name}.npz", **arrays)
+
+
+def main() -> None:
+    """Write them all."""
+    torch.manual_seed(0)
+    image = torch.randn(2, 2, 5, 5)
+    write("net_train", Net().train(), [(image,), (image * 2,)])
+    write("net_traced", Net().eval(), [(image,), (torch.randn(1, 2, 7, 4),)], traced=True)
+    write("state", State(), [(torch.ones(2), 3), (torch.tensor([1.0, 2.0]), 2)])
+    write("choice", Choice(), [(torch.randn(3, 2), 0), (torch.randn(3, 2), 1)])
+    write("shared", Shared(), [(torch.randn(3),), (torch.randn(3),)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""TorchScript archives that torch wrote give torch's results, call after call; damaged ones are refused in one line."""
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irtool
+
+FOLDER = Path(__file__).parent / "data" / "archives"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.pt"))
+
+
+def leaves(value: Any) -> list[Any]:
+    """Tensors and numbers of a result, in order."""
+    return [each for item in value for each in leaves(item)] if isinstance(value, list | tuple) else [value]
+
+
+def arguments(arrays: Any, call: int) -> list[Any]:
+    """The arguments of a call: numbers where they are 0-d."""
+    values = [arrays[key] for key in arrays.files if key.startswith(f"{call}.") and ".out" not in key]
+    return [each.item() if each.ndim == 0 else each for each in values]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_calls_give_what_torch_gives(name: str) -> None:
+    module = irtool.load(FOLDER / f"{name}.pt")
+    with np.load(FOLDER / f"{name}.npz") as arrays:
+        for call in range(2):
+            results = leaves(module(*arguments(arrays, call)))
+            for index, result in enumerate(results):
+                expected = arrays[f"{call}.out.{index}"]
+                assert np.asarray(result).dtype == expected.dtype or not hasattr(result, "dtype")
+                np.testing.assert_allclose(result, expected, rtol=2e-5, atol=1e-6)
+
+
+def test_the_file_is_never_written(tmp_path: Path) -> None:
+    path = tmp_path / "state.pt"
+    path.write_bytes((FOLDER / "state.pt").read_bytes())
+    module = irtool.load(path)
+    module(np.ones(2, np.float32), 3)
+    assert module.steps == 3
+    assert module.seen == [0, 3]
+    assert path.read_bytes() == (FOLDER / "state.pt").read_bytes()
+    assert irtool.load(path).steps == 0
+
+
+def test_bytes_and_file_objects_are_taken() -> None:
+    data = (FOLDER / "net_traced.pt").read_bytes()
+    x = np.ones((1, 2, 4, 4), np.float32)
+    first, second = irtool.load(data)(x), irtool.load(io.BytesIO(data))(x)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_attributes_parameters_and_modules() -> None:
+    module = irtool.load(FOLDER / "net_train.pt")
+    names = [name for name, _ in module.named_parameters()]
+    assert names == ["body.0.weight", "body.0.bias", "body.1.weight", "body.1.bias", "head.weight", "head.bias"]
+    assert list(module.state_dict())[4:7] == ["body.1.running_mean", "body.1.running_var", "body.1.num_batches_tracked"]
+    x = np.ones((2, 2, 5, 5), np.float32)
+    module.eval()
+    once = module(x)
+    module.head.bias += 1
+    np.testing.assert_allclose(module(x), once + 1, rtol=1e-6)
+    with pytest.raises(irtool.Error, match="takes bool"):
+        module.training = "yes"
+    with pytest.raises(AttributeError, match="did you mean 'training'"):
+        _ = module.trainin
+
+
+def test_gradients_of_arguments_and_parameters() -> None:
+    module = irtool.load(FOLDER / "net_traced.pt")
+    x = np.random.default_rng(0).standard_normal((1, 2, 4, 4)).astype(np.float32)
+    ones = np.ones((1, 3), np.float32)
+    by_input, by_bias = module.vjp("forward", [x], [ones], [0, "head.bias"])
+    np.testing.assert_array_equal(by_bias, np.ones(3))
+    step = np.zeros_like(x)
+    step[0, 1, 2, 2] = 1e-2
+    slope = (module(x + step) - module(x - step)).sum() / 2e-2
+    assert abs(slope - by_input[0, 1, 2, 2]) < 1e-3
+
+
+def rewritten(**records: bytes | None) -> bytes:
+    """The archive `state` with some records replaced, or left out."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(FOLDER / "state.pt") as old, zipfile.ZipFile(stream, "w") as new:
+        for info in old.infolist():
+            name = info.filename.partition("/")[2]
+            data = records.get(name.replace(".", "_"), old.read(info))
+            if data is not None:
+                new.writestr(info.filename, data)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(("records", "message"), [
+    ({"data_pkl": b"\x80\x02cos\nsystem\n."}, "nothing is imported or called"),
+    ({"data_pkl": b"\x80\x02]"}, "ends without STOP"),
+    ({"data_pkl": b"\x80\x02X\xff\xff\xff\x7fa."}, "bytes wanted where"),
+    ({"data_pkl": None}, "'data.pkl' is missing"),
+    ({"constants_pkl": None}, "torch.save"),
+    ({"version": b"11"}, "version 11 of the format, expected 1 to 10"),
+    ({"byteorder": b"middle"}, "expected little or big"),
+    ({"data/0": b"abc"}, "expected 2 elements of float32"),
+])
+def test_damaged_archives_are_refused(records: dict[str, bytes | None], message: str) -> None:
+    with pytest.raises(irtool.Error, match=message):
+        irtool.load(rewritten(**records))(np.ones(2, np.float32))
