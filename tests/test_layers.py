@@ -23,6 +23,7 @@ FLOORS = (
     ("irtool.passes", "irtool.passmanager", "irtool.pipelines"),
     ("irtool.interop",),
     ("irtool.execute",),
+    ("irtool.archives",),
     ("irtool.testing",),
     ("irtool.cli", "irtool.__main__"),
     ("irtool.expect",),
@@ -30,7 +31,7 @@ FLOORS = (
 """Top floor first; a floor imports itself and what stands before it."""
 EXCEPTION = ("irtool.ir.graph", "irtool.ir.module"), "irtool.text.printer", ("__str__", "__repr__")
 """The one named exception: the IR classes print themselves."""
-USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irtool.dispatch", "irtool.interop", "irtool.execute",
+USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irtool.dispatch", "irtool.interop", "irtool.execute", "irtool.archives",
                "irtool.testing", "irtool.cli.show.values", "irtool.cli.show.watching")
 """Where a module may import NumPy when it is loaded; elsewhere only inside a function."""
 USES_CLICK = ("irtool.cli.command", "irtool.cli.group")

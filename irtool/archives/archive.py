@@ -32,7 +32,7 @@ class Archive:
         self._storages: dict[tuple[str, str], Storage] = {}
         self._folder = "data"
         if "model.json" in container and "data.pkl" not in container:
-            raise UnsupportedError(f"{container.name}: archives of torch 1.0 to 1.2 (model.json) are not supported yet", code="E0501")
+            raise UnsupportedError(f"{container.name}: archives of torch 1.0 to 1.2 (model.json) are not supported yet", code="E0404")
         if "data.pkl" not in container:
             raise Error(f"{container.name}: no TorchScript archive: the record 'data.pkl' is missing", code="E0711")
         if "constants.pkl" not in container:
@@ -90,7 +90,7 @@ class Archive:
     def instance(self, path: str) -> Object:
         """A new instance of a class of the archive."""
         if path.startswith("__torch__.torch.classes."):
-            raise UnsupportedError(f"{self.container.name}: instances of {quoted(path)} are not supported yet", code="E0501")
+            raise UnsupportedError(f"{self.container.name}: instances of {quoted(path)} are not supported yet", code="E0404")
         definition = self.library.class_called(path)
         if not isinstance(definition, ClassDefinition):
             self.container.fail("data.pkl", f"an instance of '{quoted(path)}', which is no class of the archive's code")
@@ -143,17 +143,17 @@ class Archive:
     def _tensor(self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, extra: Any = None) -> Any:
         array = strided(storage, offset, size, stride)
         if storage.dtype in QUANTIZED:
-            raise UnsupportedError(f"{storage.where}: tensors of {storage.dtype} are not supported yet", code="E0501")
+            raise UnsupportedError(f"{storage.where}: tensors of {storage.dtype} are not supported yet", code="E0404")
         if isinstance(extra, dict) and extra.get("conj"):
             array = np.conjugate(array)
         self.trainable[id(array)] = array, requires_grad is True
         return array
 
     def _quantized(self, storage: Any, *_: Any) -> Any:
-        raise UnsupportedError(f"{self.container.name}: quantized tensors are not supported yet", code="E0501")
+        raise UnsupportedError(f"{self.container.name}: quantized tensors are not supported yet", code="E0404")
 
     def _sparse(self, layout: Any, size: Any, requires_grad: Any, indices: Any, values: Any) -> Any:
-        raise UnsupportedError(f"{self.container.name}: sparse tensors are not supported yet", code="E0501")
+        raise UnsupportedError(f"{self.container.name}: sparse tensors are not supported yet", code="E0404")
 
     def _mapping(self) -> dict[Any, Any]:
         return {}
@@ -167,7 +167,7 @@ class Archive:
         return value
 
     def _row(self, number: Any) -> Any:
-        raise UnsupportedError(f"{self.container.name}: archives of torch 1.0 to 1.2 are not supported yet", code="E0501")
+        raise UnsupportedError(f"{self.container.name}: archives of torch 1.0 to 1.2 are not supported yet", code="E0404")
 
     def _complex_number(self, real: Any, imaginary: Any) -> complex:
         return complex(float(real), float(imaginary))

@@ -106,7 +106,7 @@ class MethodRun:
         try:
             lowered, executor = self.variant()
         except UnknownInstance as unknown:
-            raise UnsupportedError(f"gradients of {self.name} are not supported: it hands an instance to {unknown}", code="E0501") from None
+            raise UnsupportedError(f"gradients of {self.name} are not supported: it hands an instance to {unknown}", code="E0404") from None
         values = [*arguments, *[holder.attributes[name] for holder, name in lowered.sources]]
         index_of = {(id(holder), name): len(arguments) + index for index, (holder, name) in enumerate(lowered.sources)}
         positions = [index_of.get((id(places[each][0]), places[each][1])) if isinstance(each, str) else each for each in wrt]
@@ -185,7 +185,7 @@ class Caller:
     def run(self, graph: Graph, values: list[Any]) -> Sequence[Any]:
         """The results of a graph."""
         if self.depth >= MAX_CALLS:
-            raise RunError(f"{graph.name}: more than {MAX_CALLS} calls in calls", code="E0415")
+            raise RunError(f"{graph.name}: more than {MAX_CALLS} calls in calls", code="E0404")
         self.depth += 1
         try:
             return walk(graph, values, self)

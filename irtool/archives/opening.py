@@ -86,7 +86,7 @@ class Opening:
     def _copied(self, node: Node, operands: Sequence[Value], env: dict[Value, Value], into: Block) -> Sequence[Value]:
         self._count += 1
         if self._count > MAX_NODES:
-            raise UnsupportedError(f"{self.graph.name}: more than {MAX_NODES} nodes with calls opened", code="E0501")
+            raise UnsupportedError(f"{self.graph.name}: more than {MAX_NODES} nodes with calls opened", code="E0404")
         copy = Node(node.kind, operands, node.attributes)
         copy.tail, copy.line = node.tail, node.line
         into.append(copy)
@@ -278,7 +278,7 @@ class Opening:
         if key in self._active:
             raise Error(f"'{graph.name}' calls itself. Recursive calls are not supported", code="E0601")
         if len(self._active) > MAX_CALLS:
-            raise UnsupportedError(f"{graph.name}: more than {MAX_CALLS} calls in calls", code="E0501")
+            raise UnsupportedError(f"{graph.name}: more than {MAX_CALLS} calls in calls", code="E0404")
         self._active.append(key)
         results = self._results(graph.block, dict(zip(graph.inputs, operands, strict=True)), into)
         self._active.pop()

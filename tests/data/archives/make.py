@@ -5,7 +5,7 @@
 
 import enum
 from pathlib import Path
-from typing import Any, List, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -86,6 +86,13 @@ class Twice(nn.Module):
         return x * 2
 
 
+class Negative(nn.Module):
+    """Another."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return -x
+
+
 class Choice(nn.Module):
     """Modules by number, futures, and an attribute named by a word of Python."""
 
@@ -93,7 +100,7 @@ class Choice(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.all = nn.ModuleList([Twice(), nn.Tanh()])
+        self.all = nn.ModuleList([Twice(), Negative()])
         self.chosen = Twice()
         setattr(self, "lambda", nn.Linear(2, 2))
 
@@ -102,12 +109,8 @@ class Choice(nn.Module):
 
     def forward(self, x: torch.Tensor, i: int) -> torch.Tensor:
         module: OneInput = self.all[i]
-        futures = torch.jit.annotate(List[torch.jit.Future[torch.Tensor]], [])
-        for k in range(2):
-            futures.append(torch.jit.fork(self.part, x, k))
-        y = module.forward(x)
-        for each in futures:
-            y = y + torch.jit.wait(each)
+        future = torch.jit.fork(self.part, x, 3)
+        y = module.forward(x) + torch.jit.wait(future)
         return getattr(self, "lambda")(y)    # noqa: B009
 
 
@@ -122,14 +125,14 @@ class Shared(nn.Module):
         whole = torch.arange(12.0)
         self.register_buffer("whole", whole)
         self.register_buffer("part", whole[2:8].view(2, 3).t())
-        self.register_buffer("half", torch.tensor([0.5, 2.0]).to(torch.float16))
+        self.register_buffer("narrow", torch.tensor([0.5, 2.0]).to(torch.float16))
         self.register_buffer("mask", torch.tensor([True, False, True]))
         self.register_buffer("phase", torch.tensor([1 + 2j, 3j]))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         self.whole.add_(1)
         y = self.b(self.a(x)) + self.part.sum(1) * self.mask
-        return y, self.half * 2, self.phase.abs()
+        return y, self.narrow * 2, self.phase.abs()
 
 
 def tensors(value: Any) -> list[Any]:
