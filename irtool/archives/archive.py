@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from irtool.archives.container import Container
+from irtool.archives.declared_values import check_attributes
 from irtool.archives.pickles import unpickle
 from irtool.archives.storages import QUANTIZED, Storage, read_storage, strided
-from irtool.archives.values import check_attributes
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.source import quoted
 from irtool.ops.structure import EnumMember, Object

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from irtool.accepted_values import accept, copied, delivered
+from irtool.archives.declared_values import named
 from irtool.archives.lowering import Lowered, UnknownInstance
 from irtool.archives.opening import MAX_CALLS
-from irtool.archives.values import named
 from irtool.execute.executor import Executor
 from irtool.interpret import walk
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean

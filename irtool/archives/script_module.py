@@ -6,8 +6,8 @@ from typing import Any
 
 from irtool.archives.archive import Archive
 from irtool.archives.calling import MethodRun, Program
+from irtool.archives.declared_values import fits
 from irtool.archives.opening import opened
-from irtool.archives.values import fits
 from irtool.ir.errors import Error, NameMissing, RunError
 from irtool.ir.graph import Graph
 from irtool.ir.rewrite import clone_graph
