@@ -31,8 +31,8 @@ FLOORS = (
 """Top floor first; a floor imports itself and what stands before it."""
 EXCEPTION = ("irtool.ir.graph", "irtool.ir.module"), "irtool.text.printer", ("__str__", "__repr__")
 """The one named exception: the IR classes print themselves."""
-USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irtool.dispatch", "irtool.interop", "irtool.execute", "irtool.archives",
-               "irtool.testing", "irtool.cli.show.values", "irtool.cli.show.watching")
+USES_ARRAYS = ("irtool.ops", "irtool.interpret", "irtool.accepted_values", "irtool.dispatch", "irtool.interop", "irtool.execute",
+               "irtool.archives", "irtool.testing", "irtool.cli.show.values", "irtool.cli.show.watching")
 """Where a module may import NumPy when it is loaded; elsewhere only inside a function."""
 USES_CLICK = ("irtool.cli.command", "irtool.cli.group")
 """The face of click: the entry point imports it when Ctrl-C is listened to, and everybody else goes through these two."""
