@@ -67,3 +67,18 @@ def test_a_graph_that_writes_into_its_input_goes_on_doing_so() -> None:
     source = "def f(x, y):\n    a = x * 2\n    a.view(-1).mul_(3)\n    y.add_(1)\n    return a\n"
     with pytest.raises(irtool.UnsupportedError, match="mul_, which writes into"):
         PassManager("differentiate{requires-grad=1,0}").run(compile_source(source))
+
+
+@pytest.mark.parametrize("held", ["y", "[y][-1]", "[x, y][n]", "(y, x)[0]"])
+@pytest.mark.parametrize("view", ["y", "y.expand_as(x)", "y.view_as(x)", "y.detach()", "y.unfold(0, 1, 1)", "y.as_strided([2], [1])",
+                                  "torch.chunk(y, 2)[0]", "[y, y][-n]", "y.swapaxes(0, 0)"])
+def test_a_write_behind_a_product_does_not_reach_its_gradient(held: str, view: str) -> None:
+    """What the gradient needs is what was multiplied, by whatever name the tensor is overwritten afterwards."""
+    start = f"def f(x: Tensor, n: int):\n    y = x * 1.5\n    z = {held}\n    r = y * z\n"
+    written, plain = (irtool.from_script(start + line + "    return r\n").graph() for line in (f"    ({view}).mul_(0.5)\n", ""))
+    x, ones = np.array([2.0, -3.0]), np.ones(2)
+    (expected,) = irtool.vjp(plain, [x, 1], [ones], [0], interpret=True)
+    for way in (lambda: irtool.vjp(written, [x, 1], [ones], [0]), lambda: irtool.vjp(written, [x, 1], [ones], [0], interpret=True),
+                lambda: irtool.compile(written).vjp([x, 1], [ones], [0]),
+                lambda: irtool.compile(written).record([x, 1], [0]).backward([ones])):
+        np.testing.assert_array_equal(way()[0], expected)

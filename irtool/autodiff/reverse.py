@@ -15,6 +15,7 @@ from irtool.autodiff.groups import open_groups
 from irtool.autodiff.in_place import is_rewritable, without_writes
 from irtool.autodiff.list_gradients import reverse_change, reverse_list
 from irtool.autodiff.loop_gradients import reverse_loop
+from irtool.autodiff.overwritten import copy_before_writes
 from irtool.autodiff.reach import FLOATING, holds_tensors, requiring
 from irtool.autodiff.recompute import choose_captures
 from irtool.autodiff.refusals import refuse_omitted, refuse_shared, refuse_untyped, refuse_writes
@@ -94,6 +95,7 @@ def reverse_of(grads: Gradients, least: bool) -> Reverse:
     ask_in_f(captures)
     if grads.modern or least:
         choose_captures(captures, least)
+    copy_before_writes(captures)
     captured_inputs, captured_outputs, temporaries = captures.lift(real_outputs)
     grads.take_temporaries(temporaries, len(f.outputs) - len(temporaries))
     grads.drop_renamings()
