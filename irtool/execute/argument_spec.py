@@ -1,7 +1,7 @@
-"""Specs, which plans are made for: of each tensor among the inputs dtype, rank and device, and whether it is defined and needs a gradient.
+"""Specs, the keys of plans: the dtype, rank and device of each input tensor, and whether it is defined and needs a gradient.
 
-Not in a spec: sizes, strides, values, numbers, strings. The types of the graph's inputs decide which values are looked at; a short list of
-instructions says so, made once, so that making a spec costs one loop over the inputs.
+Not in a spec: sizes, strides, values, numbers, strings. The types of the graph's inputs decide which values a spec covers. They are
+compiled once into a short list of instructions, so that making a spec costs one loop over the inputs.
 """
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from irtool.ir.types import (
 from irtool.ops.arrays import CODES, dtype_named
 
 SKIP, TENSOR, PRESENCE, ENTER, LEAVE = range(5)
-"""What to do with the next value: nothing; note the tensor; note whether it is there; go into a tuple, out of it."""
+"""Instructions, one per value: skip it; record the tensor; record whether it is None; enter a tuple, leave it."""
 WORDS = ("Skip", "SpecializeTensor", "SpecializeOptional", "EnterTuple", "Leave")
 MAX_ELEMENTS = 1_000_000
-"""In a tensor made up for a type."""
+"""The largest tensor that `samples` makes for a type."""
 MAX_DEPTH = 128
 """Tuples in tuples deeper than this are skipped as a whole."""
 
 UNDEFINED_RECORD, OTHER_RECORD = 0, 1
-"""No tensor; something else where old texts call everything a tensor."""
+"""Records of an undefined tensor, and of a value that is no tensor (texts of 2018 give every value the type Tensor)."""
 _GRADIENT, _RANK, _DEVICE, _DTYPE = 2, 4, 1 << 10, 1 << 18
 _CODE = {dtype_named(name): code for code, name in reversed(CODES.items()) if name not in ("bfloat16", "complex32")}
 
 
 class ArgumentSpec:
-    """The key of a plan. Immutable; its hash is worked out once."""
+    """The key of a plan. Immutable; its hash is computed once."""
 
     __slots__ = ("records", "present", "_hash")
 
@@ -74,12 +74,12 @@ class ArgumentSpec:
 
     @property
     def requires_gradient(self) -> bool:
-        """Does a tensor need one?"""
+        """Does any tensor need a gradient?"""
         return any(record & _GRADIENT for record in self.records)
 
 
 class SpecMaker:
-    """What to look at in the inputs of one graph."""
+    """Makes the specs of one graph's inputs."""
 
     __slots__ = ("types", "instructions", "is_flat")
 
@@ -103,7 +103,7 @@ class SpecMaker:
                 self._compile(element, depth + 1)
             self.instructions.append(LEAVE)
             if not {TENSOR, PRESENCE} & set(self.instructions[at:]):
-                self.instructions[at:] = [SKIP]     # nothing in it to look at
+                self.instructions[at:] = [SKIP]     # a tuple without anything to record
         else:
             self.instructions.append(SKIP)
 
@@ -111,8 +111,8 @@ class SpecMaker:
         return " ".join(WORDS[each] for each in self.instructions)
 
     def make(self, values: Sequence[Any], requires_grad: Sequence[bool] = ()) -> ArgumentSpec:
-        """The spec of these inputs. `requires_grad` has a flag per input (none: no input needs a gradient); a tuple's is that of the
-        tensors in it. Raises RunError where a tuple is expected and something else is given.
+        """The spec of these inputs. `requires_grad` has a flag per input (empty: no input needs a gradient); the flag of a tuple holds for
+        all tensors in it. Raises RunError if an input should be a tuple and is not.
         """
         if self.is_flat and not requires_grad:
             present = tuple([value is not None for value, what in zip(values, self.instructions, strict=True) if what == PRESENCE])
@@ -128,14 +128,14 @@ class SpecMaker:
         return ArgumentSpec(tuple(records), tuple(presence))
 
     def noted(self, values: Sequence[Any], requires_grad: Sequence[bool] = ()) -> Iterator[tuple[int, Any, int]]:
-        """What is noted of these inputs, in order: TENSOR or PRESENCE, the value, and 2 where a gradient is needed (else 0)."""
+        """The recorded values in order: TENSOR or PRESENCE, the value, and 2 if it needs a gradient (else 0)."""
         flags = [_GRADIENT if flag else 0 for flag in requires_grad] or [0] * len(values)
         steps = iter(self.instructions)
         for value, flag in zip(values, flags, strict=True):
             yield from self._visit(value, flag, steps, next(steps))
 
     def _visit(self, value: Any, flag: int, steps: Iterator[int], what: int) -> Iterator[tuple[int, Any, int]]:
-        """What is noted of one value, for which `what` is the instruction, and for a tuple those that follow in `steps`."""
+        """The recorded values in one input; `what` is its instruction, `steps` yields those of the parts of a tuple."""
         if what in (TENSOR, PRESENCE):
             yield what, value, flag
         elif what == ENTER:
@@ -150,7 +150,8 @@ class SpecMaker:
 
 
 def is_noted(type: Type) -> bool:
-    """Does it get a record: a tensor, or a list of them, or of lists? Of a list only whether it is there and needs gradients is noted.
+    """Does a value of this type get a record: a tensor, or a (nested) list of tensors? The record of a list says only whether it is None
+    and whether it needs gradients.
 
     An absent tensor and an undefined one are both None here.
     """
@@ -160,7 +161,7 @@ def is_noted(type: Type) -> bool:
 
 
 def arrays_key(values: Sequence[Any]) -> Any:
-    """The key of inputs, by which a process looks up their function; None where an input is neither array nor bool nor None."""
+    """The key under which a process caches the function for such inputs; None if an input is neither array nor bool nor None."""
     key: list[Any] = []
     for each in values:
         if type(each) is np.ndarray:
@@ -173,7 +174,7 @@ def arrays_key(values: Sequence[Any]) -> Any:
 
 
 def record_of(value: Any, flag: int = 0) -> int:
-    """What is noted of a tensor, as one number; `flag` is 2 where it needs a gradient (which only floating-point and complex ones can)."""
+    """The record of a tensor, a number; `flag` is 2 if it needs a gradient, and is ignored unless it is floating-point or complex."""
     if value is None:
         return UNDEFINED_RECORD
     dtype = getattr(value, "dtype", None)
@@ -187,7 +188,7 @@ def record_of(value: Any, flag: int = 0) -> int:
 
 
 def record_of_type(type: TensorType | None, flag: int) -> int:
-    """The record of tensors of a type; None: of any tensors. They need a gradient where `flag` is 2."""
+    """The record of tensors of a type (None: of any type); they need a gradient if `flag` is 2."""
     if type is None or type.dtype is None or type.sizes is None:
         return UNDEFINED_RECORD if type is not None and type.undefined else OTHER_RECORD | flag
     device = 0 if type.device == "cpu" else _DEVICE
@@ -195,7 +196,7 @@ def record_of_type(type: TensorType | None, flag: int) -> int:
 
 
 def type_of(value: Any, flag: int) -> Type | None:
-    """All that can be said of a tensor; None of what is none. Strides where they cannot be told from others are as if contiguous."""
+    """The complete type of a tensor; None for any other value. Strides of dimensions of size 1 or 0 are given as if it were contiguous."""
     if value is None:
         return UNDEFINED
     dtype = getattr(value, "dtype", None)
@@ -209,7 +210,7 @@ def type_of(value: Any, flag: int) -> Type | None:
 
 
 def type_of_record(record: int) -> Type:
-    """What a record says, as a type."""
+    """The type that a record describes."""
     rank = (record // _RANK & 0xFF) - 1
     if record == UNDEFINED_RECORD:
         return UNDEFINED
@@ -220,14 +221,14 @@ def type_of_record(record: int) -> Type:
 
 
 def samples(graph: Graph, types: Sequence[Type]) -> list[Any]:
-    """Inputs of these types: sizes that are not said are 1. Raises RunError for a tensor whose dtype or rank is not said."""
+    """Inputs of these types; unknown sizes are 1. Raises RunError for a tensor of unknown dtype or rank."""
     if len(types) != len(graph.inputs):
         raise RunError(f"the spec has {len(types)} types, the graph takes {len(graph.inputs)} inputs", code="E0805")
     return [_sample(type) for type in types]
 
 
 def _sample(type: Type) -> Any:
-    """A value of a type, as small as can be."""
+    """The smallest value of a type."""
     if isinstance(type, TensorType):
         if type.undefined:
             return None
@@ -245,10 +246,10 @@ def _sample(type: Type) -> Any:
 
 
 def specialize_inputs(graph: Graph, spec: ArgumentSpec, types: Sequence[TensorType | None] = ()) -> list[bool]:
-    """Write the facts of a spec into the types of a graph's inputs; an absent optional input is None wherever it was read.
+    """Write a spec into the types of a graph's inputs; an absent optional input is replaced by None in all its uses.
 
-    types: types by record that say more than the records do, such as sizes. Returns for each input whether it is defined. The signature
-    stays: an absent input is still an input.
+    types: by record, types with more facts, such as sizes. Returns for each input whether it is defined. The number of inputs does not
+    change: an absent input is still an input.
     """
     records, present = iter(zip(spec.records, types or [None] * len(spec.records), strict=True)), iter(spec.present)
     defined: list[bool] = []
@@ -272,7 +273,7 @@ def specialize_inputs(graph: Graph, spec: ArgumentSpec, types: Sequence[TensorTy
 
 def _specialized(type: Type, records: Iterator[tuple[int, TensorType | None]], present: Iterator[bool],
                  depth: int = 0) -> tuple[Type, bool]:
-    """The type of an input as a spec says it, from what was noted of it; and whether it is there."""
+    """The type of an input by its records, and whether it is present."""
     if is_noted(type):
         record, more = next(records)
         inner = type.element if isinstance(type, OptionalType) else type

@@ -1,8 +1,8 @@
-"""Making plans: the phases of one compilation, with gradients where the spec asks for them.
+"""Making plans: the phases of one compilation, with gradients if the spec asks for them.
 
-A graph that needs gradients becomes, when all of it can be differentiated, one node that owns f and df; otherwise groups of operators
+A graph that needs gradients becomes one node that has f and df, if the whole graph can be differentiated. Otherwise groups of operators
 become such nodes, and the nodes between them are differentiated one by one on the tape (`irtool.execute.recording`). A separate executor
-runs df, and makes its plans when the first cotangents come in, since only then is it known which of them are defined.
+runs df. It makes its plans when the first cotangents arrive, since only then is it known which of them are defined.
 """
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 class Options:
     """How plans are made.
 
-    whole: differentiate all of a graph at once where that can be done; else only groups of at least `autodiff_threshold` operators,
-    of which those with fewer than `inline_threshold` are opened again. on_pass: called with the name of each pass of a compilation, and
-    the graph after it. native: may groups of pointwise operators run as loops in C (None: large ones, where there is a compiler; True:
-    all); threads: how many share large groups and run heavy nodes at the same time. check_saved: check by a checksum that no array saved
-    for gradients has changed when it is used. profiling: make a plan for the shapes of the first `profiled_runs` runs
-    (`irtool.execute.profiling`); inputs that it does not fit are profiled in turn, `bailout_depth` times in all.
+    whole: differentiate a graph as a whole if possible; else only groups of at least `autodiff_threshold` operators, of which those with
+    fewer than `inline_threshold` are inlined again. on_pass: called after each pass of a compilation with its name and the graph.
+    native: run groups of pointwise operators as loops in C (None: large groups, if there is a compiler; True: all; False: none).
+    threads: how many threads share large groups and run expensive nodes at the same time. check_saved: check by a checksum that arrays
+    saved for gradients are unchanged when df reads them. profiling: make a plan for the shapes of the first `profiled_runs` runs
+    (`irtool.execute.profiling`); inputs of other shapes get plans in the same way, `bailout_depth` times at most.
     """
 
     __slots__ = ("optimize", "backend", "whole", "autodiff_threshold", "inline_threshold", "on_pass", "native", "threads", "check_saved",
@@ -82,7 +82,7 @@ class Options:
 
 
 class ExecutionPlan:
-    """A graph made for one spec, and what runs it. May be shared by threads."""
+    """A graph compiled for one spec, and the code that runs it. May be shared by threads."""
 
     __slots__ = ("graph", "spec", "writes", "is_random", "is_custom", "differentiables", "options", "together", "guarded", "_code",
                  "_outline", "_owner", "_steps", "_lock")
@@ -90,14 +90,14 @@ class ExecutionPlan:
     def __init__(self, owner: Executor, graph: Graph, spec: ArgumentSpec | None,
                  differentiables: dict[Node, Differentiable] | None = None) -> None:
         self.graph = graph
-        self.spec = spec            # None: the plan that fits everything
+        self.spec = spec            # None: the fallback plan, which fits all inputs
         self.differentiables = differentiables or {}
         self.options = owner.options
         self.is_custom = bool(custom_passes())      # users' passes have rewritten it
         self.writes = writes(graph)
         self.is_random = any(facts_of(node.kind).is_random for node in all_nodes(graph))
         self.together: Any = None   # f and df as one graph (`irtool.execute.joint_plan`); False: they cannot be joined
-        self.guarded: Graph | None = None       # with the guard that a profiling executor asks before it runs the graph
+        self.guarded: Graph | None = None       # the graph behind the guard that a profiling executor evaluates first
         self._owner = owner
         self._code: Code | None = None
         self._outline: list[Outline] | None = None
@@ -106,7 +106,7 @@ class ExecutionPlan:
 
     @property
     def shown(self) -> Graph:
-        """The graph that is executed, with the guard in front of it where there is one."""
+        """The graph that is executed, behind its guard if there is one."""
         return self.guarded or self.graph
 
     @property
@@ -119,7 +119,7 @@ class ExecutionPlan:
         return self._code
 
     def forget(self) -> None:
-        """Let go of the functions made so far, and of their memory."""
+        """Free the functions made so far, and their memory."""
         if self._code is not None:
             self._code.forget()
 
@@ -139,17 +139,17 @@ class ExecutionPlan:
         return Recording(self.differentiables, self.step, self.writes)
 
     def step(self, node: Node, flags: tuple[bool, ...], without_its_write: bool) -> Step:
-        """The function that runs one node on the tape; made once for each set of operands that need gradients."""
+        """The function that runs one node on the tape; cached by node and by the operands that need gradients."""
         key = (node, flags, without_its_write)
         with self._lock:
             step = self._steps.get(key)
             if step is None:
-                with using(np):     # what passes compute, they compute on the host
+                with using(np):     # passes compute constants on the host
                     step = self._steps[key] = self._make_step(node, functional(node) if without_its_write else node, flags)
             return step
 
     def _make_step(self, node: Node, run: Node, flags: tuple[bool, ...]) -> Step:
-        """`run`, with the operands of `node`."""
+        """A function that runs the node `run` on the operands of `node`."""
         graph, positions = alone(run, self.graph.dialect)
         positions = [node.inputs.index(run.inputs[i]) for i in positions]
         pair = differentiate_graph(graph, [flags[i] and holds_tensors(node.inputs[i].type) for i in positions], True)
@@ -166,8 +166,8 @@ Outline = Value | list[Any] | tuple[Any, ...]
 
 
 def outline(graph: Graph, differentiables: dict[Node, Differentiable]) -> list[Outline]:
-    """The outputs of a graph that is one node with a gradient, behind which only lists and tuples of its results are made; empty for any
-    other graph."""
+    """The outputs of a graph that is one node with a gradient, followed only by nodes that construct lists and tuples of its results;
+    empty for any other graph."""
     first = graph.block.return_node.next
     rest = list(graph.block)[1:]
     if first not in differentiables or len(differentiables) > 1 or any(node.kind not in CONSTRUCTS for node in rest):
@@ -188,25 +188,25 @@ def put_together(part: Outline, env: dict[Value, Any]) -> Any:
 
 
 def writes(graph: Graph) -> bool:
-    """May a graph write into memory that it did not make?"""
+    """May a graph write into memory that it did not allocate?"""
     return any(node_may_write(node) or node.kind[:1] == "^" for node in all_nodes(graph))
 
 
 class Code:
-    """Runs a graph: compiled, or interpreted where nothing is optimised. Random numbers come from the generator in use."""
+    """Runs a graph: compiled, or interpreted if nothing is optimised. Random numbers come from the current generator."""
 
     __slots__ = ("graph", "plan", "backend", "is_direct")
 
     def __init__(self, graph: Graph, options: Options, is_piece: bool = False) -> None:
         self.graph = graph
-        self.is_direct = is_piece and writes(graph)     # the run of the whole graph has copied the inputs that are written
+        self.is_direct = is_piece and writes(graph)     # the caller has already copied the inputs that are written
         self.backend = None if options.backend == "numpy" else options.backend
         self.plan: Any = None       # a Plan or a DevicePlan
         if options.optimize:
             self.plan = DevicePlan(graph) if self.backend else compile_plan(graph, native=options.native, threads=options.threads)
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
-        """The outputs. Operands are copied first where the graph writes, unless it is a piece of another."""
+        """The outputs. Operands that the graph writes into are copied first, unless the graph is a piece of another."""
         if self.is_direct:
             with np.errstate(all="ignore"):
                 return walk(self.graph, list(values), call_node)
@@ -216,7 +216,7 @@ class Code:
         return outputs
 
     def forget(self) -> None:
-        """Let go of the functions made so far, and of their memory."""
+        """Free the functions made so far, and their memory."""
         if isinstance(self.plan, Plan):
             self.plan.forget()
 
@@ -231,9 +231,9 @@ def fallback_plan(owner: Executor) -> ExecutionPlan:
 
 def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags: Sequence[bool],
               types: Sequence[TensorType | None] = ()) -> ExecutionPlan:
-    """The plan for a spec. `values` are the inputs it is first made for: where several dtypes meet, a run with them says which.
+    """The plan for a spec. `values` are the first inputs: if operators mix dtypes, a run on them gives the dtypes of all values.
 
-    types: where given, types by record of the spec that say more than it, such as sizes.
+    types: by record of the spec, types with more facts than the spec has, such as sizes.
     """
     with Paused():
         options = owner.options
@@ -251,8 +251,8 @@ def make_plan(owner: Executor, spec: ArgumentSpec, values: Sequence[Any], flags:
 
 
 def differentiable(owner: Executor, pair: Reverse, phases: Phases | None, is_piece: bool = False) -> Differentiable:
-    """A pair ready to run; with `phases`, f is optimised, now that its operators need no gradients any more. is_piece: it stands among
-    others in a graph, which see what it writes.
+    """A pair ready to run. phases: passes that optimise f, whose operators need no gradients any more (None: none). is_piece: f is a part
+    of a graph, and the other parts see its writes.
     """
     if phases is not None:
         phases.differentiable(pair.f)
@@ -262,14 +262,14 @@ def differentiable(owner: Executor, pair: Reverse, phases: Phases | None, is_pie
 
 def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, flags: Sequence[bool],
            values: Sequence[Any]) -> ExecutionPlan | None:
-    """All of a graph as one node with a gradient; nodes that only make lists and tuples of results stay outside. None where the graph
+    """The whole graph as one node with a gradient; nodes that only construct lists and tuples of results stay outside. None if the graph
     cannot be differentiated as a whole."""
     ending = dict.fromkeys(trailing(graph))
     body = [node for node in graph.block if node not in ending and node.kind not in CONSTANT_KINDS]
     if not body:
         return None
     inside = set(body)
-    if writes(graph):       # into copies of the inputs: those are given back
+    if writes(graph):       # f writes into copies of the inputs: a returned input is such a copy
         inside.add(graph.block.param_node)
     readers = (*ending, graph.block.return_node)
     results = list(dict.fromkeys(value for node in readers for value in node.inputs if value.node in inside))
@@ -290,7 +290,7 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
     step = differentiable(owner, pair, phases)
     node = Node("prim::GraphExecutor" if graph.dialect.is_of_2018 else "prim::DifferentiableGraph", graph.inputs,
                 {"Subgraph": Attribute("<Graph>", pair.f)})
-    graph.block.prepend(node)       # a list of results may stand before what else is in the graph
+    graph.block.prepend(node)       # in front of nodes that construct lists of its results
     for value in results:
         result = node.add_output(graph.fresh_id(), value.type)
         for user, slot in list(value.uses):
@@ -304,7 +304,7 @@ def as_one(owner: Executor, phases: Phases, graph: Graph, spec: ArgumentSpec, fl
 
 
 def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> dict[Node, Differentiable]:
-    """The nodes that own their gradient (`custom_vjp`), as nodes with gradients: the tape must not differentiate their bodies."""
+    """The `custom_vjp` nodes of a graph, as nodes with gradients: the tape must not differentiate their bodies."""
     pieces: dict[Node, Differentiable] = {}
     for node in graph.walk():
         if node.kind == CUSTOM_VJP or owns_gradient(node):
@@ -318,7 +318,7 @@ def with_own_gradients(owner: Executor, graph: Graph, phases: Phases | None) -> 
 
 
 def trailing(graph: Graph) -> list[Node]:
-    """The nodes that only make lists and tuples of the graph's results."""
+    """The nodes that only construct lists and tuples of the graph's results."""
     constructs: dict[Node, None] = {}
     pending = list(graph.outputs)
     while pending:

@@ -1,4 +1,4 @@
-"""What an executor holds, as data: its graph, its plans by spec, and the executors of their gradients, all the way down."""
+"""The state of an executor as data: its graph, its plans by spec, and recursively the executors of their gradients."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,8 +10,8 @@ from irtool.execute.executor import Executor
 def debug_state(executor: Executor) -> dict[str, Any]:
     """`{"graph": text, "fallback": plan or None, "execution_plans": {spec: plan}}`; a plan is `{"key", "graph", "executors"}`.
 
-    When profiling also `"profile"`, the graph with what it saw, and `"bailout"`, the state of what runs other shapes.
-    A consistent picture even while other threads run it: plans are only ever added.
+    When profiling also `"profile"`, the graph with the types seen, and `"bailout"`, the state of the executor for other shapes.
+    The state is consistent even while other threads run the executor, since plans are only added.
     """
     state = {"graph": str(executor.graph), "fallback": None if executor.fallback is None else plan_state(executor.fallback),
              "execution_plans": {str(spec): plan_state(plan) for spec, plan in list(executor.plans.items())}}

@@ -1,4 +1,4 @@
-"""Running a graph that has an explicit gradient, on the tape: f forwards, what df needs saved, df in an executor of its own backwards."""
+"""Running a gradient pair on the tape: the forward pass runs f and saves what df needs; the backward pass runs df in its own executor."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Differentiable:
-    """A gradient pair ready to run: what runs f, the executor of df, and the index lists. Shared by all runs of a plan."""
+    """A gradient pair ready to run: the code of f, the executor of df, and the index lists. Shared by all runs of a plan."""
 
     __slots__ = ("pair", "run", "backward", "is_pure")
 
@@ -32,9 +32,9 @@ class Differentiable:
         self.is_pure = not any(does_more(node) for node in all_nodes(pair.df))
 
     def __call__(self, operands: Sequence[Any], versions: Versions | None = None) -> list[Any]:
-        """f's real outputs for operands that may be Variables; where one of them needs a gradient, the outputs remember this step.
+        """f's real outputs for operands that may be Variables; if one of them needs a gradient, the outputs refer to a GraphBackward.
 
-        versions: knows the memory that is written into, where anything is.
+        versions: the versions of memory, if the graph writes; else None.
         """
         pair = self.pair
         outputs = self.run([detached(value) for value in operands])
@@ -46,23 +46,23 @@ class Differentiable:
         return [on_tape(value, function, places.get(index), versions) for index, value in enumerate(real)]
 
     def forget(self) -> None:
-        """Let go of the functions made so far, and of their memory; what is needed again is made again."""
+        """Free the functions made so far, and their memory; they are made again when they are needed."""
         self.run.forget()
         self.backward.forget()
 
 
 def does_more(node: Node) -> bool:
-    """Does it more than give results, or give others each time?"""
+    """Has a node side effects, or random results?"""
     facts = facts_of(node.kind)
     return facts.side_effects or facts.is_random or node_may_write(node) or node.kind[:1] == "^"
 
 
 class Saved(Holder):
-    """A value kept for df: a tensor with where it came from; or a list; or anything.
+    """A value saved for df: a tensor with its edge on the tape, a list of saved values, or any other value.
 
-    Before its memory is written into, a copy is taken: gradients are those of what was read, as they are where the whole graph is
-    differentiated. An output of the step itself is kept without the step, which would keep itself alive, and gets it back when it is
-    unpacked. What the caller does to an array between forwards and backwards is seen only where a checksum is taken (`checks`).
+    It is copied before its memory is written into, so that df reads the value that f read, as it does if the whole graph is
+    differentiated. An output of the step itself is saved without its reference to the step, which would make a reference cycle; `unpack`
+    restores the reference. If the caller changes an array between the forward and the backward pass, only a checksum (`checks`) shows it.
     """
 
     __slots__ = ("data", "edge", "is_output", "name", "checksum")
@@ -88,7 +88,7 @@ class Saved(Holder):
         self.data = self.data.copy()
 
     def unpack(self, create_graph: bool, outputs: Any = None) -> Any:
-        """The value, as a Variable where it is a tensor with a gradient. Raises RunError where the caller has changed it since."""
+        """The value, as a Variable if it is a tensor with a gradient. Raises RunError if the caller has changed it since."""
         if isinstance(self.data, list | tuple):
             edges = outputs if isinstance(outputs, list) else [None] * len(self.data)
             items = [each.unpack(create_graph, one) for each, one in zip(self.data, edges, strict=True)]
@@ -101,30 +101,30 @@ class Saved(Holder):
         return Variable(self.data, edge[0], edge[1])
 
     def _modified(self, what: str) -> RunError:
-        """It has been written into since; torch's words."""
-        which = "a tensor" if self.name.isdecimal() else f"%{self.name}"        # numbers are those of a group
+        """The error, in torch's words, that a saved tensor was written into."""
+        which = "a tensor" if self.name.isdecimal() else f"%{self.name}"        # users do not know numbers of values in groups
         return RunError("one of the variables needed for gradient computation has been modified by an inplace operation: "
                         f"{which}, {self.data.dtype} of shape {list(self.data.shape)}, {what}")
 
 
 def checksum(value: Any) -> int | None:
-    """Of the elements of an array, bit for bit; None for anything else."""
+    """A checksum of the bytes of an array; None for any other value."""
     return crc32(on_host(value).tobytes()) if is_array(value) else None
 
 
 class GraphBackward(Function):
-    """One forward run of a Differentiable, waiting to be walked back."""
+    """The step of the tape for one run of a Differentiable: runs df in the backward pass."""
 
     __slots__ = ("owner", "places", "saved", "operand_places", "operands", "pieces")
 
     def __init__(self, owner: Differentiable, operands: Sequence[Any], outputs: list[Any], versions: Versions | None) -> None:
         pair = owner.pair
-        self.operand_places: list[Places] = []      # of each gradient df gives: its place among the edges
+        self.operand_places: list[Places] = []      # for each gradient that df returns: its position among the edges
         leaves: list[Any] = []
         for index in pair.output_vjps:
             self.operand_places.append(placed(operands[index], leaves))
         self.operands: list[Metadata | None] = [metadata_of(each) for each in leaves]
-        self.places: list[Places] = []              # of each gradient df takes: its slot
+        self.places: list[Places] = []              # for each cotangent that df takes: its slot
         results: list[Any] = []
         for index in pair.input_vjps:
             self.places.append(placed(outputs[index], results))
@@ -137,7 +137,7 @@ class GraphBackward(Function):
                        for index in pair.captured_outputs]
 
     def arguments(self, gradients: list[Any], create_graph: bool) -> list[Any]:
-        """What df takes: gradients by output, then what was saved."""
+        """The operands of df: the gradients of the outputs, then the saved values."""
         pair = self.owner.pair
         slots = dict(zip(pair.input_vjps, self.places, strict=True))
         edges = [None] * len(pair.captured_inputs) + [self._edges(slots.get(index)) for index in pair.captured_outputs]
@@ -154,11 +154,11 @@ class GraphBackward(Function):
                 for each, metadata in zip(by_edge, self.operands, strict=True)]
 
     def may_run_ahead(self) -> bool:
-        """Not where df draws random numbers, writes, or calls what is not known."""
+        """False if df draws random numbers, writes, or calls an unknown operator."""
         return self.owner.is_pure
 
     def _gathered(self, place: Places, gradients: list[Any]) -> Any:
-        """What df is given for one output: a gradient, a tuple of them, or the list of them, with zeros for those that are missing."""
+        """The operand of df for one output: a gradient, or a tuple or list of gradients, with zeros for missing ones."""
         if isinstance(place, int):
             return gradients[place]
         gathered = [self._gathered(each, gradients) for each in place]
@@ -173,7 +173,7 @@ class GraphBackward(Function):
         return gathered
 
     def _edges(self, place: Places | None) -> Any:
-        """Where gradients of an output of this step go."""
+        """The edges for the gradients of an output of this step."""
         if isinstance(place, list | tuple):
             return [self._edges(each) for each in place]
         return None if place is None else (self, place)
@@ -184,7 +184,7 @@ Places = int | list[Any] | tuple[Any, ...]
 
 
 def placed(value: Any, flat: list[Any]) -> Places:
-    """Append what a value holds to `flat`, lists and tuples taken apart; says where each is."""
+    """Append the leaves of a value (of nested lists and tuples) to `flat`; returns their positions in it, nested alike."""
     if isinstance(value, list | tuple):
         places = [placed(each, flat) for each in value]
         return places if isinstance(value, list) else tuple(places)
@@ -193,7 +193,7 @@ def placed(value: Any, flat: list[Any]) -> Places:
 
 
 def put(gradient: Any, place: Places, flat: list[Any]) -> None:
-    """Put a gradient where its operand is. Raises RunError for a list of another length."""
+    """Store a gradient at the positions of its operand. Raises RunError for a list of another length."""
     if isinstance(place, int):
         flat[place] = gradient
     elif isinstance(gradient, list | tuple):
@@ -204,7 +204,7 @@ def put(gradient: Any, place: Places, flat: list[Any]) -> None:
 
 
 class Metadata(NamedTuple):
-    """Shape and dtype of a tensor, which its gradient has too."""
+    """Shape and dtype of a tensor, and so of its gradient."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -214,7 +214,7 @@ class Metadata(NamedTuple):
         return current_namespace().zeros(self.shape, self.dtype)
 
     def fitted(self, gradient: Any, create_graph: bool) -> Any:
-        """A gradient with this shape and dtype, as a Variable: what was broadcast is summed."""
+        """A gradient converted to this shape and dtype, as a Variable; it is summed over broadcast dimensions."""
         if gradient is None:
             return None
         if not isinstance(gradient, Variable):
@@ -230,7 +230,7 @@ class Metadata(NamedTuple):
 
 
 def metadata_of(value: Any) -> Metadata | None:
-    """Shape and dtype of a tensor of floating-point or complex numbers; None for anything else."""
+    """Shape and dtype of a floating-point or complex tensor; None for any other value."""
     data = value.data if isinstance(value, Variable) else value
     if not is_array(data) or data.dtype.kind not in "fc":
         return None
@@ -283,11 +283,11 @@ SMALL = {
   %13 : Tensor = aten::reshape(%12, %shape)
   return (%13)""",
 }
-"""What gradients need on their way besides the gradients of operators."""
+"""Graphs that the backward pass runs itself, besides the gradients of operators."""
 
 
 class Small:
-    """One of these graphs, run with the operands as they are or on the tape."""
+    """One of these graphs, run on arrays or on the tape."""
 
     def __init__(self, text: str, backend: str) -> None:
         from irtool.execute.compilation import Options
@@ -297,14 +297,14 @@ class Small:
         self.executor = new_executor(parse(text).graph(), Options(backend=backend))
 
     def __call__(self, *arguments: Any) -> Any:
-        """One Variable, of operands and, last, whether it needs gradients in turn."""
+        """The result, a Variable. The last argument: does the result need gradients in turn?"""
         *operands, create_graph = arguments
         result = self.executor.run_on_tape(operands, create_graph)[0]
         return result if isinstance(result, Variable) else Variable(here(result))
 
 
 def small(name: str) -> Small:
-    """One of SMALL, for arrays of the namespace of this run."""
+    """One of these graphs by name, for arrays of the current namespace."""
     return _small(name, current_namespace().__name__)
 
 
@@ -321,7 +321,7 @@ def summed(a: Any, b: Any, create_graph: bool) -> Any:
 
 
 class Versions:
-    """The version of each piece of memory, found by the array that owns it."""
+    """The version of each piece of memory, by the array that owns the memory."""
 
     __slots__ = ("known",)
 
@@ -329,18 +329,18 @@ class Versions:
         self.known: dict[int, tuple[Any, Version]] = {}
 
     def of(self, array: Any) -> Version:
-        """The version shared by all arrays in one piece of memory."""
+        """The version of an array's memory."""
         memory = memory_of(array)
         entry = self.known.get(id(memory))
         if entry is None:
-            entry = self.known[id(memory)] = (memory, Version())      # holds it, so that its id stays its own
+            entry = self.known[id(memory)] = (memory, Version())      # the entry keeps the array alive, so that no other gets its id
         return entry[1]
 
 
 def on_tape(value: Any, function: Function | None, place: Any, versions: Versions | None) -> Any:
-    """A value as the tape has it: arrays as Variables, in lists, tuples and instances too; with the step that made them, where one did.
+    """A value with its arrays, in lists, tuples and instances too, wrapped in Variables that refer to `function` (None: to no step).
 
-    What is not floating point has a place among the gradients, so that places do not shift, and no gradient.
+    Values that are not floating-point have no gradient, but have a position, so that positions of gradients do not shift.
     """
     if is_array(value):
         slot = place if isinstance(place, int) and value.dtype.kind in "fc" else None
@@ -361,7 +361,7 @@ def on_tape(value: Any, function: Function | None, place: Any, versions: Version
 
 
 def detached(value: Any) -> Any:
-    """The value without the tape."""
+    """The value with its Variables replaced by their arrays."""
     if isinstance(value, Variable):
         return value.data
     if isinstance(value, list):
@@ -372,7 +372,7 @@ def detached(value: Any) -> Any:
 
 
 def needs_gradient(value: Any) -> bool:
-    """Does it hold a Variable that needs a gradient?"""
+    """Is a value, or a part of it, a Variable that needs a gradient?"""
     if isinstance(value, Variable):
         return value.function is not None
     if isinstance(value, dict):

@@ -1,10 +1,10 @@
-"""Compiled kernels and plans that are kept between processes, in a folder that belongs to the user.
+"""The disk cache: compiled kernels and plans in a folder that belongs to the user, shared by processes.
 
-An entry is bytes under a key, the SHA-256 of what it was made from (text, options, versions). It is written to another file and renamed,
-so that nobody sees half of one, and ends with a checksum: a damaged entry counts as absent and is made anew. The folder is
-`$IRTOOL_CACHE_DIR`, else `$XDG_CACHE_HOME/irtool`, else `~/.cache/irtool`; an empty IRTOOL_CACHE_DIR turns the cache off, and so does a
-folder that others may write to. One that cannot be written to is read. Nothing read from it is unpickled, and files that are no entries
-are never touched.
+An entry is bytes under a key: the SHA-256 of the text, options and versions that the bytes were made from. It is written to a temporary
+file and renamed, so that readers never see a half-written entry. It ends with a checksum: a damaged entry counts as absent. The folder is
+`$IRTOOL_CACHE_DIR`, else `$XDG_CACHE_HOME/irtool`, else `~/.cache/irtool`. The cache is off if IRTOOL_CACHE_DIR is empty, or if others
+may write to the folder. A folder without write permission is only read. Entries are never unpickled, and files that are no entries are
+never touched.
 """
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pathlib import Path
 
 DIGEST = 32
 MAX_BYTES = 256 * 2**20
-"""When the folder is larger, entries that were not used for longest go."""
+"""If the folder is larger, the least recently used entries are removed."""
 UNFINISHED = ".making-"
 ABANDONED = 3600
-"""Seconds after which nobody is writing an unfinished entry any more."""
+"""Seconds after which an unfinished entry counts as abandoned."""
 _is_entry = re.compile(r"[0-9a-f]{64}\.\w+").fullmatch
 
 
@@ -36,7 +36,7 @@ def key_of(*parts: str) -> str:
 
 
 def folder() -> Path | None:
-    """The folder, made if need be; None where the cache is off, or the folder cannot be made or is not safe."""
+    """The folder, created if necessary; None if the cache is off, or the folder cannot be created or is not safe."""
     named = os.environ.get("IRTOOL_CACHE_DIR")
     if named == "":
         return None
@@ -53,27 +53,27 @@ def folder() -> Path | None:
 
 
 def load(key: str, suffix: str) -> Path | None:
-    """The path of a sound entry; None when there is none. A damaged entry is removed."""
+    """The path of an intact entry; None if there is none. A damaged entry is removed."""
     entry = _sound(key, suffix)
     return None if entry is None else entry[0]
 
 
 def read(key: str, suffix: str) -> bytes | None:
-    """The bytes of an entry, the very ones that were checked; None when there is none."""
+    """The bytes of an intact entry; None if there is none. The file is read once, so the bytes are those that were checked."""
     entry = _sound(key, suffix)
     return None if entry is None else entry[1]
 
 
 def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
-    """The path of an entry whose checksum is right, and its bytes without the checksum. A damaged entry is removed; one that is read counts
-    as used now."""
+    """The path of an entry whose checksum is right, and its bytes without the checksum. A damaged entry is removed; an intact one is
+    marked as used now."""
     base = folder()
     if base is None:
         return None
     path = base / f"{key}.{suffix}"
     try:
         data = _bytes_of(path)
-        if data is None:        # a pipe, a device, a folder, somebody else's: no entry, and not ours to remove
+        if data is None:        # a pipe, device or folder, or another user's file: do not remove it
             return None
         if len(data) < DIGEST or hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
             path.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ def _sound(key: str, suffix: str) -> tuple[Path, bytes] | None:
 
 
 def _bytes_of(path: Path) -> bytes | None:
-    """The bytes of a regular file that the user owns; None for anything else, without waiting for it. Raises OSError."""
+    """The bytes of a regular file that the user owns; None for any other file. Never blocks (on a pipe, say). Raises OSError."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
@@ -96,7 +96,7 @@ def _bytes_of(path: Path) -> bytes | None:
 
 
 def store(key: str, suffix: str, data: bytes) -> Path | None:
-    """Keep bytes under a key: the path of the entry, or None when it could not be written."""
+    """Write an entry; returns its path, or None if it could not be written."""
     base = folder()
     if base is None:
         return None
@@ -118,8 +118,7 @@ def store(key: str, suffix: str, data: bytes) -> Path | None:
 
 
 def _trim(base: Path) -> None:
-    """Remove the entries that were not used for longest, down to three quarters of what is allowed. Other files stay: the folder may be
-    one that holds more."""
+    """Remove the least recently used entries until the folder has three quarters of MAX_BYTES. Files that are no entries stay."""
     entries = []
     for path in base.iterdir():
         with suppress(OSError):

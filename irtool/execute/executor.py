@@ -1,13 +1,12 @@
-"""The graph executor: a plan per kind of inputs, made when first needed and kept.
+"""The graph executor: a plan per spec of inputs, compiled when first needed and cached.
 
     executor = irtool.compile(graph)
     outputs = executor(x, y)                                    # optimised for the dtypes and ranks of x and y
     gradients = executor.vjp([x, y], [cotangent], wrt=[0, 1])
     executor.stats["execution_plan_cache_hit"]
 
-Inputs of equal dtypes and ranks share a plan (`irtool.execute.argument_spec`); what a plan is made of is in `irtool.execute.phases`. The
-graph is copied and never changed. Executors may be called from several threads: one lock per executor guards its plans, and as plans are
-made under it, no plan is made twice.
+Inputs of equal dtypes and ranks share a plan (`irtool.execute.argument_spec`); `irtool.execute.phases` lists the passes that make it. The
+executor works on a copy of the graph. It may be called from several threads: plans are made under one lock, so no plan is made twice.
 """
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ from irtool.ops.tensor import Tensor
 
 
 class Counters:
-    """What an executor, with those it made for gradients, has done so far."""
+    """Counters of an executor, shared with the executors that it makes for gradients."""
 
     __slots__ = ("counts", "lock")
     NAMES = ("graph_executors_constructed", "graph_executor_invocations", "execution_plan_cache_hit", "execution_plan_cache_miss")
@@ -70,12 +69,12 @@ class Counters:
         self.lock = Lock()
 
     def count(self, name: str) -> None:
-        """One more of these; safe from several threads."""
+        """Increment a counter; safe from several threads."""
         with self.lock:
             self.counts[name] += 1
 
     def count_hit(self) -> None:
-        """One more call that ran by a plan made before."""
+        """Count a call that used an existing plan."""
         counts = self.counts
         with self.lock:
             counts["graph_executor_invocations"] += 1
@@ -96,12 +95,12 @@ _last = _Last()
 
 
 def last_executed_graph() -> Graph | None:
-    """The optimised graph that an executor of this thread ran last; None when there is none, or it is gone."""
+    """The optimised graph that an executor of this thread ran last; None if there is none, or it was freed."""
     return _last.graph() if _last.graph is not None else None
 
 
 class Executor:
-    """Runs a graph through plans. See the module."""
+    """Runs a graph through plans: see the module's docstring."""
 
     __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "joined", "shelf", "profile",
                  "reached", "_lock", "__weakref__")
@@ -114,9 +113,9 @@ class Executor:
         self.spec_maker = SpecMaker(self.graph)
         self.plans: dict[ArgumentSpec, ExecutionPlan] = {}
         self.fallback: ExecutionPlan | None = None
-        self.writes = writes(self.graph) and any(written_inputs(self.graph))    # into an input, or into a part of a result
-        self.quick: dict[Any, Kept] = {}        # compiled functions by the arrays they were made for
-        self.joined: dict[Any, Together] = {}   # f and df as one, by the arrays and inputs it gave gradients for
+        self.writes = writes(self.graph) and any(written_inputs(self.graph))    # a write that callers can see
+        self.quick: dict[Any, Kept] = {}        # compiled functions by `arrays_key`
+        self.joined: dict[Any, Together] = {}   # f and df as one graph, by `arrays_key` and `wrt`
         self.shelf: Shelf | None = None
         self.profile = Profile(self) if self.options.optimize and self.options.profiling else None
         if self.options.optimize and self.options.backend == "numpy" and self.options.on_pass is None and not self.writes \
@@ -130,9 +129,9 @@ class Executor:
         """Run on NumPy arrays and Python values, one per input; gives one value per output, as `irtool.run` does.
 
         The caller's arrays are never modified; outputs may be views of inputs where torch gives views. Raises RunError for wrong inputs
-        and for what torch would raise, UnsupportedError for an operator that is not there yet.
+        and where torch raises, UnsupportedError for an operator without a kernel.
 
-        For `irtool.Tensor`s it gives Tensors; inside `irtool.trace` the graph goes into the trace.
+        For `irtool.Tensor`s it returns Tensors; inside `irtool.trace` the graph is copied into the trace.
         """
         results = self.run_again(inputs, arrays_key(inputs))
         if results is not None:
@@ -145,7 +144,7 @@ class Executor:
         return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def run(self, inputs: Sequence[Any], seed: int | None = 0) -> list[Any]:
-        """As a call, for what is no `irtool.Tensor`. seed: None draws random numbers from the generator in use."""
+        """As `__call__`, for inputs that are no `irtool.Tensor`. seed: None draws random numbers from the current generator."""
         if inputs.__class__ is not list and inputs.__class__ is not tuple:
             check_listed("run", self.graph, inputs)
         results = self.run_again(inputs, arrays_key(inputs))
@@ -155,7 +154,7 @@ class Executor:
         return self.delivered(self.execute(self.accepted(inputs), seed))
 
     def run_again(self, inputs: Sequence[Any], key: Any) -> list[Any] | None:
-        """The outputs for arrays such as a function was made for, by their `arrays_key`; None for any others."""
+        """The outputs by the compiled function that is cached under `key` (an `arrays_key`); None if there is none."""
         results = self.run_quick(inputs, key) if self.quick else None
         return results if results is None or all([type(each) is np.ndarray for each in results]) else self.delivered(results)
 
@@ -175,7 +174,7 @@ class Executor:
         return self.record(inputs, wrt, seed=seed).backward(cotangents)
 
     def vjp_again(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: tuple[int, ...], key: Any) -> list[Any] | None:
-        """Gradients for arrays such as `vjp` gave gradients for by one run of f and df; None for any others."""
+        """Gradients by the joint graph of f and df that is cached under `key` (an `arrays_key`) and `wrt`; None if there is none."""
         together = self.joined.get((key, wrt))
         gradients = None if together is None else together.run(inputs, cotangents, wrt, 0)
         if gradients is not None:       # as f and df, one by one, would count
@@ -184,7 +183,7 @@ class Executor:
         return gradients
 
     def _together(self, values: list[Any], cotangents: Sequence[Any], wrt: tuple[int, ...], seed: int) -> list[Any] | None:
-        """Gradients by one run of f and df as one graph; None where it takes the tape."""
+        """Gradients by one run of f and df as one graph; None if the tape is needed."""
         if not is_simple(values, wrt):
             return None
         flags = [index in wrt for index in range(len(values))]
@@ -212,11 +211,11 @@ class Executor:
         return gradients
 
     def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:
-        """Run forwards and remember what gradients of the inputs named by `wrt` will need: `.outputs`, `.backward(cotangents)`."""
+        """Run the graph and save what gradients of the inputs named by `wrt` need: `.outputs`, `.backward(cotangents)`."""
         return Recorded.of(self, inputs, wrt, seed)
 
     def plan_for(self, *inputs: Any, wrt: Sequence[int] = ()) -> ExecutionPlan:
-        """The plan that inputs such as these run, made if need be; `.graph` is what is executed."""
+        """The plan for these inputs, made if necessary; `.graph` is the graph that is executed."""
         values = self.accepted(inputs)
         chosen = positions("plan_for", wrt, self.graph)
         flags = [index in chosen for index in range(len(values))] if chosen else []
@@ -225,12 +224,12 @@ class Executor:
 
     @property
     def stats(self) -> dict[str, int]:
-        """The four counters: executors made (for gradients too), calls, plans found, plans made; when profiling two more."""
+        """The counters: executors made (for gradients too), calls, plan cache hits and misses; when profiling two more."""
         return dict(self.counters.counts)
 
     # -- running
     def accepted(self, inputs: Sequence[Any]) -> list[Any]:
-        """The inputs as graphs take them. Raises RunError."""
+        """The inputs converted to what the graph's input types ask for. Raises RunError."""
         declared = self.graph.inputs
         check_listed("run", self.graph, inputs)
         inputs = completed(self.graph, inputs)
@@ -240,15 +239,15 @@ class Executor:
         return [accept(value, one) for value, one in zip(inputs, declared, strict=True)]
 
     def wanted(self, where: str, wrt: Any, values: Sequence[Any]) -> tuple[int, ...]:
-        """The inputs that `wrt` names, by position. Raises RunError for what names none, and for those that have no gradients."""
+        """The positions of the inputs that `wrt` names. Raises RunError for a name or position of no input, or of one without gradient."""
         return wanted(where, wrt, self.graph, values)
 
     def delivered(self, results: Sequence[Any]) -> list[Any]:
-        """The outputs as callers get them."""
+        """The outputs converted for the caller."""
         return [delivered(result, declared.type) for result, declared in zip(results, self.graph.outputs, strict=True)]
 
     def execute(self, values: list[Any], seed: int | None = None) -> list[Any]:
-        """Run on values that have been accepted; random numbers come from `seed`, or from the generator in use."""
+        """Run on values that `accepted` returned; random numbers come from `seed`, or (None) from the current generator."""
         key = arrays_key(values)
         if self.quick or self.shelf is not None:
             outputs = self.run_quick(values, key)
@@ -274,7 +273,7 @@ class Executor:
             return plan.code(values)
 
     def run_quick(self, values: Sequence[Any], key: Any) -> list[Any] | None:
-        """The results of a function that was made for such arrays, without asking which plan it belongs to; None where there is none."""
+        """The results by the compiled function cached for such arrays, without making a spec; None if there is none."""
         if key is None:
             return None
         known = self.quick.get(key)
@@ -297,14 +296,14 @@ class Executor:
         return results
 
     def plan_again(self, values: Sequence[Any], error: Exception) -> None:
-        """Run the plan again, so that it raises the error that its function raised, with the node; if it does not, report that the two
-        differ."""
+        """After a compiled function raised `error`, run its plan, which raises the same error with the node; report it if the plan does
+        not raise."""
         with np.errstate(all="ignore"), seeded(0):
             self.get_plan(list(values), ()).code(list(values))
         failed(error, self.graph, "the function")
 
     def run_on_tape(self, values: Sequence[Any], records: bool) -> list[Any]:
-        """Run on values that may be Variables; with `records`, what they need for gradients is remembered and outputs are Variables."""
+        """Run on values that may be Variables. records: save what gradients need, and return Variables."""
         plain = [detached(value) for value in values]
         flags = [needs_gradient(value) for value in values] if records else []
         if not any(flags):
@@ -314,7 +313,7 @@ class Executor:
         return plan.record(list(values))
 
     def reaches(self, index: int) -> bool:
-        """Could a gradient reach this input if other branches were taken? False for a graph without branches and loops."""
+        """Could a gradient reach this input if other branches ran? False for a graph without branches and loops."""
         is_reached = self.reached.get(index)
         if is_reached is None:
             is_reached = False
@@ -326,7 +325,7 @@ class Executor:
 
     # -- plans
     def get_plan(self, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:
-        """The plan for these values, where those whose flag is set need gradients."""
+        """The plan for these values; `flags` says which of them need gradients."""
         self.counters.count("graph_executor_invocations")
         if not self.options.optimize:
             return self.fallback_plan()
@@ -345,7 +344,7 @@ class Executor:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Within, errors of an invalid graph, which nobody had verified, become the verifier's explanation of it."""
+        """A context in which an error that an invalid graph causes is replaced by the verifier's report on the graph."""
         try:
             yield
         except ODD as error:
@@ -355,7 +354,7 @@ class Executor:
             raise why from error
 
     def fallback_plan(self) -> ExecutionPlan:
-        """The plan that fits every input, made if need be."""
+        """The plan that fits all inputs, made if necessary."""
         with self._lock:
             if self.fallback is None:
                 with self.explained():
@@ -363,14 +362,14 @@ class Executor:
             return self.fallback
 
     def forget(self) -> None:
-        """Let go of the functions made so far, and of their memory; plans stay, and make them again when they are needed."""
+        """Free the functions made so far, and their memory. Plans stay, and make the functions again when they are needed."""
         with self._lock:
             self.quick.clear()
             for plan in self.plans.values():
                 plan.forget()
 
     def nested(self, graph: Graph, options: Options | None = None) -> Executor:
-        """An executor for a graph of gradients that this one made, or with other options; it counts together with this one."""
+        """An executor for a gradient graph, or with other options; it shares the counters of this one."""
         return Executor(graph, options or self.options, self.counters)
 
 
@@ -379,15 +378,15 @@ def compile(graph: Graph | Module, *, optimize: bool = True, backend: str = "num
             inline_threshold: int | None = None) -> Executor:
     """An executor for a graph, or a Module of one. Raises RunError for arguments that do not fit.
 
-    optimize: False runs the graph as it stands, with the required passes only. backend: what arrays are, "numpy" or "cupy".
-    native: may groups of pointwise operators run as loops in C, through the system's compiler (True: all of them; False: none; None:
-    those on large arrays, where there is a compiler). threads: how many share large groups and run heavy nodes that do not need each
-    other, gradients too; results are the same bit for bit. Products are left to BLAS where that has threads of its own.
-    check_saved: for debugging. Arrays do not count how often they were written into, so one that the caller changes between `record` and
-    `backward` gives wrong gradients; with this flag a checksum of each array that is kept is taken, and `backward` raises RunError.
-    profiling: run once to see shapes, then by a plan for these, guarded (`irtool.execute.profiling`).
-    autodiff_threshold, inline_threshold: differentiate groups of at least so many operators (2), and open those with fewer than so many
-    again (5), with a tape between them, where by default all of a graph is differentiated at once if that can be.
+    optimize: False runs only the required passes. backend: the library of the arrays, "numpy" or "cupy".
+    native: run groups of pointwise operators as loops in C, through the system's compiler (True: all groups; False: none; None: those on
+    large arrays, if there is a compiler). threads: how many threads share large groups and run expensive nodes that do not depend on each
+    other, in gradients too; results are the same bit for bit. Matrix products are left to BLAS if it has threads of its own.
+    check_saved: for debugging. If the caller writes into an array between `record` and `backward`, gradients are wrong; with this flag
+    a checksum of each saved array is taken, and `backward` raises RunError.
+    profiling: note the shapes of the first run, then run a plan for these shapes behind a guard (`irtool.execute.profiling`).
+    autodiff_threshold, inline_threshold: by default the whole graph is differentiated if possible. With these, groups of at least
+    `autodiff_threshold` operators (2) are, those with fewer than `inline_threshold` (5) are inlined again, and a tape joins the groups.
     """
     check_choice("compile", "backend", backend, BACKENDS)
     if isinstance(graph, Module):

@@ -37,12 +37,12 @@ _are_raised = [False]
 
 
 def raise_faults(flag: bool = True) -> None:
-    """From now on, raise errors that are no declared reason for a fallback."""
+    """Set whether errors that are no declared reason for a fallback are raised."""
     _are_raised[0] = flag
 
 
 def is_strict() -> bool:
-    """Are bugs of irtool's raised, and not covered by a fallback?"""
+    """Are bugs of irtool's raised, instead of hidden by a fallback?"""
     return _are_raised[0]
 
 
@@ -56,7 +56,7 @@ def placed(message: str, graph: Graph, node: Node | None) -> str:
 
 @contextmanager
 def noted(report: Callable[[str], None]) -> Iterator[None]:
-    """Within, each fallback calls `report` with its message, and is no warning."""
+    """A context in which each fallback calls `report` with its message instead of warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", FallbackWarning)
         shown = warnings.showwarning

@@ -1,7 +1,7 @@
-"""Fusing the pointwise operators of a graph once the shapes of everything are known: what pays depends on them.
+"""Fusing the pointwise operators of a graph when all shapes are known: whether fusion pays depends on shapes.
 
-Groups are made (`irtool.passes.fuse`) where some result is large, or where every group is to run as a native loop. Sums to a size that a
-tensor already has, of which gradients are full, would stand between operators; so they go first.
+Groups are made (`irtool.passes.fuse`) if some result is large, or if every group is to run as a native loop. Gradients contain many sums
+to a size that the tensor already has; they would separate pointwise operators, so they are removed first.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUMS_TO_SIZE = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size"))
 
 
 def is_worth_fusing(program: Program, native: bool | None) -> bool:
-    """Is there a large result, or one of slow functions, or are all groups to be loops in C?"""
+    """Is some result large, or computed by a slow function, or are all groups to be loops in C?"""
     calls = [each for each in every(program.body) if isinstance(each, Call) and each.way == "ufunc"]
     if native:
         return len(calls) > 1
@@ -31,7 +31,7 @@ def is_worth_fusing(program: Program, native: bool | None) -> bool:
 
 
 def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
-    """A copy with groups. env: what is known of the graph's values."""
+    """A copy of the graph with groups. env: the shapes, dtypes and numbers known of its values."""
     copy = Graph(graph.dialect, graph.name)
     copy.source = graph.source
     mapping: dict[Value, Value] = {value: copy.block.add_input(value.name, value.type) for value in graph.inputs}
@@ -39,10 +39,10 @@ def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
     for old, new in mapping.items():
         item = env.get(old)
         if isinstance(new.type, TensorType) and new.type.dtype is None and isinstance(item, Variable) and item.meta is not None:
-            new.type = spell(tensor_type(item.meta.dtype.name), graph.dialect)      # what is pointwise depends on dtypes
+            new.type = spell(tensor_type(item.meta.dtype.name), graph.dialect)      # whether an operator is pointwise depends on dtypes
     if not any(node_may_write(node) for node in copy.walk()):
         back = {new: env.get(old) for old, new in mapping.items()}
-        for node in reversed(list(copy.walk())):        # one may be read by another
+        for node in reversed(list(copy.walk())):        # readers before what they read
             size = numbers_of(back.get(node.output)) if node.kind == "aten::size" and len(node.inputs) == 1 else []
             if size:
                 replace_node(node, [Builder(copy).before(node).constant(size, node.output.type)])
@@ -54,14 +54,14 @@ def fused_graph(graph: Graph, env: Mapping[Value, Item]) -> Graph:
 
 
 def numbers_of(item: Item | None) -> list[int]:
-    """The numbers of a list that are all known; none where they are not."""
+    """The numbers of a list if all are known; else empty."""
     if isinstance(item, Group) and all(isinstance(each, Known) and type(each.value) is int for each in item.items):
         return [each.value for each in item.items if isinstance(each, Known)]
     return []
 
 
 def keeps_its_size(node: Node, known: Mapping[Value, Item | None]) -> bool:
-    """Does a sum to a size have nothing to sum?"""
+    """Is a sum to a size the identity, since the tensor has that size?"""
     before, after = known.get(node.inputs[0]), known.get(node.output)
     return (isinstance(before, Variable) and isinstance(after, Variable) and before.meta is not None and after.meta is not None
             and before.meta.shape == after.meta.shape)

@@ -1,11 +1,11 @@
-"""Groups of pointwise operators run in one go: block by block with NumPy, or as one loop in C.
+"""Running fused groups of pointwise operators: block by block with NumPy, or as one loop in C.
 
-A group (`prim::FusionGroup`) becomes steps for the dtypes of its operands (`irtool.ops.symbols.elementwise`), and the steps become a Way to
-run them for the shapes of its operands. Blocks are so small that intermediate results stay in the processor's cache; no intermediate result
-is ever a whole array. NumPy's steps are the very functions the kernels call, so results have the bits of the graph run node by node.
+The nodes of a group (`prim::FusionGroup`) are lowered to steps for the dtypes of its operands (`irtool.ops.symbols.elementwise`), and the
+steps to a Way to run them for the shapes of its operands. Blocks are so small that intermediate results stay in the processor's cache; no
+intermediate result is ever a whole array. NumPy's steps are the functions that the kernels call, so results are the same bit for bit.
 
-Steps whose result is smaller than the largest shape (`bias * 2` before it is broadcast) run once, before the loop. On operands that cannot
-be fused (dtypes a kernel refuses, numbers, empty arrays) the group is run node by node.
+Steps whose result is smaller than the largest shape (`bias * 2` before it is broadcast) run once, before the loop. For operands that cannot
+be fused (dtypes a kernel refuses, numbers, empty arrays) the group runs node by node.
 """
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 2**15
 """Elements of a block: 128 KiB of float32, a few of which fit a second-level cache."""
 SHORTEST = 2**13
-"""Elements of a block where memory is scarce: intermediate results should take an eighth of the memory of the result at most."""
+"""Elements of the smallest block: blocks shrink until intermediate results take an eighth of the memory of the result at most."""
 WORTH_COMPILING = 2**23
-"""Elements times steps from which a native loop is made by itself: a run of several milliseconds, for a compilation of about 100."""
+"""Elements times steps from which a native loop is compiled by default: a run takes several milliseconds, a compilation about 100."""
 WORTH_COMPILING_SOON = 2**17
-"""The same for a group whose results have the same bits in C: NumPy runs it once, the native loop from then on."""
+"""The same for a group whose results have the same bits in C: NumPy runs it the first time, the native loop from then on."""
 SLOW = {"erf": 64, "erfc": 64, "power": 16}
-"""Functions that NumPy and SciPy compute element by element, and how many other steps take the same time."""
+"""Functions that NumPy and SciPy compute element by element: how many other steps take the time of one."""
 WORTH_COMPILING_SLOW = 2**19
-"""The same as `WORTH_COMPILING` of those alone: next to one of them, the vector function of the C library takes next to no time."""
+"""As `WORTH_COMPILING`, for steps of `SLOW` functions alone: the vector functions of the C library are much faster."""
 FEW = 2**10
-"""Elements so few that slow functions do not matter."""
+"""The number of elements below which slow functions do not matter."""
 WORTH_THREADS = 2**18
 """Elements from which several threads share the blocks."""
 MAX_WAYS = 64
-"""Combinations of shapes and dtypes remembered per group."""
+"""Combinations of shapes and dtypes cached per group."""
 
 
 class Fused:
-    """A group ready to run. `native`: True, False, or None for by size; `threads`: how many may share the blocks of large arrays.
+    """A group ready to run. native: run it as a loop in C (None: if it is large); threads: how many may share the blocks of large arrays.
 
-    `chosen` says how each combination of shapes met so far is run, and why.
+    `chosen` says how each combination of shapes seen so far is run, and why.
     """
 
     def __init__(self, graph: Graph, native: bool | None = None, threads: int = 1) -> None:
@@ -64,7 +64,7 @@ class Fused:
         self.chosen: dict[str, str] = {}
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
-        """The results for operands: arrays, and numbers that the group reads. Raises what the operators raise."""
+        """The results; operands are arrays and numbers. Raises the operators' errors."""
         way = self.way(operands)
         if way is None:
             return run(self.graph, operands)
@@ -79,11 +79,11 @@ class Fused:
                 np.copyto(out, one)
 
     def scratch(self, apart: bool) -> int:
-        """Bytes of scratch memory for all operands so far. apart: results share no memory with operands."""
+        """Bytes of scratch memory for all operands seen so far. apart: results share no memory with operands."""
         return max([way.scratch_bytes[apart] for way in self.ways.values() if way is not None], default=0)
 
     def is_native_for(self, operands: Sequence[Any]) -> bool:
-        """Can a native loop run the group on such operands: (dtype, is it 0-d?) of an array, or a number?"""
+        """Can a native loop run the group on such operands? An operand is (dtype, is 0-d) for an array, or a number."""
         if self.native is False or building.compiler() is None:
             return False
         try:
@@ -94,7 +94,7 @@ class Fused:
         return bool(steps.steps)
 
     def way(self, operands: Sequence[Any]) -> Way | None:
-        """The way to run these operands; None: node by node."""
+        """The way to run these operands; None: run node by node."""
         key = tuple([(x.dtype.char, x.shape, x.strides) if isinstance(x, np.ndarray) else number_key(x) for x in operands])
         try:
             return self.ways[key]
@@ -104,7 +104,7 @@ class Fused:
             return None
 
     def _remember(self, key: Any, operands: Sequence[Any]) -> Way | None:
-        """Make the way for operands met for the first time."""
+        """Make and cache the way for operands of new shapes."""
         if len(self.ways) >= MAX_WAYS:
             self.ways.clear()
         try:
@@ -120,7 +120,7 @@ class Fused:
 
 
 class Bound:
-    """A group whose operands and result have the same dtypes, shapes and strides in every call, so that its way is looked up once."""
+    """A group of one result whose operands have the same dtypes, shapes and strides in every call, so that its way is looked up once."""
 
     __slots__ = ("group", "meta", "make", "quick")
     __name__ = "group"      # in the source of plans
@@ -133,7 +133,7 @@ class Bound:
         self.quick: Quick | None = None
 
     def __call__(self, *operands: Any, out: Array | None = None, scratch: Array | None = None) -> Array:
-        """The result, in `out` or else new. `out` may also be an operand of its shape and strides. scratch: bytes to work in."""
+        """The result, in `out` or else new. `out` may be an operand of the same shape and strides. scratch: memory for intermediates."""
         if out is None:
             out = self.make()
         quick = self.quick
@@ -148,7 +148,7 @@ class Bound:
 
 
 class BoundToMany:
-    """The same for a group of several results. Called with the operands in a list, and one of arrays for the results if there are any."""
+    """The same for a group of several results. Called with a list of operands, and optionally a list of arrays for the results."""
 
     __slots__ = ("group", "quick")
 
@@ -175,7 +175,7 @@ class BoundToMany:
 
 
 class Quick:
-    """A native loop with all its arguments but the arrays."""
+    """A native loop with all its arguments except the arrays."""
 
     __slots__ = ("call", "places", "in_order", "outputs", "c_arrays")
 
@@ -224,14 +224,14 @@ class Way:
         self.reason = self._reason(is_native)
 
     def is_exact(self, numbered: tuple[int, Step]) -> bool:
-        """Has a step the same bits in C and in NumPy? Not a function of the C library, nor a cast of floats to integers, which may be too
-        small for them."""
+        """Does a step give the same bits in C and in NumPy? Not a function of the C library, nor a cast of floats to integers, in which
+        large floats overflow."""
         step = numbered[1]
         cut = step.function == CAST and step.dtype.kind in "iu" and self.program.dtype(step.operands[0]).kind == "f"
         return step.name not in LIBRARY and not cut
 
     def _reason(self, wanted: bool | None) -> str:
-        """How it runs, and why, in words; wanted: what the caller said of native loops."""
+        """How this way runs, and why, in words; wanted: the caller's option `native`."""
         work = f"{self.size} elements, {len(self.inside)} steps"
         if not self.is_native:
             return f"NumPy in blocks: {work}" + (", native loops are off" if wanted is False else ", too little for a native loop")
@@ -240,7 +240,7 @@ class Way:
         return f"native loop: {work}"
 
     def __call__(self, operands: list[Array], outs: Sequence[Array] = (), scratch: Array | None = None) -> Sequence[Any]:
-        """Run. outs: where the results go, if they are of the full shape and computed in the loop. scratch: bytes to work in."""
+        """Run. outs: arrays for the results that have the full shape and are computed in the loop. scratch: memory for intermediates."""
         registers = dict(enumerate(operands))
         for register, step in self.before:
             registers[register] = _plain(step, registers)
@@ -261,7 +261,7 @@ class Way:
         return results
 
     def quick(self, operands: Sequence[Any], outputs: Sequence[Array]) -> Quick | None:
-        """The native loop for arrays of these strides; None where Python has to do more than call it."""
+        """The native loop for arrays of these strides; None if Python must do more than call it."""
         serial = self.threads <= 1 or self.size < WORTH_THREADS
         if not self.is_native or self.before or not serial or self.written != self.results or len(outputs) != len(self.written):
             return None
@@ -288,7 +288,7 @@ class Way:
                         for i, (x, s) in enumerate(zip((*arrays, *outputs), strides, strict=True))])
 
     def _run(self, operands: list[Array], outputs: list[Array], scratch: Array | None) -> None:
-        """The steps of the loop, into outputs of the full shape whose axes are in `self.order`: native, at once, or block by block."""
+        """Run the steps of the loop, into outputs of the full shape whose axes are in `self.order`: in C, at once, or block by block."""
         arrays = [np.broadcast_to(x, self.full).transpose(self.order) for x in operands]
         extents, strides = coalesced(self.shape, [x.strides for x in (*arrays, *outputs)])
         if self.is_native:
@@ -310,14 +310,14 @@ class Way:
             self._blocks(views, places, scratch, apart)
 
     def function(self, apart: bool) -> Callable[..., None]:
-        """The function that runs a block; apart: results share no memory with operands."""
+        """The function that runs one block; apart: results share no memory with operands."""
         function = self.functions[apart]
         if function is None:
             function = self.functions[apart] = _block_function(self.bodies[apart])
         return function
 
     def _blocks(self, views: list[Array], places: list[Any], room: Array | None, apart: bool) -> None:
-        """Run some blocks; views: operands and outputs, room: bytes to work in."""
+        """Run some blocks; views: operands and outputs, room: memory for intermediates."""
         function = self.function(apart)
         shape: tuple[int, ...] | None = None
         scratch: list[Array] = []
@@ -344,7 +344,7 @@ class Way:
 
     def _run_native(self, operands: list[Array], arrays: list[Array], outputs: list[Array], extents: tuple[int, ...],
                     strides: list[tuple[int, ...]]) -> bool:
-        """The steps of the loop, by the loop in C. False where there is none."""
+        """Run the steps of the loop by the loop in C. Returns False if there is none."""
         everything = (*arrays, *outputs)
         key = (self._kinds(arrays, outputs, strides), len(extents))
         if key not in self.loops:
@@ -368,13 +368,13 @@ class Way:
 
 
 def is_slow(steps: Iterable[tuple[str, int]]) -> bool:
-    """Do functions, by name and number of elements, take so long one by one that a native loop pays?"""
+    """Do these functions (name, number of elements) take so long in NumPy that a native loop pays?"""
     return sum([size * SLOW.get(name, 0) for name, size in steps if size >= FEW]) >= WORTH_COMPILING_SLOW
 
 
 # -- which steps run before the loop, and which in it
 def _shapes(steps: Program, operands: list[Array]) -> list[tuple[int, ...]]:
-    """The shape of every register. Raises NotPointwise where they do not broadcast."""
+    """The shape of every register. Raises NotPointwise if operands do not broadcast."""
     shapes = [x.shape for x in operands]
     for step in steps.steps:
         read = [shapes[each] for each in step.operands if type(each) is int]
@@ -386,7 +386,7 @@ def _shapes(steps: Program, operands: list[Array]) -> list[tuple[int, ...]]:
 
 
 def _split(steps: Program, shapes: list[tuple[int, ...]], full: tuple[int, ...], count: int) -> tuple[list[Any], list[Any], list[int]]:
-    """Steps before the loop, steps in it, and the registers from outside that it reads."""
+    """The steps before the loop, those in it, and the registers computed outside that the loop reads."""
     numbered = list(enumerate(steps.steps, count))
     before = [(register, step) for register, step in numbered if shapes[register] != full]
     inside = [(register, step) for register, step in numbered if shapes[register] == full]
@@ -396,7 +396,7 @@ def _split(steps: Program, shapes: list[tuple[int, ...]], full: tuple[int, ...],
 
 
 def _order(full: tuple[int, ...], operands: list[Array]) -> tuple[int, ...]:
-    """The axes from the widest stride to the narrowest, those of an operand of the full shape: results get its order in memory."""
+    """The axes from the largest stride to the smallest of an operand of the full shape: results get the same memory order."""
     for x in operands:
         if x.shape == full and 0 not in x.strides:
             if x.flags.c_contiguous:
@@ -426,7 +426,7 @@ def coalesced(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[t
 
 
 def _places(extents: tuple[int, ...], block: int) -> Iterator[tuple[Any, ...]]:
-    """Indices that cut an array into blocks of at most so many elements."""
+    """Indices that cut an array into blocks of at most `block` elements."""
     inner = math.prod(extents[1:])
     if inner > block:
         for i in range(extents[0]):
@@ -440,7 +440,7 @@ def _places(extents: tuple[int, ...], block: int) -> Iterator[tuple[Any, ...]]:
 
 # -- the steps of a block, as one Python function
 class Body:
-    """The steps inside the loop with registers numbered anew: first those that are read from outside, then one per step."""
+    """The steps inside the loop with registers renumbered: first those computed outside, then one per step."""
 
     __slots__ = ("program", "scratch", "places")
 
@@ -451,9 +451,9 @@ class Body:
 
 
 def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], written: list[int], apart: bool) -> Body:
-    """The steps of the loop, and the array for each result: an output, or a scratch array that is free again after its last reader.
+    """The steps of the loop, and the array for each result: an output, or a scratch array that is reused after its last reader.
 
-    apart: outputs share no memory with operands, and are scratch arrays, too, until they are written.
+    apart: outputs share no memory with operands, and serve as scratch arrays until they are written.
     """
     number = {register: i for i, register in enumerate([*inputs, *[register for register, _ in inside]])}
     renumbered = [Step(step.function, tuple([number[each] if type(each) is int else each for each in step.operands]), step.dtype)
@@ -464,7 +464,7 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
         last.update((each, i) for each in step.operands if type(each) is int)
     count = len(inputs)
     place_of: dict[int, str] = {register: f"o{i}" for i, register in enumerate(outputs)}
-    ends = {place_of[register]: register - count for register in outputs}       # the step that an output is written by
+    ends = {place_of[register]: register - count for register in outputs}       # the step that writes each output
     scratch: list[Any] = []
     free: dict[Any, list[str]] = {}
     for place, end in ends.items() if apart else ():
@@ -473,7 +473,7 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
         register = count + i
         dying = [each for each in dict.fromkeys(step.operands) if type(each) is int and each >= count and last[each] == i
                  and each not in outputs]
-        for each in dying:      # an elementwise step may write over its operand
+        for each in dying:      # an elementwise step may overwrite its operand
             free.setdefault(renumbered[each - count].dtype, []).append(place_of[each])
         if register not in place_of:
             places = free.setdefault(step.dtype, [])
@@ -489,7 +489,7 @@ def _body(steps: Program, inside: list[tuple[int, Step]], inputs: list[int], wri
 
 
 def _block_function(body: Body) -> Callable[..., None]:
-    """A function of operands, outputs and scratch arrays that runs the steps. Its source is made of our own names alone."""
+    """A function of operands, outputs and scratch arrays that runs the steps. Its source contains only names made here."""
     count = len(body.program.dtypes)
     names: dict[str, Any] = {"copyto": np.copyto, "select": select}
     lines: list[str] = []
@@ -513,7 +513,7 @@ def _block_function(body: Body) -> Callable[..., None]:
     arguments = [f"i{i}" for i in range(count)] + [f"o{i}" for i in range(len(body.program.outputs))]
     arguments += [f"s{i}" for i in range(len(body.scratch))]
     text = f"def block({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines or ["pass"])
-    exec(compile(text, "<fused block>", "exec"), names)     # noqa: S102  made of our own names
+    exec(compile(text, "<fused block>", "exec"), names)     # noqa: S102  contains only names made here
     block: Callable[..., None] = names["block"]
     return block
 

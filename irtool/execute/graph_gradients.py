@@ -1,6 +1,6 @@
-"""Gradients of a graph on arrays: differentiate it, run f, wire the captured values, run df.
+"""Gradients of a graph on arrays: differentiate it, run f, hand its captures to df, run df.
 
-A graph that cannot be differentiated as a whole is interpreted on a tape, node by node; it has gradients for the same inputs either way.
+A graph that cannot be differentiated as a whole is interpreted on a tape, node by node; the same inputs have gradients either way.
 """
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     cotangents: one per tensor of the outputs, those of tuples, lists and dicts in order, or trees of them
     (`irtool.execute.output_cotangents`); None: the output takes no part.
     `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
-    Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
+    Raises UnsupportedError naming an operator that has no gradient yet; RunError for wrong inputs and cotangents.
     """
     graph = check_graph("vjp", graph)
     check_inputs("vjp", graph, inputs)
@@ -59,11 +59,11 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
 
 
 def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[int, ...]:
-    """The inputs that `wrt` names, by position. Raises RunError for what names none, and for numbers, whole ones in tensors too."""
+    """The positions of the inputs that `wrt` names. Raises RunError for a name of no input, and for numbers and tensors of integers."""
     chosen = positions(where, wrt, graph)
     for place in chosen:
         value = values[place] if place < len(values) else None
-        if value.__class__ is np.ndarray and value.dtype.kind == "f":       # as nearly all are
+        if value.__class__ is np.ndarray and value.dtype.kind == "f":       # the usual case, first
             continue
         if isinstance(value, int | float | complex | str) or is_array(value) and value.dtype.kind not in "fc":
             declared = graph.inputs[place]
@@ -73,7 +73,7 @@ def wanted(where: str, wrt: Any, graph: Graph, values: Sequence[Any]) -> tuple[i
 
 
 def may_have_gradient(value: Any) -> bool:
-    """Is a value a tensor of floating-point or complex numbers, or a list, tuple or dict with one in it?"""
+    """Is a value a floating-point or complex tensor, or a list, tuple or dict that contains one?"""
     if isinstance(value, list | tuple | dict):
         return any(map(may_have_gradient, parts_of(value)))
     return is_array(value) and value.dtype.kind in "fc"
@@ -85,9 +85,9 @@ def kind_of(value: Any) -> str:
 
 
 class Differentiated:
-    """A graph differentiated once, for some of its inputs; `gradients` runs it as often as wanted.
+    """A graph differentiated once, for some of its inputs; `gradients` may be called many times.
 
-    sample: inputs such as will be given; where they make several dtypes meet, gradients are converted back on the way.
+    sample: example inputs. If operators mix dtypes on them, df converts gradients to the dtypes of their values.
     """
 
     def __init__(self, graph: Graph | Module, wrt: Sequence[int], sample: Sequence[Any] | None = None) -> None:
@@ -115,7 +115,7 @@ class Differentiated:
         """As `vjp`; random operators draw from a generator seeded with `seed`."""
         if len(inputs) != self.count:
             raise RunError(f"expected {self.count} inputs, got {len(inputs)}", code="E0402")
-        with using(namespace_for(inputs)):      # that of an array on a device, if there is one
+        with using(namespace_for(inputs)):      # CuPy if an input is on a device
             if self.pair is None:
                 assert self.tape is not None
                 return self.tape.vjp(inputs, cotangents, self.wrt, seed=seed)
@@ -124,12 +124,12 @@ class Differentiated:
 
 
 def prepared(graph: Graph) -> Graph:
-    """A copy that returns results without tuples and does not write in place, as far as that can be."""
+    """A copy that returns no tuples and does not write in place, as far as possible."""
     return prepared_with_outline(graph)[0]
 
 
 def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
-    """The same, and per output of the graph an outline that builds it from results of the copy."""
+    """The same, and for each output of the graph an outline: how it is built from results of the copy."""
     f = without_tuples(graph)
     open_groups(f)
     results = iter(f.outputs)
@@ -142,7 +142,7 @@ def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
 
 
 def without_tuples(graph: Graph) -> Graph:
-    """A copy with fewer tuples; without those that loops carry and branches return, unless one cannot be taken apart."""
+    """A copy without tuples; if one cannot be lowered, loop-carried tuples and tuples returned by branches stay."""
     f = clone_graph(graph)
     if any(isinstance(value.type, TupleType) for node in f.walk() if node.blocks for value in node.outputs) and not any(
             isinstance(value.type, TupleType) for value in f.inputs):
@@ -222,7 +222,7 @@ def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], se
              outline: list[Outline] | None = None) -> tuple[list[Any], dict[int, Any]]:
     """Run f, then df on `cotangents` (one per leaf of f's real outputs): the real outputs, and gradients by input index.
 
-    A gradient is None where it turned out to be undefined. outline: how the outputs that have cotangents are built from those of f.
+    An undefined gradient is None. outline: how the outputs that have cotangents are built from those of f.
     """
     outputs = run(pair.f, inputs, seed=seed)
     real = outputs[:pair.real_outputs]
@@ -237,7 +237,7 @@ def run_pair(pair: Reverse, inputs: Sequence[Any], cotangents: Sequence[Any], se
 
 
 def fitted(gradient: Any, value: Any) -> Any:
-    """A gradient with the dtype and shape of its input `value`; zeros where it is undefined; None for an input that has no gradient."""
+    """A gradient with the dtype and shape of its input `value`; zeros if it is undefined; None for an input without a gradient."""
     if isinstance(value, dict):
         return {key: fitted(gradient[key] if isinstance(gradient, dict) else None, each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -254,12 +254,12 @@ def fitted(gradient: Any, value: Any) -> Any:
         result = result.real
     if result.shape != array.shape:
         result = summed(result, array.shape)
-    with np.errstate(all="ignore"):     # what is too large for the input's dtype is infinite
+    with np.errstate(all="ignore"):     # numbers beyond the range of the input's dtype become infinite
         return result.astype(dtype, copy=False)
 
 
 def summed(gradient: Any, shape: tuple[int, ...]) -> Any:
-    """A gradient summed to the shape that was broadcast."""
+    """A gradient summed over the dimensions in which `shape` was broadcast."""
     extra = gradient.ndim - len(shape)
     if extra < 0:
         return namespace_of(gradient).broadcast_to(gradient, shape)

@@ -1,13 +1,13 @@
-"""`irtool.jit(f)`: a function traced for each way it takes, its graphs run by executors.
+"""`irtool.jit(f)`: a function traced for each path it takes, its graphs run by executors.
 
     fast = irtool.jit(irtool.vmap(irtool.grad(loss), in_dims=(None, 0, 0)))
     fast(w, x, y)               # traces, and computes
-    fast(w, x2, y2)             # runs the graph: dtypes and sizes are as they were, and what the trace was decided by
+    fast(w, x2, y2)             # runs the graph: dtypes and sizes are the same, and so are the decisions of the trace
 
-A signature is the dtypes and sizes of arrays, the classes of numbers and the values of everything else. Within one, a trace holds for
-what it was decided by (`irtool.dispatch.follower`): its decisions are compared at each run, before anything is written into an argument.
-Where one is another, another variant runs, or is traced. Under a layer (inside grad, vmap, trace) the function itself is called: its
-operations are that layer's business.
+A signature is the dtypes and sizes of arrays, the classes of numbers and the values of all other arguments. For one signature the function
+may have several variants: a variant is a trace and its decisions (`irtool.dispatch.follower`), the answers that Python got about elements
+and numbers. Each run compares its answers with the decisions, before it writes into an argument; if they differ, another variant runs, or
+is traced. Under a layer (inside grad, vmap, trace) the Python function itself is called, and the layer sees its operations.
 """
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from irtool.ops.tensor import Tensor
 
 MAX_SIGNATURES = 1000
 MAX_VARIANTS = 16
-"""Of one signature, for the same numbers among the arguments."""
+"""The largest number of variants of one signature for equal numbers among the arguments."""
 MAX_QUICK = 256
 
 
 class Jitted:
-    """A function with its variants. Calls may come from several threads at once."""
+    """A jitted function: the function and its variants. May be called from several threads at once."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -50,8 +50,8 @@ class Jitted:
         update_wrapper(self, function)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """What the function gives, and writes into its arguments. Raises what the function raises; RunError for a function that gives
-        neither tensors nor numbers, and for one that takes another way again and again."""
+        """The function's result; arguments are written as the function writes them. Raises the function's errors; RunError if it returns
+        neither tensors nor numbers, or needs more than MAX_VARIANTS variants."""
         layer = current()
         if layer is not BACKEND:
             args, named = tensors((args, named))
@@ -69,7 +69,7 @@ class Jitted:
         return unflatten(shape, [Tensor(each) for each in (executor.run(values, None) if results is None else results)])
 
     def run(self, args: tuple[Any, ...], named: dict[str, Any], quick: Any = None) -> Any:
-        """The same, without the short cut. quick: the key to be remembered for it."""
+        """A call that is not answered by the cache `self.quick`. quick: the key under which the variant may be cached there."""
         arguments = args, named
         leaves, shape = flatten(arguments)
         call = Call(leaves)
@@ -86,7 +86,7 @@ class Jitted:
             answers = call.answers(variant.steps)
             try:
                 outputs, others = variant.run(leaves, answers)
-            except Exception:       # perhaps since this call takes another way; else the function says what is wrong, in the user's line
+            except Exception:       # this call may take another path; if not, tracing raises the error in the user's line
                 failed.append(variant)
                 variant = tree.find(call, known, failed)
                 continue
@@ -111,14 +111,14 @@ class Jitted:
         return tree
 
     def trace(self, tree: Tree, call: Call, arguments: Any, shape: Any, known: dict[Fork, Any], has_failed: bool) -> Any:
-        """Trace one more variant; what the trace computed is the result. Raises RunError where there are too many."""
+        """Trace one more variant; the trace also computes the result. Raises RunError if there are too many."""
         reason = "it is the first call of its signature"
         if has_failed:
             reason = "the graphs of other variants raise errors"
         elif tree.root is not None:
             reason = self.departure(tree, call, known)
             if tree.count(call) >= MAX_VARIANTS:
-                raise RunError(f"jit: {self.name} took another way {MAX_VARIANTS} times for arguments of one signature, and does again: "
+                raise RunError(f"jit: {self.name} took another path {MAX_VARIANTS} times for arguments of one signature, and does again: "
                                f"{reason}. What depends on elements can stay in the graph: torch.where, torch.cond, torch.while_loop",
                                code="E0412")
         variant, results = trace_call(self.function, arguments, call.leaves, shape)
@@ -146,7 +146,7 @@ class Jitted:
 
     @property
     def name(self) -> str:
-        """What messages call the function."""
+        """The name of the function in messages."""
         return str(getattr(self.function, "__name__", "the function"))
 
     @property
@@ -173,7 +173,7 @@ def is_followed(layer: Any) -> bool:
 
 
 def jit(function: Any) -> Any:
-    """The function, traced once for each way it takes and run by executors after that; a graph by its executor. See the module."""
+    """The function, traced once for each path it takes and run by executors after that; a graph is run by its executor."""
     graph = graph_of("jit", function)
     if graph is not None:
         return JittedGraph(graph)

@@ -1,4 +1,4 @@
-"""Arguments of a jitted function: what a trace holds for whatever they hold, memory that several of them share, and writes into them."""
+"""Arguments of a jitted function: their signature, and memory that several of them share."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from irtool.ops.arrays import memory_of
 from irtool.ops.tensor import Tensor
 
 LONGEST = 1 << 63
-"""Whole numbers beyond this are no data: tensors have none."""
+"""Integers from here on are not inputs of traces, since no tensor can hold them."""
 
 
 class Same:
-    """An object as a key, equal only to itself; the key keeps the object alive, so that its id stays its own."""
+    """A key that is equal only to a key of the same object; it keeps the object alive, so that no other gets its id."""
 
     __slots__ = ("value",)
 
@@ -30,21 +30,21 @@ class Same:
 
 
 def array_of(leaf: Any) -> Any:
-    """The array that a leaf is or holds; None for any other."""
+    """The array that a leaf is or contains; None for any other leaf."""
     if isinstance(leaf, Tensor):
         return leaf.array
     return leaf if isinstance(leaf, np.ndarray) else None
 
 
 def is_data(leaf: Any) -> bool:
-    """Is it a number that a trace takes as an input?"""
+    """Is a leaf a number that a trace takes as an input?"""
     if type(leaf) is int:
         return -LONGEST <= leaf < LONGEST
     return type(leaf) is float or isinstance(leaf, np.integer | np.floating)
 
 
 def signature(leaves: Sequence[Any], shape: Any) -> Any:
-    """What all traces of one kind hold for, hashable: arrays by dtype and sizes, numbers by class, everything else by value."""
+    """The key of a call's variants, hashable: arrays by dtype and sizes, numbers by class, all other leaves by value."""
     parts: list[Any] = [structure(shape)]
     for leaf in leaves:
         array = array_of(leaf)
@@ -58,7 +58,7 @@ def signature(leaves: Sequence[Any], shape: Any) -> Any:
 
 
 def by_value(leaf: Any) -> Any:
-    """A value that is no data, hashable: equal ones of one class are alike, what cannot be compared is itself alone."""
+    """A hashable key for a leaf that is neither array nor number: by class and value, or by identity if it cannot be hashed."""
     if leaf.__class__ in (float, complex):
         return leaf.__class__, repr(leaf)
     try:
@@ -90,7 +90,7 @@ def described(leaves: Sequence[Any]) -> str:
 
 
 class Span:
-    """Memory that several arguments are parts of: `count` items from where the argument at `first` begins; where each part begins."""
+    """Memory that several arguments share: `count` items from the start of argument `first`; parts: the offset of each argument in it."""
 
     __slots__ = ("first", "count", "parts")
 
@@ -112,13 +112,13 @@ class Span:
 
 
 def spans_of(arrays: dict[int, Any]) -> list[Span] | None:
-    """The memory that arrays, by place, have in common; None where they see it as items of different sizes."""
+    """The memory that arrays, by position, share; None if arrays that share memory have items of different sizes."""
     if len(arrays) < 2 or len({id(memory_of(each)) for each in arrays.values()}) == len(arrays):
         return []
     if any(stride < 0 for each in arrays.values() for stride in each.strides):
         return None
     spans = []
-    views = {place: each.view() for place, each in arrays.items()}      # an array may be there twice
+    views = {place: each.view() for place, each in arrays.items()}      # one array may be several arguments
     places = {id(view): place for place, view in views.items()}
     for piece in overlapping(views.values()):
         if len(piece) < 2:
@@ -134,7 +134,7 @@ def spans_of(arrays: dict[int, Any]) -> list[Span] | None:
 
 
 def pattern(leaves: Sequence[Any]) -> Any:
-    """How arguments share memory, hashable."""
+    """A hashable key of how arguments share memory."""
     arrays = {place: array for place, leaf in enumerate(leaves) if (array := array_of(leaf)) is not None}
     spans = spans_of(arrays)
     return None if spans is None else tuple([(each.first, each.count, tuple(each.parts.items())) for each in spans])

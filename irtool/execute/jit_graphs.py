@@ -1,4 +1,4 @@
-"""`irtool.jit` of a graph: there is nothing to trace, its executor runs it, with its branches and loops."""
+"""`irtool.jit` of a graph: its executor runs it, with its branches and loops; nothing is traced."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ from irtool.ops.tensor import unwrapped, wrapped
 
 
 class JittedGraph:
-    """A graph as a function of tensors that its executor runs. Under a layer its operations are that layer's business."""
+    """A graph as a function of tensors, run by its executor. Under a layer its operations go through the layer."""
 
     def __init__(self, graph: Graph) -> None:
         self.executor = Executor(graph)
@@ -29,7 +29,7 @@ class JittedGraph:
         return results[0] if len(results) == 1 else tuple(results)
 
     def graphs(self) -> list[Graph]:
-        """The graph, as a function that was traced has one for each signature."""
+        """A list of the graph, as `Jitted.graphs` lists the traces of a function."""
         return [self.executor.graph]
 
 

@@ -1,4 +1,4 @@
-"""The results of a run of a trace, and the state of its arguments afterwards: each value is described by its source."""
+"""The results of a run of a trace, and the state of its arguments afterwards: an Item says where each value comes from."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +14,8 @@ Fetch = Callable[["Item"], Any]
 
 
 class Item:
-    """Where a value comes from: "output" of the graph (at `place`), "argument" (the leaf itself), "step" of the arguments' numbers, or
-    "constant"; `is_tensor`: as a tensor, else as a number."""
+    """Where a value comes from: "output" (of the graph, at `place`), "argument" (the leaf itself), "step" (a number computed from the
+    arguments' numbers) or "constant". is_tensor: the value is a tensor, else a number."""
 
     __slots__ = ("source", "place", "value", "is_tensor")
 
@@ -27,8 +27,8 @@ class Item:
 
 
 class Write:
-    """An argument that the function writes into: the leaf at `place`; the output that it holds then, and the shape and strides it shows
-    then, if those are others than before. span: it is that piece of memory, and no leaf."""
+    """A write into an argument: the leaf at `place`, the output that is copied into it (-1: none), and its new shape and strides, if they
+    change. span: the target is this shared memory instead of a leaf."""
 
     __slots__ = ("place", "output", "view", "span")
 
@@ -39,8 +39,8 @@ class Write:
         self.span = span
 
     def commit(self, arrays: dict[int, Any], content: Any) -> None:
-        """Write. content: None for a leaf that only shows its memory otherwise."""
-        if self.span is not None:       # not what lies between its parts
+        """Write. content: the array to copy; None if only shape and strides of the leaf change."""
+        if self.span is not None:       # memory between the parts is not written
             for place, start in self.span.parts.items():
                 part = arrays[place]
                 if part.size:
@@ -54,7 +54,7 @@ class Write:
 
 
 class Rest:
-    """A container of the arguments as the function left it: its own parts, and which of the caller's containers it is, if it is one."""
+    """A container in the arguments after the call: its parts, and its path if it is one of the caller's containers (else None)."""
 
     __slots__ = ("kind", "path", "parts")
 
@@ -65,8 +65,8 @@ class Rest:
 
 
 def rebased(result: Any, copy: Any, target: Any) -> Any:
-    """A result that is a view of `copy` as the same view of `target`, the array that was copied. Other results are returned unchanged, and
-    so are views if copy or target is not contiguous."""
+    """If `result` is a view of `copy`, the same view of `target`, the array that was copied. Other results are returned unchanged, and so
+    are views if copy or target is not contiguous."""
     if type(result) is not np.ndarray or not result.size or result.dtype != target.dtype or copy.shape != target.shape \
             or not (copy.flags.c_contiguous and target.flags.c_contiguous):
         return result
@@ -77,7 +77,7 @@ def rebased(result: Any, copy: Any, target: Any) -> Any:
 
 
 def containers(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The lists, tuples and dicts of a tree, each with the keys that lead to it."""
+    """The lists, tuples and dicts of a tree, each with its path of keys."""
     if isinstance(tree, list | tuple):
         yield path, tree
         for place, each in enumerate(tree):
@@ -89,7 +89,7 @@ def containers(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[An
 
 
 def rest_of(tree: Any, paths: dict[int, tuple[Any, ...]], item: Callable[[Any], Item]) -> Any:
-    """A tree of arguments after the function has run, as Rests and Items. paths: those of its containers before, by their ids."""
+    """A tree of arguments after the call, as Rests and Items. paths: the paths of the containers before the call, by id."""
     path = paths.get(id(tree))
     if isinstance(tree, list | tuple):
         return Rest(type(tree), path, [rest_of(each, paths, item) for each in tree])
@@ -99,7 +99,7 @@ def rest_of(tree: Any, paths: dict[int, tuple[Any, ...]], item: Callable[[Any], 
 
 
 def refill(rest: Any, known: dict[tuple[Any, ...], Any], fetch: Fetch) -> Any:
-    """Put the state that the function left into the caller's containers. known: the caller's containers by path."""
+    """Update the caller's containers to their state after the call. known: the caller's containers by path."""
     if isinstance(rest, Item):
         return fetch(rest)
     container = known.get(rest.path) if rest.path is not None else None

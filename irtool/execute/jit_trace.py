@@ -1,7 +1,6 @@
-"""Tracing one call of a jitted function: its results, computed on copies of the arguments, and the variant for such calls from then on.
+"""Tracing one call of a jitted function: computes the call's results, and makes the variant for later calls.
 
-What the trace computed is the call's result: nothing is run twice. What the function writes goes into copies, and then into the
-arguments.
+The trace computes the results, so nothing runs twice. The function writes into copies of the arguments, which are then copied back.
 """
 from __future__ import annotations
 
@@ -30,14 +29,14 @@ from irtool.ops.tensor import Tensor
 
 
 class Trace:
-    """One call, traced."""
+    """The trace of one call."""
 
     def __init__(self, leaves: Sequence[Any], shape: Any) -> None:
         self.leaves = leaves
         self.shape = shape
         self.follower = Follower(current())
         self.outputs: list[Value] = []          # of the graph
-        self.contents: list[Any] = []           # their arrays and numbers in this trace
+        self.contents: list[Any] = []           # their values in this call
         self.places: dict[Value, int] = {}
         self.tensors: list[int | Span] = []
         self.boxes: dict[int, Boxed] = {}       # leaves that are tensors, by place
@@ -56,7 +55,7 @@ class Trace:
         for span in spans or ():
             self.share(span, copies)
         opened: list[Any] = []
-        handles: dict[int, Boxed] = {}          # a tensor that is an argument twice is one box
+        handles: dict[int, Boxed] = {}          # one box for a tensor that is an argument twice
         for place, leaf in enumerate(self.leaves):
             if place in copies:
                 box = handles.get(id(leaf)) if isinstance(leaf, Tensor) else None
@@ -70,7 +69,7 @@ class Trace:
         return opened
 
     def share(self, span: Span, copies: dict[int, Any]) -> None:
-        """Arguments that share memory: the same array several times is one input; other arrays are views of one input, the memory."""
+        """Make inputs for arguments that share memory: one input if they are the same array, else an input for the memory, and views."""
         follower = self.follower
         if span.is_one(copies):
             first = self.boxes[span.first] = self.input(span.first, copies[span.first])
@@ -86,13 +85,13 @@ class Trace:
                 self.boxes[place] = follower.apply("aten::as_strided", [memory, list(sizes), strides, start])
 
     def input(self, place: int, array: Any) -> Boxed:
-        """One more tensor."""
+        """Add an input for an array."""
         self.tensors.append(place)
         return self.follower.watch(self.follower.input(Tensor(array)))
 
     # -- the run
     def run(self, function: Callable[..., Any]) -> Any:
-        """The result of the function. If it raises, its writes up to then are put into the arguments."""
+        """The result of the function. If it raises, its writes so far are copied into the arguments."""
         args, named = self.tree
         self.paths = {id(each): path for path, each in containers(self.tree)}
         try:
@@ -105,14 +104,14 @@ class Trace:
             raise
 
     def write_back(self, writes: Sequence[Write]) -> None:
-        """Put what the trace wrote into the arguments."""
+        """Copy what the trace wrote into the arguments."""
         arrays = {place: array for place, leaf in enumerate(self.leaves) if (array := array_of(leaf)) is not None}
         for write in writes:
             write.commit(arrays, self.contents[write.output] if write.output >= 0 else None)
 
     # -- out
     def output(self, value: Value, content: Any) -> int:
-        """The place of an output of the graph."""
+        """The position of a value among the outputs of the graph; adds it if it is new."""
         if value not in self.places:
             self.places[value] = len(self.outputs)
             self.outputs.append(value)
@@ -137,7 +136,7 @@ class Trace:
         return Item("constant", value=leaf)
 
     def writes(self) -> list[Write]:
-        """The writes into arguments, to be done at the end of a run. Raises UnsupportedError."""
+        """The writes into arguments, for the end of a run. Raises UnsupportedError."""
         follower = self.follower
         writes = []
         if follower.written and self.is_tangled:
@@ -167,7 +166,7 @@ class Trace:
         return views
 
     def finish(self, result: Any) -> tuple[Variant, list[Any]]:
-        """The variant, and the leaves of this call's result. Raises RunError for a function that gives neither tensors nor numbers."""
+        """The variant, and the leaves of this call's result. Raises RunError if the function returns neither tensors nor numbers."""
         follower = self.follower
         leaves, result_shape = flatten(result)
         if leaves and not any(isinstance(each, Tensor | Number | bool | int | float | complex) for each in leaves):
@@ -197,12 +196,12 @@ class Trace:
             return plain(leaf)
         array = leaf.value.array
         for place, spot in enumerate(self.tensors):
-            if isinstance(spot, int):       # a view of an argument is one of the caller's memory
+            if isinstance(spot, int):       # a view of an argument is a view of the caller's memory
                 array = rebased(array, self.follower.watched[place][1], array_of(self.leaves[spot]))
         return Tensor(array)
 
     def changed(self) -> Any:
-        """The containers of the arguments after the call; None where nothing in them is another than before."""
+        """The containers of the arguments after the call; None if they are unchanged."""
         leaves, shape = flatten(self.tree)
         before = self.traced_leaves
         if shape == self.shape and len(leaves) == len(before) and all(a is b for a, b in zip(leaves, before, strict=True)):
@@ -210,13 +209,13 @@ class Trace:
         return rest_of(self.tree, self.paths, self.item)
 
     def refill(self, arguments: Any, variant: Variant) -> None:
-        """Put into the caller's containers what the function left in them."""
+        """Update the caller's containers to their state after the call."""
         if variant.rest is not None:
             refill(variant.rest, dict(containers(arguments)), fetcher(self.leaves, self.contents, Answers(variant.steps, self.leaves)))
 
 
 def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
-    """Random numbers that nobody reads. They are drawn all the same, since the next ones would be others without them."""
+    """Unused random results: they must be outputs, so that they are drawn, since later random numbers depend on it."""
     nodes = list(graph.block)
     if not any(facts_of(node.kind).is_random for node in nodes):
         return []
@@ -234,7 +233,7 @@ def random_results(graph: Graph, outputs: Sequence[Value]) -> list[Value]:
 
 
 def trace_call(function: Callable[..., Any], arguments: Any, leaves: Sequence[Any], shape: Any) -> tuple[Variant, list[Any]]:
-    """A variant for a call, and the leaves of its result. Raises what the function raises; then there is no variant."""
+    """A variant for a call, and the leaves of its result. Raises the function's errors."""
     trace = Trace(leaves, shape)
     variant, results = trace.finish(trace.run(function))
     trace.refill(arguments, variant)

@@ -1,7 +1,7 @@
-"""The variants of a jitted function: traces by what they were decided by.
+"""The variants of a jitted function, in a tree of decisions.
 
-A trace asks its questions in order, and what it asks next follows from the answers so far: traces of one signature are the leaves of a
-tree. A run tells the answers of the path it took; where one is another, the tree says which variant has that, or that none has.
+A trace asks its questions in order, and the answers so far determine the next question. So the traces of one signature are the leaves of
+a tree whose inner nodes are questions. A run computes the answers on its path; if one differs, the tree gives the variant for it, if any.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from irtool.ops.arrays import generator
 
 
 class Outer:
-    """A tensor or an array from outside of the function, which a run looks at as an argument."""
+    """A tensor or an array from outside the function (of a closure, or global), which the graph takes as an input."""
 
     __slots__ = ("held", "facts")
 
@@ -27,7 +27,7 @@ class Outer:
 
     @property
     def array(self) -> Any:
-        """Its elements. Raises RunError where its dtype or sizes are others than in the trace."""
+        """The array. Raises RunError if its dtype, sizes or strides have changed since the trace."""
         array = array_of(self.held)
         if facts_of_array(array) != self.facts:
             raise RunError("a tensor from outside of the function has other sizes than before")
@@ -35,26 +35,26 @@ class Outer:
 
 
 def facts_of_array(array: Any) -> Any:
-    """What a trace takes for granted of an array."""
+    """The facts about an array that a trace depends on."""
     return array.dtype, array.shape, array.strides
 
 
 class Variant:
-    """One trace: its graph, the decisions that it holds for, and where its inputs come from and its outputs go."""
+    """One trace: its graph, the decisions that it depends on, and where its inputs come from and its outputs go."""
 
     def __init__(self, executor: Executor, steps: Steps, decisions: list[Decision]) -> None:
         self.executor = executor
         self.steps = steps
         self.guards = decisions
         self.reason = ""                    # why it was traced
-        self.arguments = ""                 # of what
-        self.tensors: list[int | Span] = []         # inputs of the graph that are arrays: leaves, or memory that several share
-        self.more: list[int | Outer] = []           # inputs behind those: steps of the arguments' numbers, what is from outside
+        self.arguments = ""                 # their signature, in words
+        self.tensors: list[int | Span] = []         # array inputs of the graph: leaves, or memory that several leaves share
+        self.more: list[int | Outer] = []           # the inputs after those: numbers, and tensors from outside
         self.results: list[Item] = []
         self.shape: Any = None
         self.writes: list[Write] = []
-        self.rest: Any = None               # the containers of the arguments, where the function changes them
-        self.asked: list[tuple[Decision, int]] = []         # decisions by elements, and the outputs that say what they are
+        self.rest: Any = None               # the containers of the arguments, if the function changes them
+        self.asked: list[tuple[Decision, int]] = []         # decisions about elements, and the outputs with the answers
         self.is_random = False
         self.path: list[tuple[Fork, Any]] = []
 
@@ -65,19 +65,19 @@ class Variant:
 
     @property
     def is_plain(self) -> bool:
-        """Does it take arrays, give tensors, and do no more?"""
+        """Does the variant only map arrays to tensors, without decisions, writes or other inputs?"""
         if self.guards or self.writes or self.more or self.rest is not None:
             return False
         return all(each.source == "output" and each.is_tensor and each.place == place for place, each in enumerate(self.results))
 
     def inputs(self, leaves: Sequence[Any], answers: Answers) -> list[Any]:
-        """What the graph takes for a call."""
+        """The inputs of the graph for a call."""
         arrays = {place: array_of(leaf) for place, leaf in enumerate(leaves)}
         values = [each.of(arrays) if isinstance(each, Span) else array_of(leaves[each]) for each in self.tensors]
         return [*values, *[each.array if isinstance(each, Outer) else answers[each] for each in self.more]]
 
     def run(self, leaves: Sequence[Any], answers: Answers) -> tuple[list[Any], dict[Any, Any] | None]:
-        """The outputs, and None where all decisions are as they were; else the answers by fork, up to the first that is another one."""
+        """The outputs, and None if all answers equal the decisions; else the answers by fork, up to the first that differs."""
         draws = generator() if self.is_random else None
         state: Any = draws.bit_generator.state if draws is not None else None
         try:
@@ -94,7 +94,7 @@ class Variant:
         return outputs, None
 
     def answers(self, outputs: Sequence[Any]) -> dict[Any, Any]:
-        """The answers to questions about elements, by fork, up to the first that is another one than this variant's."""
+        """The answers to questions about elements, by fork, up to the first that differs from this variant's."""
         places = {id(decision): place for decision, place in self.asked}
         answers = {}
         for (fork, key), decision in zip(self.path, self.guards, strict=True):
@@ -106,7 +106,7 @@ class Variant:
         return answers
 
     def deliver(self, leaves: Sequence[Any], arguments: Any, outputs: Sequence[Any], answers: Answers) -> list[Any]:
-        """Write into the arguments what the function writes; gives the leaves of the result."""
+        """Write into the arguments what the function writes; returns the leaves of the result."""
         if self.writes:
             arrays = {place: array_of(leaf) for place, leaf in enumerate(leaves)}
             for write in self.writes:
@@ -126,7 +126,7 @@ class Variant:
 
 
 class Fork:
-    """A question, and what follows from each answer."""
+    """An inner node of the tree: a question, and the subtree for each answer."""
 
     __slots__ = ("decision", "steps", "branches", "latest", "seen")
 
@@ -135,7 +135,7 @@ class Fork:
         self.steps = steps
         self.branches: dict[Any, Fork | Variant] = {}
         self.latest: Any = None
-        self.seen: Any = None       # the last outcome that was another one
+        self.seen: Any = None       # the last outcome of a run
 
 
 class Tree:
@@ -143,10 +143,10 @@ class Tree:
 
     def __init__(self) -> None:
         self.root: Fork | Variant | None = None
-        self.last: Variant | None = None        # that ran last
+        self.last: Variant | None = None        # the variant that ran last
 
     def find(self, call: Call, known: dict[Fork, Any], failed: Sequence[Variant] = ()) -> Variant | None:
-        """A variant whose decisions about numbers hold, and those about elements as far as their answers are known; none of the failed."""
+        """A variant, not in `failed`, whose decisions about numbers hold, and those about elements as far as answers are known."""
         stack = [] if self.root is None else [self.root]
         while stack:
             node = stack.pop()
@@ -165,7 +165,7 @@ class Tree:
         return None
 
     def count(self, call: Call) -> int:
-        """How many variants there are for these numbers."""
+        """The number of variants for the numbers of a call."""
         total = 0
         stack = [] if self.root is None else [self.root]
         while stack:
@@ -179,7 +179,8 @@ class Tree:
         return total
 
     def add(self, variant: Variant) -> None:
-        """One more. What was asked otherwise, by a function that does not only depend on its arguments, goes."""
+        """Add a variant. If its questions differ from the tree's (the function depends on more than its arguments), it replaces that part
+        of the tree."""
         holder: dict[Any, Any] = {"": self.root}
         place: Any = ""
         root = holder
@@ -194,14 +195,14 @@ class Tree:
         self.note(variant)
 
     def note(self, variant: Variant) -> None:
-        """This one ran."""
+        """Note that a variant ran."""
         if self.last is not variant:
             self.last = variant
             for fork, key in variant.path:
                 fork.latest = key
 
     def variants(self) -> list[Variant]:
-        """All of them."""
+        """All variants."""
         variants = []
         stack = [] if self.root is None else [self.root]
         while stack:
@@ -221,17 +222,17 @@ class Call:
         self._answers: dict[int, Answers] = {}
 
     def answers(self, steps: Steps) -> Answers:
-        """The numbers that follow from those among the arguments."""
+        """The numbers computed by `steps` from the numbers among the arguments."""
         answers = self._answers.get(id(steps))
         if answers is None:
             answers = self._answers[id(steps)] = Answers(steps, self.leaves)
         return answers
 
     def answer(self, fork: Fork) -> Any:
-        """The key of a question's answer, of one about numbers; "" where it has none, since what it is computed by raises."""
+        """The key of the answer to a question about numbers; "" if the arithmetic that computes it raises."""
         try:
             return key_of(self.answers(fork.steps)[fork.decision.step])
-        except Exception:       # of the user's arithmetic, in a branch that these numbers do not reach
+        except Exception:       # the user's arithmetic fails on numbers that do not reach this question
             return ""
 
 

@@ -1,7 +1,7 @@
-"""Forwards and backwards as one graph.
+"""f and df joined into one graph.
 
-Where gradients are wanted together with the run they belong to (`Executor.vjp`), no values are saved between the two: f and df, one behind
-the other, are one graph, which a separate executor runs. So captures never leave a plan, and pointwise operators of both are fused.
+If a run and its gradients are wanted together (`Executor.vjp`), f followed by df is one graph, which a separate executor runs. So captures
+are not saved between two runs, and pointwise operators of f are fused with those of df.
 """
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Together:
     def __init__(self, executor: Executor, operands: list[int], slots: list[int | None], gradient_of: dict[int, int],
                  count: int) -> None:
         self.executor = executor
-        self.operands = operands            # per operand of the node: which input of the graph it is
+        self.operands = operands            # per operand of the node: its index among the inputs of the graph
         self.slots = slots                  # per output of the graph: the position of its cotangent among the operands of df
         self.gradient_of = gradient_of      # input of the graph -> position of its gradient among the results of df
-        self.count = count                  # cotangents that df takes; behind the gradients, the results are the outputs they belong to
+        self.count = count                  # of cotangents of df; results are gradients, then the outputs that have cotangents
 
     def run(self, values: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], seed: int) -> list[Any] | None:
-        """Gradients by position in `wrt`, as `Recorded.backward` gives them. seed: of what is drawn at random."""
+        """Gradients by position in `wrt`, as `Recorded.backward` returns them; seed: for random operators."""
         if len(cotangents) != len(self.slots) or all(each is None for each in cotangents):
             return None
         seeds: list[Any] = [None] * self.count
@@ -70,18 +70,18 @@ class Together:
 
 
 def is_alike(array: Any, other: Any) -> bool:
-    """Is it an array of the other's shape and dtype?"""
+    """Is `array` an array of the shape and dtype of `other`?"""
     return type(array) is np.ndarray and array.shape == other.shape and array.dtype == other.dtype
 
 
 def is_simple(values: Sequence[Any], wrt: Sequence[int]) -> bool:
-    """Are gradients wanted of arrays of real numbers alone?"""
+    """Are all inputs that need gradients arrays of real numbers?"""
     return all(0 <= index < len(values) and type(values[index]) is np.ndarray and values[index].dtype.kind == "f" for index in wrt)
 
 
 def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
-    """f and df of a plan as one graph; None if the plan is more than a node with a gradient, if lists are among its inputs or outputs, or
-    if it has side effects: inputs that turn out not to fit run a second time, on the tape.
+    """f and df of a plan as one graph; None if the plan is more than one node with a gradient, has lists among its inputs or outputs, or
+    has side effects: inputs that turn out not to fit run a second time, on the tape.
     """
     if any(is_impure(node) for node in all_nodes(plan.graph)):
         return None
@@ -106,7 +106,7 @@ def together_of(owner: Executor, plan: ExecutionPlan) -> Together | None:
     slots = {node.outputs[index]: slot for slot, index in enumerate(seeded)}
     with Paused():
         executor = Executor(joined(pair), owner.options)
-    piece.forget()       # the functions that ran f and df apart are not needed any more
+    piece.forget()       # the separate functions of f and df are not needed any more
     return Together(executor, [places[value] for value in node.inputs],
                     [slots.get(value) if isinstance(value, Value) else None for value in outputs],
                     {places[node.inputs[index]]: place for place, index in enumerate(pair.output_vjps)}, len(seeded))
@@ -119,7 +119,7 @@ def is_impure(node: Node) -> bool:
 
 
 def joined(pair: Reverse) -> Graph:
-    """A graph from the operands of f and the cotangents of its real outputs to gradients and those real outputs."""
+    """A graph that takes the operands of f and the cotangents of its real outputs, and returns gradients and those real outputs."""
     f, df = pair.f, pair.df
     graph = Graph(f.dialect)
     graph.source = f.source

@@ -1,4 +1,4 @@
-"""Where several floating dtypes may meet, differentiation needs the dtypes of tensors: gradients are converted back."""
+"""Graphs with several floating dtypes: differentiation needs the dtypes of their tensors, since it converts gradients back."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from irtool.ops.result_dtypes import CASTS, CASTS_BY_ARGUMENT
 
 
 def may_mix(graph: Graph, inputs: Sequence[Any]) -> bool:
-    """May tensors of several floating dtypes meet in a run?"""
+    """May one run have tensors of several floating dtypes?"""
     kinds = {each.dtype.name for value in inputs for each in (value if isinstance(value, list | tuple) else [value])
              if (isinstance(each, np.generic) or is_array(each)) and each.dtype.kind in "fcV"}
     return len(kinds) > 1 or any(kind.startswith("complex") for kind in kinds) or any(map(may_cast, graph.walk()))
 
 
 def may_cast(node: Node) -> bool:
-    """May a node give another floating dtype than that of its operands, if these are not complex?"""
+    """May the result of a node have a floating dtype that its operands do not have? (Operands are not complex.)"""
     if node.kind not in CASTS_BY_ARGUMENT:
         return node.kind in CASTS
     schema = schema_of(node)
@@ -32,11 +32,11 @@ def may_cast(node: Node) -> bool:
 
 
 def dtypes_by_type(graph: Graph) -> dict[Value, str]:
-    """The dtype of each tensor whose type says it."""
+    """The dtype of each tensor whose type states it."""
     return {value: value.type.dtype for value in graph.values() if isinstance(value.type, TensorType) and value.type.dtype is not None}
 
 
 def mixed_dtypes(graph: Graph) -> dict[Value, str]:
-    """The same; none where gradients of one dtype only can meet."""
+    """The same; empty if all gradients have one dtype."""
     dtypes = dtypes_by_type(graph)
     return dtypes if len({dtype for dtype in dtypes.values() if dtype in FLOATING}) > 1 else {}

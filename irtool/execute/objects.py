@@ -1,7 +1,7 @@
-"""Class instances among the inputs, as graphs have them that were not frozen: `%self`, of which attributes are read.
+"""Class instances among the inputs: `%self` of graphs that were not frozen, whose attributes the graph reads.
 
-An executor sees what is read of them as inputs of their own, each tensor with its dtype and rank in the spec, whatever the instance is:
-instances of one shape share a plan. Attributes that the graph writes stay in the instance, and out of the spec.
+Each attribute that is read becomes an input of the graph, so a tensor among them has its dtype and rank in the spec, and instances with
+attributes of the same dtypes and ranks share a plan. Attributes that the graph writes stay in the instance and are not in the spec.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Path = tuple[str, ...]
 
 
 class Unfolded:
-    """A graph whose inputs are what another reads of its inputs."""
+    """A graph whose inputs are the attributes that the original graph reads."""
 
     def __init__(self, graph: Graph) -> None:
         self.original = graph
@@ -33,7 +33,7 @@ class Unfolded:
         """Per input: which input of the original, and the names of the attributes that lead to it."""
         self.written = {(node.inputs[0].type.text, attribute_name(node)) for node in all_nodes(graph) if node.kind == "prim::SetAttr"}
         self.inputs: dict[tuple[int, Path], Value] = {}
-        """What stands for an attribute, however many nodes read it, or the instance that it is in."""
+        """The input for an attribute, which all nodes that read the attribute share."""
         block = self.graph.block
         inputs = list(self.graph.inputs)
         for index, value in enumerate(inputs):
@@ -44,10 +44,10 @@ class Unfolded:
             if isinstance(inputs[index].type, ClassType) and not inputs[index].has_uses:
                 block.remove_input(index)
                 del self.slots[index]
-        self.slots.sort(key=lambda slot: bool(slot[1]))     # stable: the inputs as they were, then attributes, which were added behind
+        self.slots.sort(key=lambda slot: bool(slot[1]))     # stable: the original inputs, then attributes
 
     def unfold(self, value: Value, index: int, path: Path) -> None:
-        """Attributes of an instance become inputs; of instances in it, too."""
+        """Replace reads of attributes of an instance, and of instances in it, by inputs."""
         for user in list(dict.fromkeys(use.user for use in value.uses)):
             name = attribute_name(user)
             if user.kind != "prim::GetAttr" or (value.type.text, name) in self.written:
@@ -81,17 +81,17 @@ class Unfolded:
         return flat
 
     def positions(self, wrt: Sequence[int]) -> list[int]:
-        """Which inputs of this graph are, or are in, these of the original."""
+        """The inputs of this graph for inputs of the original: for an instance, those of its attributes."""
         wrt = positions("vjp", wrt, self.original)
         for index in wrt:
             if isinstance(self.original.inputs[index].type, ClassType) and (index, ()) in self.slots:
                 names = ", ".join(sorted(name for _, name in self.written))
                 raise UnsupportedError(f"gradients of %{self.original.inputs[index].name} are not supported: the graph writes {names}, "
-                                       "or hands the instance on", code="E0501")
+                                       "or passes on the whole instance", code="E0501")
         return [place for index in wrt for place, (each, _) in enumerate(self.slots) if each == index]
 
     def gathered(self, wrt: Sequence[int], gradients: Sequence[Any]) -> list[Any]:
-        """Gradients by position in `wrt`; those of an instance by the names of its attributes."""
+        """Gradients by position in `wrt`; for an instance, a dict by attribute name."""
         rest = iter(gradients)
         gathered: list[Any] = []
         for index in wrt:
@@ -123,12 +123,12 @@ class ObjectExecutor(Executor):
         return super().run(self.unfolded.values(inputs), seed)
 
     def vjp(self, inputs: Sequence[Any], cotangents: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> list[Any]:
-        """As `Executor.vjp`. The gradient of an instance is a dict, by the names of its attributes, with dots where they are in others."""
+        """As `Executor.vjp`. The gradient of an instance is a dict by attribute name; names of nested attributes have dots."""
         gradients = super().vjp(self.unfolded.values(inputs), cotangents, self.unfolded.positions(wrt), seed=seed)
         return self.unfolded.gathered(wrt, gradients)
 
     def record(self, inputs: Sequence[Any], wrt: Sequence[int], *, seed: int = 0) -> Recorded:
-        """As `Executor.record`; `wrt` names inputs of the unfolded graph where `inputs` are such, and each attribute has its gradient."""
+        """As `Executor.record`; if `inputs` are those of the unfolded graph (Flat), so are the positions in `wrt`."""
         places = wrt if isinstance(inputs, Flat) else self.unfolded.positions(wrt)
         return super().record(self.unfolded.values(inputs), places, seed=seed)
 
@@ -137,7 +137,7 @@ class ObjectExecutor(Executor):
         return super().plan_for(*self.unfolded.values(inputs), wrt=self.unfolded.positions(wrt))
 
     def wanted(self, where: str, wrt: Any, values: Sequence[Any]) -> tuple[int, ...]:
-        """Inputs of the unfolded graph: not every attribute has a gradient."""
+        """The positions, unchecked: an instance may have attributes without a gradient."""
         return tuple(wrt)
 
     def nested(self, graph: Graph, options: Options | None = None) -> Executor:

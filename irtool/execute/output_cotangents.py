@@ -1,7 +1,7 @@
-"""Gradients of outputs: what belongs to which tensor of which output.
+"""Cotangents of outputs: which of them belongs to which tensor of which output.
 
-They come flat, one per tensor of the outputs: those of lists and tuples in order, of dicts in the order in which entries were inserted. Or
-they come as trees, one per output, which have the lengths of its lists and tuples and the keys of its dicts.
+Callers pass them flat, one per tensor of the outputs (tensors of lists and tuples in order, of dicts in the order of insertion). Or they
+pass trees, one per output, with the lengths of the output's lists and tuples and the keys of its dicts.
 """
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from irtool.ops.arrays import here, namespace_of
 
 
 def distributed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """One cotangent per output: for a list, tuple or dict one like it, with one for each of its tensors.
+    """One cotangent per output; for a list, tuple or dict, a list or dict of the same structure.
 
-    Raises RunError when there are too few or too many, and for a tree that is not the output's.
+    Raises RunError if there are too few or too many, or if a tree has another structure than its output.
     """
     counts = [leaves(output) for output in outputs]
-    counts_nones = sum(counts) == len(cotangents)       # outputs that are None may or may not have been counted
+    counts_nones = sum(counts) == len(cotangents)       # callers may count outputs that are None, or not
     if not counts_nones:
         counts = [0 if output is None else count for output, count in zip(outputs, counts, strict=True)]
     if len(cotangents) == len(outputs) and any(map(is_tree, outputs, cotangents)):
@@ -30,19 +30,19 @@ def distributed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
 
 
 def is_tree(output: Any, cotangent: Any) -> bool:
-    """Is it a cotangent of a whole list, tuple or dict, with its parts? Nested lists of numbers are one array."""
+    """Is a cotangent a tree for a whole list, tuple or dict? Nested lists of numbers are one array."""
     return isinstance(output, list | tuple | dict) and holds_parts(cotangent)
 
 
 def holds_parts(value: Any) -> bool:
-    """Does it hold arrays, or keys, rather than numbers?"""
+    """Does a value contain arrays, or keys, rather than numbers?"""
     if isinstance(value, dict):
         return True
     return isinstance(value, list | tuple) and any(each is None or hasattr(each, "shape") or holds_parts(each) for each in value)
 
 
 def grown(output: Any, tree: Any, where: str) -> Any:
-    """The cotangents of an output, in its own structure. Raises RunError where those that came have another."""
+    """The cotangents of an output, in the output's structure. Raises RunError if `tree` has another structure."""
     if tree is None:
         return none_for(output)
     if isinstance(output, dict):
@@ -67,13 +67,13 @@ def grown(output: Any, tree: Any, where: str) -> Any:
 
 
 def listed(output: dict[Any, Any]) -> str:
-    """The keys of a dict, the first ones where there are many."""
+    """The keys of a dict in words, only the first ones if there are many."""
     names = [repr(key) for key in output]
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "no keys"
 
 
 def taken(output: Any, remaining: Iterator[Any]) -> Any:
-    """The next cotangents, as many as an output has tensors, in lists and dicts as it has them."""
+    """Take one cotangent per tensor of an output from `remaining`, and return them in the output's structure."""
     if isinstance(output, dict):
         return {key: taken(each, remaining) for key, each in output.items()}
     return [taken(each, remaining) for each in output] if isinstance(output, list | tuple) else next(remaining)
@@ -87,24 +87,24 @@ def none_for(output: Any) -> Any:
 
 
 def is_absent(cotangent: Any) -> bool:
-    """Is there no cotangent, in none of the lists?"""
+    """Are all leaves of a tree of cotangents None?"""
     if isinstance(cotangent, dict):
         return all(map(is_absent, cotangent.values()))
     return all(map(is_absent, cotangent)) if isinstance(cotangent, list) else cotangent is None
 
 
 def parts_of(output: Any) -> Sequence[Any]:
-    """What is in a list, tuple or dict; a tensor is its only part."""
+    """The elements of a list, tuple or dict; for any other value, the value itself."""
     return list(output.values()) if isinstance(output, dict) else output if isinstance(output, list | tuple) else [output]
 
 
 def leaves(output: Any) -> int:
-    """How many values there are in lists, tuples and dicts."""
+    """The number of leaves in nested lists, tuples and dicts."""
     return sum(map(leaves, parts_of(output))) if isinstance(output, list | tuple | dict) else 1
 
 
 def as_seed(cotangent: Any, output: Any) -> Any:
-    """A cotangent as an array of its output's dtype; zeros for the missing ones of a list. Raises RunError for a wrong shape."""
+    """A cotangent as an array of its output's dtype; None in a list becomes zeros. Raises RunError for a wrong shape."""
     if isinstance(output, dict):
         return {key: as_seed(cotangent[key], one) for key, one in output.items()} if cotangent is not None else None
     if isinstance(output, list | tuple):
@@ -123,7 +123,7 @@ def as_seed(cotangent: Any, output: Any) -> Any:
 
 
 def as_numbers(cotangent: Any) -> Any:
-    """A cotangent as an array. Raises RunError for what is not made of numbers."""
+    """A cotangent as an array. Raises RunError if it is not made of numbers."""
     try:
         array = here(cotangent)
     except (TypeError, ValueError):
@@ -134,5 +134,6 @@ def as_numbers(cotangent: Any) -> Any:
 
 
 def conjugate(gradient: Any) -> Any:
-    """Formulas multiply by the plain derivative; torch's gradient is the conjugate of what they make of the conjugate."""
+    """The conjugate of a gradient. Formulas multiply by the derivative; torch's gradient is the conjugate of their result for the conjugate
+    of the cotangent."""
     return gradient.conj() if gradient.dtype.kind == "c" else gradient

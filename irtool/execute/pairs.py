@@ -18,7 +18,7 @@ Runner = Callable[[Graph, Sequence[Any]], list[Any]]
 
 
 class Forward:
-    """f has run: `outputs` are its real outputs; `backward` runs df, as often as wanted."""
+    """A finished run of f: `outputs` are its real outputs; `backward` runs df and may be called many times."""
 
     def __init__(self, pair: GradientPair, inputs: Sequence[Any], runner: Runner = run) -> None:
         self.pair = pair
@@ -30,9 +30,9 @@ class Forward:
     def backward(self, cotangents: Mapping[int, Any]) -> tuple[dict[int, Any], list[str]]:
         """Gradients by index of an input of f, and notes about cotangents that were not needed.
 
-        cotangents: by index of a real output, an array (a list of them for a list) of its shape. A missing one, or that of a temporary, is
-        zeros if df was specialised for a defined one, else undefined. A gradient that no path in f can reach is None; one that is
-        undefined this time is zeros. Raises RunError for a cotangent that df was specialised to be undefined.
+        cotangents: by index of a real output, an array of its shape (a list of arrays for a list). A missing cotangent, and that of a
+        temporary, is zeros if df was specialised for a defined one, else undefined. The gradient of an input that no path in f connects to
+        an output is None; any other undefined gradient is zeros. Raises RunError for a cotangent that df was specialised to be undefined.
         """
         pair = self.pair
         flags = pair.defined
@@ -71,14 +71,14 @@ def zeros_of(output: Any) -> Any:
 
 
 def is_reached(pair: GradientPair, index: int) -> bool:
-    """Is there a path in f from this input to a real output on which gradients go back?"""
+    """Is there a differentiable path in f from this input to a real output?"""
     f = pair.f
     dependent = requiring(f, [i == index for i in range(len(f.inputs))], False)
     return any(value in dependent for value in f.outputs[:pair.real_outputs])
 
 
 def sole_scalar(outputs: Sequence[Any]) -> dict[int, Any] | None:
-    """The cotangent that goes without saying: ones for the only output, where that is one floating-point number; else None."""
+    """The default cotangent: 1 for the only output, if it is one floating-point number; else None."""
     if len(outputs) != 1 or not isinstance(outputs[0], np.ndarray | np.generic):
         return None
     output = np.asarray(outputs[0])

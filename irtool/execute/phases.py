@@ -1,8 +1,7 @@
-"""From a graph and a spec of its inputs to the graph that is run: which passes, in which order, and why.
+"""The phases of a compilation: which passes make the graph that runs from a graph and a spec, in which order, and why.
 
-The order is torch's of 2019. "Differentiable" rewrites leave operators that have gradients, so they may be done before gradients are
-thought of; the others may make nodes without gradients, and are done only inside graphs that have an explicit gradient already, or
-when none is wanted.
+The order is torch's of 2019. "Differentiable" rewrites leave operators that have gradients, so they may run before differentiation. The
+others may make nodes without gradients; they run only inside graphs that have a gradient graph already, or when no gradient is wanted.
 """
 from __future__ import annotations
 
@@ -34,40 +33,40 @@ OPENED: Steps = (
     ("lower-custom-vjp", "no gradients are needed any more, so the other passes may see the bodies of custom_vjp functions"),
 )
 REQUIRED: Steps = (
-    ("lower-grad-of", "a region of gradients that could not be decided asks when it runs; nothing runs a GradOf"),
+    ("lower-grad-of", "a GradOf whose definedness is unknown becomes a branch on it; nothing runs a GradOf"),
     ("remove-expands", "operators broadcast themselves"),
     ("canonicalize-ops", "chunks with known numbers, and operands that are numbers, in one form"),
-    ("dce", "what is left of the decided regions"),
+    ("dce", "removes what lowered GradOfs leave dead"),
 )
-"""What always happens, optimised or not; the regions of gradients that can be decided are decided before."""
+"""The required passes, which always run. GradOfs with known definedness are specialised before."""
 PROPAGATE: Steps = (
     ("constant-propagation", "types depend on constants"),
     ("propagate-shapes", "dtypes and numbers of dimensions"),
     ("fold-ranks", "whether a product is of matrices or of vectors, and the like"),
 )
 AGAIN: Steps = (
-    ("constant-propagation", "what depends on ranks"),
-    ("propagate-shapes", "branches that are gone no longer blur what is known"),
+    ("constant-propagation", "folds what depends on ranks"),
+    ("propagate-shapes", "types are more precise without the branches that were folded"),
 )
-"""If ranks have decided anything."""
+"""These run if fold-ranks changed the graph."""
 GRADIENTS: Steps = (("propagate-requires-grad", "which values need gradients"),)
 DIFFERENTIABLE: Steps = (
-    ("dce", "nothing dead is looked at"),
+    ("dce", "the other passes need not look at dead nodes"),
     ("cse", "merges what is equal"),
     ("constant-pooling", "equal constants become one value"),
     ("peephole", "rules that need operands to be constants"),
-    ("constant-propagation", "what peephole found out"),
-    ("loop-unrolling{whole}", "rounds can be looked at together; not by eights, which here would only make the code longer"),
+    ("constant-propagation", "folds what peephole made constant"),
+    ("loop-unrolling{whole}", "iterations can be optimised together; not by eights, which would only make the code longer"),
     ("cse", "what became equal"),
     ("check-inplace", "a Python operator that writes cannot be run"),
 )
 WITHOUT_GRADIENTS: Steps = (
-    ("lists-by-index", "lists that loops take apart are read by index, so that nothing but numbers is carried"),
-    ("sums-early", "gradients are added up as soon as there are two, so that one array lives instead of two"),
+    ("lists-by-index", "lists that loops pop from are read by index, so that only numbers are loop-carried"),
+    ("sums-early", "gradients are added as soon as there are two, so that one array is alive instead of two"),
     *OPENED,
     ("decompose-ops", "the parts of a fused product go into other groups"),
     ("batch-mm", "many small products as one"),
-    ("dce", "nothing dead is run"),
+    ("dce", "dead nodes do not run"),
 )
 
 Custom = Callable[[Graph], bool]
@@ -77,8 +76,8 @@ _custom_passes: list[Custom] = []
 def register_custom_pass(function: Custom) -> Custom:
     """Have `function(graph) -> changed` called on every graph that is about to be compiled and needs no further gradients.
 
-    It may rewrite the graph as it likes, as long as results stay. Gives the function, so that it can be used as a decorator. Raises
-    RunError for what cannot be called.
+    It may rewrite the graph in any way that preserves results. Returns the function, so that it can be used as a decorator. Raises
+    RunError if `function` is not callable.
     """
     check_function("register_custom_pass", function)
     _custom_passes.append(function)
@@ -91,7 +90,7 @@ def clear_custom_passes() -> None:
 
 
 def custom_passes() -> tuple[Custom, ...]:
-    """Those that are registered, in order."""
+    """The registered custom passes, in order."""
     return tuple(_custom_passes)
 
 
@@ -102,7 +101,7 @@ class Phases:
         self.on_pass = on_pass
 
     def run(self, graph: Graph, steps: Steps) -> bool:
-        """These passes on a graph, in order; did the last one change anything?"""
+        """Run passes on a graph, in order; did the last one change the graph?"""
         changed = False
         for text, _ in steps:
             step = step_of(text)
@@ -112,12 +111,12 @@ class Phases:
         return changed
 
     def tell(self, name: str, graph: Graph) -> None:
-        """A pass has run."""
+        """Call `on_pass` after a pass."""
         if self.on_pass is not None:
             self.on_pass(name, graph)
 
     def copy(self, graph: Graph) -> Graph:
-        """A copy that says nothing of shapes: those of a trace hold for its inputs only."""
+        """A copy without shapes in its types, since the shapes of a trace hold only for the inputs it was made with."""
         copy = clone_graph(graph)
         forget_shapes(copy)
         return copy
@@ -130,7 +129,7 @@ class Phases:
         self.run(graph, REQUIRED)
 
     def specialized(self, graph: Graph, spec: ArgumentSpec, types: Sequence[TensorType | None] = ()) -> Graph:
-        """Phases 0 to 2: a copy of the graph for one spec. types: what more is known of its records, if given."""
+        """Phases 0 to 2: a copy of the graph for one spec. types: by record, types with more facts than the spec has."""
         copy = self.copy(graph)
         defined = specialize_inputs(copy, spec, types)
         self.tell("specialize-types", copy)
@@ -142,7 +141,7 @@ class Phases:
         return copy
 
     def told_again(self, graph: Graph) -> Graph:
-        """The graph, which was rewritten, with the types that hold now: what a loop carries may need gradients only since then."""
+        """Recompute the types of a graph that was rewritten; a loop-carried value may need gradients only since the rewrite."""
         for value in graph.values():
             type = value.type
             if isinstance(type, TensorType) and type.requires_grad is False and not value.node.kind == PARAM:
@@ -161,7 +160,7 @@ class Phases:
         self.run(graph, WITHOUT_GRADIENTS)
 
     def custom(self, function: Custom, graph: Graph) -> None:
-        """A pass of a user. Raises PassError where it fails, VerifyError where what it leaves is no graph."""
+        """Run a user's pass. Raises PassError if it fails, VerifyError if it leaves an invalid graph."""
         name = getattr(function, "__name__", "custom")
         graph.forget_names()
         try:
@@ -177,7 +176,7 @@ class Phases:
         self.tell(name, graph)
 
     def fallback(self, graph: Graph) -> Graph:
-        """A copy with the required passes only; which gradients are there shows when it runs."""
+        """A copy after the required passes only; whether gradients are defined is decided at run time."""
         copy = self.copy(graph)
         self.run(copy, REQUIRED)
         return copy
@@ -191,7 +190,7 @@ def step_of(text: str) -> Step:
 
 
 def forget_shapes(graph: Graph) -> None:
-    """Tensor types say nothing any more, but those of constants, whose dtypes their text may leave to them."""
+    """Erase shapes and dtypes from tensor types, but not from those of constants, whose text may not say the dtype."""
     plain = spell(TENSOR, graph.dialect)
     erased: dict[Type, Type] = {}
     for value in graph.values():

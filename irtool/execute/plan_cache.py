@@ -1,9 +1,9 @@
-"""Compiled functions kept on disk, so that the next process need not make them again.
+"""Compiled plans on disk, so that the next process need not compile them again.
 
-What is kept is the code object of a plan's own function, its constants, and where its buffers lie: as plain data (`marshal`), in the
-user's own cache (`irtool.execute.disk_cache`, which checks a checksum, and whose folder nobody else may write to). The key holds the
-graph's text, dtypes, shapes and strides of the inputs, the options, and versions: of irtool's files, of NumPy and of Python. Nothing is
-kept of a function that holds what cannot be written down as data, nor of graphs that write or draw random numbers.
+An entry is the code object of a plan's function, its constants, and the offsets of its buffers, as plain data (`marshal`), in the disk
+cache (`irtool.execute.disk_cache`, which verifies a checksum, and whose folder nobody else may write to). The key contains the graph's
+text, dtypes, shapes and strides of the inputs, the options, and the versions of irtool's files, NumPy and Python. A function is not
+stored if it refers to values that are no plain data, or if the graph writes or draws random numbers.
 """
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ WORTH_KEEPING = 100
 MAX_BYTES = 4 * 2**20
 FORM = 4
 HEAD = f"irtool plan, form {FORM}\n".encode()
-"""What an entry begins with."""
+"""The first bytes of an entry."""
 
 
 OWN = (Crew, copy, room, seen, select, spread, zeros)
-"""What functions call of ours."""
+"""The functions of irtool that compiled functions call."""
 
 
 class NotData(Exception):
-    """The function holds what cannot be written down."""
+    """A compiled function refers to a value that is no plain data."""
 
 
 class Kept:
-    """A function with its memory. Raises whatever it raises: then the graph is to be run as if nothing had been kept."""
+    """A compiled function with its memory. If it raises, the caller runs the graph without it."""
 
     __slots__ = ("function", "workspace", "graph")
 
     def __init__(self, function: Callable[..., list[Any]], workspace: Workspace, graph: Graph | None = None) -> None:
         self.function = function
         self.workspace = workspace
-        self.graph = None if graph is None else ref(graph)      # what is run, where that is known
+        self.graph = None if graph is None else ref(graph)      # the graph that it runs, if known
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """One run."""
@@ -81,7 +81,8 @@ class Kept:
 
 
 class Shelf:
-    """The functions of one executor on disk, by facts of inputs. A function is kept when a graph runs often, or ran in a process before."""
+    """The functions of one executor on disk, by facts of inputs. A function is stored if its graph runs often, or ran in an earlier
+    process."""
 
     __slots__ = ("graph", "options", "entries")
     MAX_ENTRIES = 16
@@ -89,10 +90,10 @@ class Shelf:
     def __init__(self, graph: Graph, options: Sequence[Any]) -> None:
         self.graph = graph
         self.options = options
-        self.entries: dict[Any, Kept | str] = {}        # a string: the key of an entry that is missing; empty: there will be none
+        self.entries: dict[Any, Kept | str] = {}        # a string: the key of a missing entry; "": never stored
 
     def find(self, values: Sequence[Any]) -> Kept | None:
-        """The function for inputs such as these; None where there is none."""
+        """The function for these inputs; None if there is none."""
         facts = facts_of(values)
         if facts is None:
             return None
@@ -105,11 +106,11 @@ class Shelf:
         return None if isinstance(entry, str) else entry
 
     def forget(self, values: Sequence[Any]) -> None:
-        """Do not use the function for such inputs again."""
+        """Do not use the function for these inputs again."""
         self.entries[facts_of(values)] = ""
 
     def is_known(self, values: Sequence[Any]) -> bool:
-        """Did this graph run on such inputs in another process? From now on it did."""
+        """Has this graph run on such inputs in an earlier process? Marks that it has from now on."""
         key = self.entries.get(facts_of(values))
         if not isinstance(key, str) or not key:
             return False
@@ -119,7 +120,7 @@ class Shelf:
         return False
 
     def offer(self, values: Sequence[Any], variant: Variant | None) -> None:
-        """Keep the function that ran, if there is one by now."""
+        """Store the function that ran, if there is one."""
         facts = facts_of(values)
         key = self.entries.get(facts)
         if isinstance(key, str) and key and variant is not None and (variant.function is not None or variant.is_interpreted):
@@ -128,7 +129,7 @@ class Shelf:
 
 
 class Layout:
-    """The size of an arena, and the buffers in it: what `Workspace` reads of a plan."""
+    """The size of an arena, and its buffers: the attributes of a plan that `Workspace` reads."""
 
     __slots__ = ("arena", "inside")
 
@@ -138,14 +139,14 @@ class Layout:
 
 
 def facts_of(values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """The same as text and numbers, for a key on disk; None where an input is neither array nor bool nor None."""
+    """The facts of `arrays_key` as text and numbers, for a key on disk; None if an input is neither array nor bool nor None."""
     if all(type(each) is np.ndarray or each is None or type(each) is bool for each in values):
         return tuple([(each.dtype.str, each.shape, each.strides) if type(each) is np.ndarray else each for each in values])
     return None
 
 
 def key_of(graph: Graph, facts: tuple[Any, ...], options: Sequence[Any]) -> str:
-    """The key of a function; empty for a graph whose text does not say all."""
+    """The key of a function; empty if the graph's text does not determine the graph."""
     text = str(graph)
     if "<Tensor" in text or disk_cache.folder() is None:
         return ""
@@ -154,7 +155,7 @@ def key_of(graph: Graph, facts: tuple[Any, ...], options: Sequence[Any]) -> str:
 
 @cache
 def versions() -> str:
-    """The versions of all that a plan depends on. All files of irtool count, by size and time, so that a changed one counts."""
+    """The versions of all that a plan depends on; of irtool, size and time of every file, so that edits count."""
     files = []
     folders = [str(Path(__file__).resolve().parent.parent)]
     for folder in folders:      # grows by the folders in it
@@ -170,7 +171,7 @@ def versions() -> str:
 
 # -- keeping
 def keep(key: str, variant: Variant) -> bool:
-    """Write a function down, if it can be. Says whether it was."""
+    """Store a function, if possible; was it stored?"""
     function, workspace, program = variant.function, variant.workspace, variant.program
     if not isinstance(function, FunctionType) or workspace is None or program is None or program.writes or program.is_random:
         return False
@@ -194,7 +195,7 @@ def facts_of_meta(meta: Meta) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
 
 
 def text_of(node: Node) -> str:
-    """A graph of this node alone. Raises NotData where its text does not say all."""
+    """The text of a graph of this node alone. Raises NotData if the text does not determine the graph."""
     graph = node.graph
     if graph is None or graph.dialect.attribute_arguments or node.blocks or node.subgraph is not None or node.kind[:1] == "^":
         raise NotData(node.kind)
@@ -205,7 +206,7 @@ def text_of(node: Node) -> str:
 
 
 def written(value: Any, visits: Mapping[int, Node]) -> tuple[Any, ...]:
-    """A value as plain data; visits: by their ids, functions that call a node as the interpreter does. Raises NotData."""
+    """A value as plain data; visits: by id of a function that calls a node as the interpreter does, the node. Raises NotData."""
     if id(value) in visits:
         return "visit", text_of(visits[id(value)])
     name = getattr(value, "__name__", "")
@@ -242,9 +243,9 @@ def written(value: Any, visits: Mapping[int, Node]) -> tuple[Any, ...]:
 
 # -- reading
 def read(key: str) -> Kept | None:
-    """The function under a key; None when there is none, or one that another form of this module wrote."""
+    """The function under a key; None if there is none, or if it has another format."""
     data = disk_cache.read(key, "plan")
-    if data is None or not data.startswith(HEAD):       # what marshal did not write may make it wait, and take memory, for long
+    if data is None or not data.startswith(HEAD):       # on other data, marshal may take much time and memory
         return None
     try:
         code, names, defaults, arena, inside = marshal.loads(memoryview(data)[len(HEAD):])
@@ -267,7 +268,7 @@ def meta_again(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> 
 
 
 def buffer_again(offset: int, *facts: Any) -> Buffer:
-    """A buffer in its place."""
+    """A buffer at an offset."""
     buffer = Buffer(0, meta_again(*facts), 0, 0, False)
     buffer.offset = offset
     return buffer
@@ -275,14 +276,14 @@ def buffer_again(offset: int, *facts: Any) -> Buffer:
 
 @lru_cache(maxsize=1024)
 def visitor_of(text: str) -> Any:
-    """What calls the node of a graph of one node."""
+    """The function that calls the node of a graph of one node."""
     from irtool.text.parser import parse
 
     return visitor(parse(text).graph().block.return_node.prev)[0]
 
 
 def again(data: tuple[Any, ...]) -> Any:
-    """What was written down."""
+    """The value that `written` stored as plain data."""
     kind, *rest = data
     if kind == "numpy":
         return getattr(np, rest[0])

@@ -1,17 +1,17 @@
-"""The profiling mode: one plan per executor, for the very shapes that were seen, behind a guard.
+"""The profiling mode: one plan per executor, for exactly the shapes that were seen, behind a guard.
 
-The first runs execute the graph with a `prim::profile` on each tensor that a node reads, which notes what it sees. Then the graph is
-optimised for the types of its inputs, sizes and strides with them: sizes become numbers, branches on them are decided, loops over them
-unrolled, gradients need no sums to sizes. The plan is, as text,
+The first runs execute the graph with a `prim::profile` node on each tensor that a node reads, which records the tensor's type. Then the
+graph is optimised for the types of its inputs, including sizes and strides: sizes become constants, branches on them are folded, loops
+over them are unrolled, gradients need no sums to sizes. The plan is, as text,
 
     %3 : Float(2, 3, ...), %4 : bool = prim::TypeCheck[types=[Float(2, 3, ...)]](%x)
     %5 : Tensor = prim::If(%4)
-      block0():     # what was optimised
+      block0():     # the optimised graph
       block1():
         %6 : Tensor = prim::FallbackGraph_0(%x)
 
-with `prim::RequiresGradCheck` where a gradient is needed; the names are torch's. Here the guard is asked before the plan is run, and what
-it does not let pass goes to an executor of its own, which profiles in turn, `bailout_depth` times; the last one makes plans as ever.
+with `prim::RequiresGradCheck` if a gradient is needed; the names are torch's. Here the guard is evaluated before the plan runs. Inputs that
+fail it go to a second executor, which profiles in turn, up to `bailout_depth` times; the last executor makes plans per spec as usual.
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GRADIENT = 2
 
 
 class Seen:
-    """What was seen of one thing that a spec notes: a type that fits all of it, or whether it was there."""
+    """The profile of one tensor, or one optional input: a type that all values seen have, or whether it was present."""
 
     __slots__ = ("what", "type", "flag", "present")
 
@@ -51,13 +51,13 @@ class Seen:
         self.type: Type | None = type_of(value, flag) if what != PRESENCE else None
 
     def merge(self, other: Seen) -> None:
-        """That one was seen, too. Where both flags were seen, the plan is for tensors that need gradients."""
+        """Add another profile. If some values needed gradients and others did not, the plan is for values that do."""
         self.present |= other.present
         self.flag |= other.flag
         self.type = merged(self.type, other.type)
 
     def fits(self, value: Any, flag: int) -> bool:
-        """Is a value as what was seen?"""
+        """Does a value fit the profile?"""
         if self.what == PRESENCE:
             return (value is not None) == self.present
         record = record_of(value, flag)
@@ -67,7 +67,7 @@ class Seen:
 
 
 def merged(a: Type | None, b: Type | None) -> Type | None:
-    """A type that tensors of both have; of undefined ones only where there is no other. None: any tensor."""
+    """The most precise type of the tensors of both types; a defined type wins over undefined. None: any tensor."""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return None
     if a.undefined or b.undefined:
@@ -80,7 +80,7 @@ def merged(a: Type | None, b: Type | None) -> Type | None:
 
 
 class Profile:
-    """What an executor has seen, and what it made of it. Asked under nobody's lock but its own executor's."""
+    """The profile of an executor, and the plan made from it. The executor's lock guards it."""
 
     def __init__(self, owner: Executor) -> None:
         self.owner = owner
@@ -92,14 +92,14 @@ class Profile:
         self.lock = Lock()
 
     def fits(self, values: Sequence[Any], flags: Sequence[bool]) -> bool:
-        """Is there a guard by now, and does it let these inputs pass?"""
+        """Is there a guard, and do these inputs pass it?"""
         if self.left:
             return False
         noted = self.owner.spec_maker.noted(values, flags)
         return all(seen.fits(value, flag) for seen, (_, value, flag) in zip(self.seen, noted, strict=True))
 
     def find(self, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan | None:
-        """The plan for these inputs, made if need be; the first ones are profiled. None: the guard does not let them pass."""
+        """The plan for these inputs, made if necessary; the first inputs are profiled. None: the inputs fail the guard."""
         count = self.owner.counters.count
         if self.left:
             self.left -= 1
@@ -109,7 +109,7 @@ class Profile:
                 if self.profiled is None:
                     self.profiled = profile_plan(self.owner)
                 return self.profiled
-            self.left = 0       # node by node, gradients may need what was overwritten, which plans do without: the inputs say enough
+            self.left = 0       # df may need overwritten values, which a run node by node loses: these inputs are the whole profile
         if not self.fits(values, flags):
             count("guard_failures")
             return None
@@ -124,7 +124,7 @@ class Profile:
         return self.plan
 
     def note(self, values: Sequence[Any], flags: Sequence[bool]) -> None:
-        """Inputs that are about to be run."""
+        """Record the inputs of a run."""
         records = [Seen(*each) for each in self.owner.spec_maker.noted(values, flags)]
         if not self.seen:
             self.seen = records
@@ -133,7 +133,7 @@ class Profile:
             seen.merge(new)
 
     def next(self) -> Executor:
-        """What runs the inputs that the guard does not let pass; all threads get the same."""
+        """The executor for inputs that fail the guard; the same for all threads."""
         with self.lock:
             if self.fallback is None:
                 depth = self.owner.options.bailout_depth - 1
@@ -143,14 +143,14 @@ class Profile:
 
 # -- the first runs
 class ProfilePlan(ExecutionPlan):
-    """A graph that notes what its `prim::profile` nodes see."""
+    """A graph whose `prim::profile` nodes record the types of tensors."""
 
     def __init__(self, owner: Executor, graph: Graph) -> None:
         super().__init__(owner, graph, None, with_own_gradients(owner, graph, None))
         self._code = ProfileCode(graph, self)
 
     def note(self, node: Node, value: Any) -> None:
-        """A node sees a tensor."""
+        """Record the tensor that a node saw."""
         data, flag = (value.data, _GRADIENT * value.requires_grad) if hasattr(value, "requires_grad") else (value, 0)
         profiled = type_of(data, flag)
         with self._lock:
@@ -167,7 +167,7 @@ class ProfilePlan(ExecutionPlan):
 
 
 class ProfileCode(Code):
-    """Runs the graph of a ProfilePlan when nothing has to be remembered."""
+    """Runs the graph of a ProfilePlan without a tape."""
 
     def __init__(self, graph: Graph, plan: ProfilePlan) -> None:
         super().__init__(graph, Options(optimize=False, backend=plan.options.backend))
@@ -179,7 +179,7 @@ class ProfileCode(Code):
 
 
 class Watcher(Observer):
-    """Tells what the `prim::profile` nodes are given."""
+    """An observer that calls `note` with the operands of `prim::profile` nodes."""
 
     def __init__(self, note: Any) -> None:
         self.note = note
@@ -191,7 +191,7 @@ class Watcher(Observer):
 
 
 class ProfiledRecording(Recording):
-    """The same on the tape."""
+    """Runs the graph of a ProfilePlan on the tape."""
 
     __slots__ = ("note",)
 
@@ -217,11 +217,11 @@ def profile_plan(owner: Executor) -> ProfilePlan:
             insert_profiles(graph, block.return_node)
     insert_profiles(graph, graph.block.return_node)
     phases.tell("profile", graph)
-    return ProfilePlan(owner.nested(owner.graph, owner.options.changed(profiling=False)), graph)      # what it makes for one node
+    return ProfilePlan(owner.nested(owner.graph, owner.options.changed(profiling=False)), graph)      # this executor runs single nodes
 
 
 def insert_profiles(graph: Graph, node: Node) -> None:
-    """One in front of each tensor that a node reads."""
+    """Insert a `prim::profile` for each tensor that a node reads."""
     build = Builder(graph).before(node)
     for slot, value in enumerate(node.inputs):
         if isinstance(value.type, TensorType):
@@ -231,7 +231,7 @@ def insert_profiles(graph: Graph, node: Node) -> None:
 
 # -- the plan as text
 def guarded(graph: Graph, optimized: Graph, seen: Sequence[Seen]) -> Graph:
-    """The optimised graph behind its guard, and the graph itself where the guard does not let pass."""
+    """The plan as text: the optimised graph behind its guard, and the original graph for inputs that fail it."""
     combined = Graph(graph.dialect, graph.name)
     combined.source = graph.source
     build = Builder(combined)
@@ -263,13 +263,13 @@ def guarded(graph: Graph, optimized: Graph, seen: Sequence[Seen]) -> Graph:
 
 
 def gradients_of(checked: Sequence[tuple[Value, TensorType]]) -> list[Type]:
-    """Which of them need gradients, as types; none where none does."""
+    """The types for `prim::RequiresGradCheck`, which say which values need gradients; empty if none does."""
     flags = [bool(type.requires_grad) for _, type in checked]
     return [tensor_type(requires_grad=flag) for flag in flags] if any(flags) else []
 
 
 def parts(build: Builder, value: Value) -> Iterator[Value]:
-    """What a spec notes of an input: itself, or, of a tuple, what it holds."""
+    """The values of an input that a spec records: the input itself, or the elements of a tuple."""
     type = value.type
     if isinstance(type, TupleType):
         node = build.node("prim::TupleUnpack", (value,), output_types=type.elements)
@@ -280,7 +280,7 @@ def parts(build: Builder, value: Value) -> Iterator[Value]:
 
 
 def noted_type(type: Type) -> bool:
-    """Does a spec note values of this type?"""
+    """Does a spec record values of this type?"""
     from irtool.execute.argument_spec import is_noted
 
     return is_noted(type) or isinstance(type, OptionalType)

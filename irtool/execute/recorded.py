@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 Reached = Callable[[int], bool]
-"""Of an input: could a gradient reach it, had other branches been taken?"""
+"""A function of an input's index: could a gradient reach the input if other branches ran?"""
 
 
 class Recorded:
-    """The outputs of a run, and the tape by which gradients are taken of them."""
+    """The outputs of a run, and the tape from which their gradients are computed."""
 
     __slots__ = ("outputs", "inputs", "leaves", "wrt", "results", "seed", "namespace", "threads", "reached")
 
@@ -37,12 +37,12 @@ class Recorded:
         self.outputs = outputs
         self.seed = seed
         self.namespace = current_namespace()
-        self.threads = threads if self.namespace is np else 1       # a device has an order of its own
+        self.threads = threads if self.namespace is np else 1       # a device orders its operations itself
         self.reached = reached
 
     @staticmethod
     def of(executor: Executor, inputs: Sequence[Any], wrt: Sequence[int], seed: int) -> Recorded:
-        """Run an executor. Raises RunError for an index in `wrt` that is none."""
+        """Run an executor. Raises RunError for an index in `wrt` of no input."""
         values = executor.accepted(inputs)
         check_seed("record", seed)
         wrt = positions("record", wrt, executor.graph)
@@ -57,33 +57,35 @@ class Recorded:
                         executor.delivered([detached(value) for value in results]), seed, executor.options.threads, executor.reaches)
 
     def hook_output(self, index: int, hook: Hook) -> None:
-        """`hook(gradient)` sees the gradient of an output before it is handed on; what it gives, unless None, takes its place."""
+        """Call `hook(gradient)` with the gradient of an output before the backward pass uses it; a result other than None replaces it."""
         check_function("hook_output", hook)
         only(self._result("hook_output", index)).register_hook(hook)
 
     def hook_input(self, position: int, hook: Hook) -> None:
-        """The same for the gradient of `wrt[position]`, when all of it has come together."""
+        """Call `hook(gradient)` with the gradient of input `wrt[position]` when it is complete; a result other than None replaces it."""
         check_function("hook_input", hook)
         only(self._leaf(position)).register_hook(hook)
 
     def hook_before(self, index: int, hook: PreHook) -> None:
-        """`hook(came)` is called before the step that made an output is walked back, with its gradients; a list replaces them."""
+        """Call `hook(gradients)` before the step that computed an output runs backwards, with its gradients; a returned list replaces
+        them."""
         check_function("hook_before", hook)
         self._step("hook_before", index).pre_hooks.append(hook)
 
     def hook_after(self, index: int, hook: PostHook) -> None:
-        """`hook(handed, came)` is called when the step that made an output has handed back its gradients; a list replaces `handed`."""
+        """Call `hook(results, gradients)` after the step that computed an output ran backwards, with the gradients that it returned and
+        those that it got; a returned list replaces `results`."""
         check_function("hook_after", hook)
         self._step("hook_after", index).post_hooks.append(hook)
 
     def _result(self, where: str, index: int) -> Any:
-        """An output on the tape. Raises an Error for an index that is none."""
+        """An output on the tape. Raises an Error for an index of no output."""
         if not is_whole(index) or not -len(self.results) <= index < len(self.results):
             raise misfit(where, "index", index, f"the position of an output, of which there are {len(self.results)}")
         return self.results[index]
 
     def _leaf(self, position: int) -> Any:
-        """An input on the tape. Raises an Error for a position that is none."""
+        """An input on the tape. Raises an Error for a position that is not in `wrt`."""
         if not is_whole(position) or not -len(self.leaves) <= position < len(self.leaves):
             raise misfit("hook_input", "position", position, f"a position in wrt, which is {list(self.wrt)}")
         return self.leaves[position]
@@ -96,7 +98,7 @@ class Recorded:
         return function
 
     def backward(self, cotangents: Sequence[Any]) -> list[Any]:
-        """Gradients by position in `wrt`: None where none can reach; zeros where one could and is undefined this time.
+        """Gradients by position in `wrt`: None if no gradient can reach the input; zeros if one could, and is undefined in this run.
 
         cotangents: one per tensor of the outputs, or trees of them (`irtool.execute.output_cotangents`); None: takes no part.
         """
@@ -107,7 +109,8 @@ class Recorded:
         return self._gradients(by_leaf)
 
     def backward_recorded(self, cotangents: Sequence[Any]) -> Recorded:
-        """As `backward`, on the tape in turn: its `outputs` are the gradients, and its `backward` gives those of the same inputs."""
+        """As `backward`, itself recorded: `outputs` of the result are the gradients, and its `backward` differentiates them with respect to
+        the same inputs."""
         if self.namespace is not current_namespace():
             with using(self.namespace):
                 return self.backward_recorded(cotangents)
@@ -117,7 +120,7 @@ class Recorded:
         return Recorded(self.inputs, self.leaves, self.wrt, results, outputs, self.seed, self.threads)
 
     def _walk_back(self, cotangents: Sequence[Any], create_graph: bool) -> dict[Leaf, Any]:
-        """The gradients by leaf, as Variables; with create_graph, on the tape in turn."""
+        """The gradients by leaf, as Variables; with create_graph they are recorded on the tape in turn."""
         check_list("backward", "cotangents", cotangents, ONE_PER_OUTPUT)
         plain = [detached(value) for value in self.results]
         per_output = distributed(plain, cotangents)
@@ -128,14 +131,14 @@ class Recorded:
             return backward(roots, leaves_of(self.leaves), summed, create_graph, self.threads)
 
     def _gradients(self, by_leaf: dict[Leaf, Any]) -> list[Any]:
-        """The gradients for the caller. Zeros where a gradient would come through a branch that was not taken, or another round."""
+        """The gradients for the caller; zeros if a gradient exists only for a branch that was not taken, or for further iterations."""
         inputs = [self.inputs[index] for index in self.wrt]
         gradients = [self._fitted(leaf, one, by_leaf) for leaf, one in zip(self.leaves, inputs, strict=True)]
         return [fitted(None, one) if gradient is None and self.reached is not None and self.reached(index) else gradient
                 for gradient, one, index in zip(gradients, inputs, self.wrt, strict=True)]
 
     def _fitted(self, leaf: Any, value: Any, by_leaf: dict[Leaf, Any]) -> Any:
-        """The gradient of an input for the caller: in the dtype of `value`, a list for a list; None where none can reach."""
+        """The gradient of an input for the caller: in the dtype of `value`, a list for a list; None if no gradient can reach it."""
         if isinstance(leaf, Variable):
             function = leaf.function
             if not isinstance(function, Leaf) or function not in by_leaf:
@@ -154,7 +157,7 @@ class Recorded:
 
 
 def leaf_of(value: Any) -> Any:
-    """An input on the tape: tensors of floating-point or complex numbers want gradients, in lists and tuples too."""
+    """An input on the tape: floating-point and complex tensors become leaves, in lists and tuples too."""
     if is_array(value) and value.dtype.kind in "fc":
         return Variable(value, Leaf(value))
     if isinstance(value, list):
@@ -165,7 +168,7 @@ def leaf_of(value: Any) -> Any:
 
 
 def entered(value: Any) -> Any:
-    """An input of a graph that may write into it, behind an Entry: the gradient is that of the input before the write."""
+    """An input of a graph that may write into it, wrapped in an Entry: its gradient is that of the input before the write."""
     if isinstance(value, Variable):
         return Variable(value.data, Entry([edge_of(value)], 1), 0) if value.function is not None else value
     if isinstance(value, list):
@@ -183,7 +186,7 @@ def leaves_of(value: Any) -> list[Leaf]:
 
 
 def gradient_on_tape(leaf: Any, output: Any, by_leaf: dict[Leaf, Any]) -> Any:
-    """The gradient of a leaf, as it is on the tape; zeros where it was undefined."""
+    """The gradient of a leaf as a Variable; zeros if it is undefined."""
     if isinstance(leaf, Variable):
         gradient = by_leaf.get(leaf.function) if isinstance(leaf.function, Leaf) else None
         return Variable(output) if gradient is None and output is not None else gradient
@@ -197,8 +200,8 @@ def gradient_on_tape(leaf: Any, output: Any, by_leaf: dict[Leaf, Any]) -> Any:
 
 
 def rooted(result: Any, output: Any, cotangent: Any) -> list[tuple[Variable, Any]]:
-    """The Variables at which the walk back begins, each with its cotangent. A Variable without cotangent is among them, with None, so that
-    the walk shows which inputs a gradient could reach."""
+    """The Variables at which the backward pass begins, each with its cotangent. A Variable without cotangent gets None, so that the pass
+    finds all inputs that a gradient could reach."""
     if isinstance(result, dict):
         cotangents = none_for(output) if cotangent is None else cotangent
         return [pair for key, one in result.items() for pair in rooted(one, output[key], cotangents[key])]
@@ -210,7 +213,7 @@ def rooted(result: Any, output: Any, cotangent: Any) -> list[tuple[Variable, Any
 
 
 def only(value: Any) -> Variable:
-    """The tensor, to hang a hook on. Raises RunError for anything else."""
+    """The tensor for a hook. Raises RunError if `value` is no tensor."""
     if is_array(value):
         return Variable(value)
     if not isinstance(value, Variable):

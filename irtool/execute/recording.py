@@ -1,7 +1,7 @@
 """Running a graph on the tape: node by node, with Variables for tensors.
 
-Nodes that own a gradient run as they are (`Differentiable`); any other node that a gradient goes through is made one when it is first
-met. Lists, tuples, dicts and instances hold Variables; what only moves values about is run on them as they are.
+A node with a gradient graph runs as a `Differentiable`; any other node that a gradient flows through is differentiated when it first runs.
+Lists, tuples, dicts and instances contain Variables; nodes that only construct or unpack them run on the Variables.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from irtool.ops.structure import handler_of
 Step = Callable[[Sequence[Any], "Versions | None"], list[Any]]
 """Runs a node on operands that may be Variables."""
 MakeStep = Callable[[Node, tuple[bool, ...], bool], Step]
-"""Makes a node that stands alone differentiable for the operands whose flag is set; last: without the write that it does.
+"""Differentiates one node with respect to the operands whose flag is set; the last argument: as the operator that does not write.
 
 Raises UnsupportedError.
 """
@@ -50,11 +50,11 @@ class Recording:
         self.versions = Versions() if writes else None
 
     def run(self, graph: Graph, values: list[Any]) -> list[Any]:
-        """The graph's outputs; `values` may hold Variables, and tensors become some."""
+        """The graph's outputs, with Variables for tensors; `values` may contain Variables."""
         return walk(graph, self.noted([on_tape(value, None, None, self.versions) for value in values]), self.call, closed=self.known)
 
     def call(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """One node."""
+        """Run a node on the tape."""
         known = self.known.get(node)
         if known is not None:
             return self.noted(known(operands, self.versions), operands)
@@ -71,13 +71,13 @@ class Recording:
         return self.noted(step(operands, self.versions), operands)
 
     def plain(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
-        """A node that no gradient goes through."""
+        """Run a node that no gradient flows through."""
         results = call_node(node, [detached(value) for value in operands])
         results_on_tape = [on_tape(value, None, None, self.versions) for value in results]
         return results_on_tape if self.versions is None else self.noted(results_on_tape, operands if is_differentiable(node) else ())
 
     def refused(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
-        """A Python operator: nobody knows its gradient, which matters only when one is asked for."""
+        """Run a Python operator, whose gradient is unknown: asking for it later raises an error."""
         results = call_node(node, [detached(value) for value in operands])
         edges = [edge_of(each) for each in variables(operands)]
         error = UnsupportedError(f"the gradient of {node.kind} is not known: it is a Python operator", code="E0501")
@@ -86,14 +86,14 @@ class Recording:
 
     # -- writes
     def write(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """A node that writes into an operand, and gradients go through it: the new values, then where they come from."""
+        """Run a node that writes into an operand and that gradients flow through: compute the new value, then write it."""
         flags = tuple([needs_gradient(each) for each in operands])
         written = written_by(node)
         schema = schema_of(node)
         if schema is not None and any(argument.keyword_only and argument.alias is not None for argument in schema.arguments):
             raise RunError(f"{qualified(node.kind).partition('::')[2]}(): functions with out=... arguments don't support automatic "
                            "differentiation, but one of the arguments requires grad.")
-        if 0 not in written:            # statistics, besides its result
+        if 0 not in written:            # running statistics
             self.announce([operands[place] for place in written])
             return self.noted(self.make(node, flags, False)(operands, self.versions), operands)
         target = operands[0]
@@ -103,7 +103,7 @@ class Recording:
         if not takes_a_view(node) and overlaps(target.data):
             return self.overlapping(node, operands, family)
         operands_before = operands
-        if not takes_a_view(node):      # what is overwritten may be needed for the gradient
+        if not takes_a_view(node):      # gradients may need the overwritten value
             operands_before = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]
         (result,) = self.make(node, flags, True)(operands_before, self.versions)
         if takes_a_view(node):
@@ -116,14 +116,14 @@ class Recording:
         return [target] * len(node.outputs)
 
     def overlapping(self, node: Node, operands: list[Any], family: Family) -> Sequence[Any]:
-        """Do a write into elements that share one place in memory; as in torch, asking for its gradient is an error."""
+        """Write into a tensor whose elements share memory (an expanded one); as in torch, asking for the gradient is an error."""
         self.announce(operands[:1])
         call_node(node, [detached(value) for value in operands])
         family.refused(Refusal([edge_of(each) for each in variables(operands)], 1, RunError(OVERLAP)))
         return operands[:1] * len(node.outputs)
 
     def overwrite(self, node: Node, operands: list[Any]) -> Sequence[Any]:
-        """Run a node that writes into an operand, and through which no gradient goes."""
+        """Run a node that writes into an operand and that no gradient flows through."""
         self.announce([operands[place] for place in written_by(node)])
         results = call_node(node, [detached(value) for value in operands])
         back = {id(value.data): value for value in operands if isinstance(value, Variable)}
@@ -131,13 +131,13 @@ class Recording:
                 for result in results]
 
     def announce(self, written: Sequence[Any]) -> None:
-        """The memory of these is about to be written into."""
+        """Tell the holders of saved values that the memory of these tensors is about to be written into."""
         for each in variables(written):
             if each.version is not None:
                 each.version.written()
 
     def noted(self, values: list[Any], sources: Sequence[Any] = ()) -> list[Any]:
-        """The values; where memory may be written into it is remembered which of `sources` they are views of."""
+        """The values; if the graph writes, note which of `sources` they are views of."""
         if self.versions is not None:
             for value in variables(values):
                 if value.version is None:
@@ -152,7 +152,7 @@ class Recording:
 
 
 def moves_values(node: Node) -> bool:
-    """Does a node only construct, take apart or pass on values, whatever they are?"""
+    """Does a node only construct, unpack or forward values?"""
     if handler_of(node.kind) is not None:
         return node.kind in MOVERS
     schema = schema_of(node)
@@ -160,12 +160,12 @@ def moves_values(node: Node) -> bool:
 
 
 def leaves(type: Type) -> list[Type]:
-    """The types without parts that a type is made of."""
+    """The leaf types of a type, which are no lists, tuples or dicts."""
     return [leaf for element in type.elements for leaf in leaves(element)] if type.elements else [type]
 
 
 def is_differentiable(node: Node) -> bool:
-    """Has a node a gradient? A node without a schema counts as differentiable: taking its gradient reports the error."""
+    """Has a node a gradient? A node without a schema counts as differentiable: differentiating it reports the error."""
     if node.kind in ("aten::detach", "prim::AnyDefined"):
         return False
     schema = schema_of(node)
@@ -175,7 +175,7 @@ def is_differentiable(node: Node) -> bool:
 
 
 def written_by(node: Node) -> list[int]:
-    """Positions of the operands that a node writes into, by its schema; all operands, if it has none."""
+    """Positions of the operands that a node writes into, by its schema; all operands if it has no schema."""
     schema = schema_of(node)
     if schema is None:
         return list(range(len(node.inputs)))

@@ -1,10 +1,10 @@
-"""`irtool.run` and `irtool.vjp`: the reference the first time, an executor when inputs of the same kind come again.
+"""`irtool.run` and `irtool.vjp`: the reference interpreter the first time, an executor from the second run on inputs of one kind.
 
-Making a plan takes about three runs of the interpreter (gradients: six differentiations), so a graph that runs once is interpreted. What
-is made for a graph belongs to the graph, and goes with it. A graph may be changed between two runs: its facts are compared at each,
-which takes a fifth of a microsecond a node; `irtool.compile` copies its graph and need not.
+The kind of inputs is their dtypes and ranks. Making a plan takes as long as about three runs of the interpreter (gradients: as six
+differentiations), so a graph that runs once is interpreted. A graph refers to its executors, and both are freed together. A graph may be
+changed between two runs: each run compares its facts, 0.2 microseconds a node; `irtool.compile` copies its graph and need not.
 
-Errors are the reference's, word for word: what fails in a plan is run again by the interpreter, where nothing happens twice by that.
+Errors have the reference's words: if a plan fails, the interpreter runs the graph again, unless side effects would happen twice.
 """
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
     from irtool.execute.executor import Executor
 
 MAX_GRAPHS = 256
-"""Graphs for which executors, and the memory of their plans, are kept."""
+"""The number of graphs that keep their executors and the memory of their plans."""
 MAX_KINDS = 1000
-"""Kinds of inputs of one graph that are told apart; then the counting begins anew."""
+"""The number of kinds of inputs remembered per graph; then all are forgotten."""
 
 _lock = Lock()
 _kept: deque[ref[Graph]] = deque()
 
 
 class Runs:
-    """What running one graph has made so far."""
+    """The executors made for one graph so far, and the facts that they depend on."""
 
     __slots__ = ("facts", "opened", "seen", "executors", "passes", "has_effects", "lock")
 
     def __init__(self, facts: list[Any], whole: Graph | None) -> None:
-        self.opened = whole                             # the graph with the bodies of torch's functions that it calls, if it does
-        self.facts = facts                              # of the graph that all of it was made for
+        self.opened = whole                             # the graph with calls of torch's functions inlined, if it has any
+        self.facts = facts                              # of the graph when these executors were made
         self.seen: set[Any] = set()
         self.executors: dict[str, Executor] = {}        # by backend
-        self.passes: tuple[Any, ...] = ()               # those of users that were registered when they were made
+        self.passes: tuple[Any, ...] = ()               # custom passes registered when the executors were made
         self.has_effects = False
         self.lock = Lock()
 
     def has_seen(self, kind: Any) -> bool:
-        """Did inputs of this kind come before? From now on they did."""
+        """Has the graph run on inputs of this kind before? Marks that it has from now on."""
         if kind in self.seen:
             return True
         if len(self.seen) >= MAX_KINDS:
@@ -67,8 +67,8 @@ class Runs:
         return False
 
     def executor(self, graph: Graph, backend: str) -> Executor:
-        """The graph's executor, made if need be."""
-        from irtool.execute.phases import custom_passes  # here, so that what runs once does not wait for the imports
+        """The graph's executor, made if necessary."""
+        from irtool.execute.phases import custom_passes  # here, so that a graph that runs once does not wait for the imports
 
         with self.lock:
             if self.passes != custom_passes():
@@ -77,7 +77,7 @@ class Runs:
             return executor if executor is not None else self.make(self.opened or graph, backend, custom_passes())
 
     def make(self, graph: Graph, backend: str, passes: tuple[Any, ...]) -> Executor:
-        """A new executor."""
+        """Make an executor."""
         from irtool.execute.compilation import Options
         from irtool.execute.device.device_executor import new_executor
         from irtool.execute.plan.compiled import HARMLESS
@@ -90,7 +90,7 @@ class Runs:
 
 
 def keep(graph: Graph) -> None:
-    """One more graph has executors; that of long ago begins anew when it runs again."""
+    """Count a graph with executors; if there are too many, the oldest graph loses its executors."""
     with _lock:
         _kept.append(ref(graph))
         while len(_kept) > MAX_GRAPHS:
@@ -100,7 +100,7 @@ def keep(graph: Graph) -> None:
 
 
 def runs_of(graph: Graph) -> Runs:
-    """The executors of a graph; new ones if the graph has changed since."""
+    """The executors of a graph; none yet if the graph has changed since they were made."""
     facts = facts_now(graph)
     with _lock:
         runs = graph.runs
@@ -111,10 +111,10 @@ def runs_of(graph: Graph) -> Runs:
 
 
 def facts_now(graph: Graph) -> list[Any]:
-    """All that running a graph depends on, to be compared: mostly by identity, since edits replace tuples and never change them."""
+    """All that a run of a graph depends on. Comparing two is fast: mostly by identity, since edits replace tuples and never change them."""
     facts: list[Any] = [graph.dialect, graph.source]
     blocks = [graph.block]
-    for block in blocks:        # grows by the blocks in it
+    for block in blocks:        # the loop appends inner blocks
         node = block.param_node
         while node is not block.return_node:
             attributes = node.attributes
@@ -132,12 +132,12 @@ def facts_now(graph: Graph) -> list[Any]:
 
 
 def kind_of(inputs: Sequence[Any]) -> Any:
-    """What plans are made for, or nearly: dtypes and ranks of arrays, types of everything else."""
+    """The kind of inputs, an approximation of a spec: dtypes and ranks of arrays, Python types of all other values."""
     return tuple([(value.dtype, value.ndim) if is_array(value) else type(value) for value in inputs])
 
 
 def executor_for(graph: Graph, inputs: Sequence[Any], more: Any) -> tuple[Runs, Executor | None]:
-    """The executor, if inputs of this kind have come before. more: what else must be as it was."""
+    """The executor, if the graph ran on inputs of this kind before. more: a further part of the key."""
     runs = runs_of(graph)
     namespace = current_namespace()
     backend = "numpy" if namespace is np else "cupy"
@@ -149,13 +149,12 @@ def run(graph: Graph | Module, inputs: Sequence[Any], *, seed: int | None = 0, o
     """Run a graph (or a Module of one) on NumPy arrays and Python values; gives one Python value per output.
 
     Tensors are arrays of the dtype and shape torch would give, 0-d ones too; a Python number for a tensor input becomes a 0-d array.
-    bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch gives
-    views. Operators that draw random numbers draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the one
-    that is in use. backend: "numpy", or "cupy" to run on CuPy arrays, NumPy arrays being moved to the device and outputs staying there;
-    None: cupy if one of the inputs is a CuPy array. interpret: run the reference interpreter, whatever ran before; an observer is told
-    of its nodes.
-    Raises RunError for wrong inputs and for what torch would raise, with the line of the node; UnsupportedError for an operator that
-    is not there yet, naming it; VerifyError for a graph that fails because it is none.
+    bfloat16 is float32. The caller's arrays, lists and dicts are never modified; outputs may be views of inputs where torch returns
+    views. Random operators draw from a NumPy generator seeded with `seed` (values are not torch's); None: from the current generator.
+    backend: "numpy", or "cupy" to run on CuPy arrays: NumPy arrays are copied to the device, and outputs stay there; None: cupy if an
+    input is a CuPy array. interpret: always run the reference interpreter. observer: its methods are called for each node.
+    Raises RunError for wrong inputs and where torch raises, with the line of the node; UnsupportedError naming an operator without a
+    kernel; VerifyError for an invalid graph.
     """
     check_seed("run", seed)
     check_flag("run", "interpret", interpret)
@@ -196,9 +195,9 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     cotangents: one per tensor of the outputs, those of tuples, lists and dicts in order; or one per output, a list for a list and a
     dict for a dict, by key; None: takes no part.
     `wrt` alone decides what needs a gradient, whatever `requires_grad=0` the types say. A gradient has the dtype and shape of its input.
-    interpret: differentiate the whole graph and interpret that, whatever ran before; a graph that cannot be differentiated as a whole
-    is interpreted on a tape, node by node.
-    Raises UnsupportedError naming an operator whose gradient is not there yet; RunError for wrong inputs and cotangents.
+    interpret: always differentiate the whole graph and interpret f and df; a graph that cannot be differentiated as a whole is
+    interpreted on a tape, node by node.
+    Raises UnsupportedError naming an operator that has no gradient yet; RunError for wrong inputs and cotangents.
     """
     check_flag("vjp", "interpret", interpret)
     if isinstance(graph, Module):
@@ -232,11 +231,11 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
     def planned() -> list[Any]:
         return runs.executor(graph, "numpy" if namespace is np else "cupy").vjp(inputs, cotangents, wrt)
 
-    if executor is not None and not runs.has_effects:       # such a graph has errors that only the reference knows the place of
+    if executor is not None and not runs.has_effects:       # an error of such a graph has its line only from the reference
         return tried(graph, runs, planned, reference)
     try:
         return reference()
-    except UnsupportedError as error:       # as one graph; node by node it may do
+    except UnsupportedError as error:       # for the whole graph; node by node it may work
         try:
             return planned()
         except Exception as other:
@@ -246,7 +245,7 @@ def vjp(graph: Graph | Module, inputs: Sequence[Any], cotangents: Sequence[Any],
 
 
 def ready(graph: Graph, functions: str, key: Any) -> Executor | None:
-    """The executor, if one of its functions (`quick` or `joined`) is known by this key, and neither the graph nor users' passes have
+    """The executor, if it has cached a function (in `quick` or `joined`) under this key, and neither the graph nor custom passes have
     changed since."""
     runs = graph.runs
     executor = runs.executors.get("numpy") if isinstance(runs, Runs) and current_namespace() is np else None
@@ -258,7 +257,8 @@ def ready(graph: Graph, functions: str, key: Any) -> Executor | None:
 
 
 def again(call: Callable[[], list[Any] | None]) -> list[Any] | None:
-    """The results of a function that was made before; None where it fails: the longer way says how. Nothing happens twice by that."""
+    """The results of a cached function; None if it fails: then the caller runs the graph in the usual way, which reports the error. Cached
+    functions have no side effects, so that nothing happens twice."""
     try:
         return call()
     except Fault:
@@ -268,7 +268,7 @@ def again(call: Callable[[], list[Any] | None]) -> list[Any] | None:
 
 
 def is_call(graph: Any, inputs: Any) -> bool:
-    """Are these a graph and as many inputs as it has?"""
+    """Is `graph` a graph, and `inputs` a list or tuple of as many values as it has inputs?"""
     return isinstance(graph, Graph) and isinstance(inputs, list | tuple) and len(inputs) == len(graph.inputs)
 
 
@@ -283,7 +283,7 @@ def tried(graph: Graph, runs: Runs, planned: Callable[[], list[Any]], reference:
             raise
         why = error
     results = reference()
-    failed(why, graph)      # the reference did not
+    failed(why, graph)      # only the plan fails: warn
     return results
 
 

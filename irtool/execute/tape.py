@@ -1,8 +1,8 @@
-"""The tape: which function gave which value, and gradients handed back along it.
+"""The tape: which step computed which value, and the backward pass over it.
 
-A `Variable` is an array that remembers the `Function` that made it. Walking back from cotangents, each function is run once, when all
-gradients of what it gave have come together; the one that ran last goes first. A gradient that is None is undefined: no array stands for
-a zero.
+A `Variable` is an array with a reference to the `Function` (a step of the tape) that computed it. The backward pass starts from cotangents
+and runs the `apply` of each step once, when the gradients of its results are complete, in reverse order of the run. None is an undefined
+gradient, a zero without an array.
 """
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 Hook = Callable[[Any], Any]
 """Called with a gradient (an array, or None); its result, unless that is None, replaces the gradient."""
 PreHook = Callable[[Sequence[Any]], Any]
-"""Called with the gradients that came in for a function; a list that it returns replaces them."""
+"""Called with the gradients of the results of a step; a list that it returns replaces them."""
 PostHook = Callable[[Sequence[Any], Sequence[Any]], Any]
-"""Called with the gradients that a function returned, and those that came in; a list that it returns replaces the former."""
+"""Called with the gradients that a step returned, and those of its results; a list that it returns replaces the former."""
 
 _numbers = count()
 
 
 class Version:
-    """The holders that have saved some of a piece of memory that may be written into; shared by the variables that share the memory."""
+    """The holders that have saved values in one piece of memory; shared by all variables in that memory."""
 
     __slots__ = ("holders",)
 
@@ -38,11 +38,11 @@ class Version:
         self.holders: list[ref[Holder]] = []
 
     def hold(self, holder: Holder) -> None:
-        """A holder has saved some of the memory."""
+        """Register a holder that has saved a value in the memory."""
         self.holders.append(ref(holder))
 
     def written(self) -> None:
-        """The memory is about to be written into: every holder that has saved some of it takes a copy."""
+        """Called before the memory is written into: every holder copies its value."""
         for each in self.holders:
             holder = each()
             if holder is not None:
@@ -51,7 +51,7 @@ class Version:
 
 
 class Holder:
-    """An object that saves some of a piece of memory."""
+    """An object that saves a value in memory that may be written into."""
 
     __slots__ = ("__weakref__",)
 
@@ -61,9 +61,9 @@ class Holder:
 
 
 class Variable:
-    """An array on the tape. `function` gave it as its result number `slot`; None: it needs no gradient.
+    """An array on the tape: result number `slot` of the step `function` (None: it needs no gradient).
 
-    family: where memory is written into, the tensors that it shares its memory with (`irtool.execute.views`).
+    family: if the graph writes, the tensors that share its memory (`irtool.execute.views`).
     """
 
     __slots__ = ("data", "function", "slot", "version", "family", "__weakref__")
@@ -77,7 +77,7 @@ class Variable:
 
     @property
     def requires_grad(self) -> bool:
-        """Does a gradient go back from here?"""
+        """Does the variable need a gradient?"""
         return self.function is not None
 
     def __bool__(self) -> bool:
@@ -87,7 +87,7 @@ class Variable:
         return int(self.data)
 
     def register_hook(self, hook: Hook) -> None:
-        """Have `hook` called with the whole gradient of this variable before it is handed on. Raises RunError where none comes."""
+        """Have `hook` called with the complete gradient of this variable. Raises RunError if the variable needs no gradient."""
         if self.function is None:
             raise RunError("cannot register a hook on a tensor that doesn't require gradient")
         self.function.hooks.append((self.slot, hook))
@@ -97,12 +97,12 @@ class Variable:
 
 
 class Function:
-    """A step of the tape. `edges` say whose gradient each of the results of `apply` is."""
+    """A step of the tape. `edges`: for each gradient that `apply` returns, the step and slot it belongs to."""
 
     __slots__ = ("number", "edges", "slots", "hooks", "pre_hooks", "post_hooks")
 
     def __init__(self, edges: Sequence[tuple[Function, int] | None], slots: int) -> None:
-        self.number = next(_numbers)        # later functions have larger numbers: a function's operands come from smaller ones
+        self.number = next(_numbers)        # numbers increase: operands of a step come from steps of smaller numbers
         self.edges = edges
         self.slots = slots
         self.hooks: list[tuple[int, Hook]] = []
@@ -114,12 +114,12 @@ class Function:
         raise NotImplementedError
 
     def may_run_ahead(self) -> bool:
-        """Has the step no side effects, so that it may run before its turn?"""
+        """Has the step no side effects, so that the backward pass may run it early?"""
         return False
 
 
 class Leaf(Function):
-    """The step of a variable whose gradient is wanted."""
+    """The step of an input whose gradient is wanted."""
 
     __slots__ = ("data",)
 
@@ -129,17 +129,17 @@ class Leaf(Function):
 
 
 class Entry(Function):
-    """An input that gradients are wanted of, as a graph that writes into it has it: a tensor of its own with the same numbers."""
+    """Separates an input that a graph writes into from its copy: later writes belong to the copy, the gradient to the input."""
 
     __slots__ = ()
 
     def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
-        """The gradient, as it is."""
+        """The gradient, unchanged."""
         return gradients
 
 
 class Refusal(Function):
-    """A step that cannot be walked back."""
+    """A step without a gradient."""
 
     __slots__ = ("error",)
 
@@ -148,14 +148,14 @@ class Refusal(Function):
         self.error = error
 
     def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
-        """Raises the error, if a gradient has come at all."""
+        """Raises the error if any gradient is defined."""
         if any(gradient is not None for gradient in gradients):
             raise self.error
         return [None] * len(self.edges)
 
 
 def edge_of(value: Any) -> tuple[Function, int] | None:
-    """The edge along which the gradient of a value goes."""
+    """The step and slot that the gradient of a value belongs to; None if it needs none."""
     return (value.function, value.slot) if isinstance(value, Variable) and value.function is not None else None
 
 
@@ -164,10 +164,10 @@ Adder = Callable[[Any, Any, bool], Any]
 
 def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add: Adder, create_graph: bool = False,
              threads: int = 1) -> dict[Leaf, Any]:
-    """Gradients by leaf, as Variables; a leaf that no path leads to is missing, one whose gradient is undefined has None.
+    """Gradients by leaf, as Variables; a leaf without a path to the roots is missing, an undefined gradient is None.
 
-    roots: variables with their gradients (Variables, or None). `add(a, b, create_graph)` sums two gradients. threads: how many walk back
-    steps that do not need each other.
+    roots: variables with their gradients (Variables, or None). `add(a, b, create_graph)` sums two gradients. threads: how many run steps
+    that do not depend on each other.
     """
     buffers: dict[Function, list[Any]] = {}
     starts: list[Function] = []
@@ -180,7 +180,7 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
             starts.append(function)
         _put(buffers[function], variable.slot, gradient, add, create_graph)
     needed, waiting = _reachable(starts, frozenset(leaves))
-    # hooks see one step after the other
+    # hooks are called in the order of one thread
     if create_graph or any(function.hooks or function.pre_hooks or function.post_hooks for function in needed):
         threads = 1
     ready = sorted((_turn(function), function) for function in starts if function in needed and not waiting.get(function))
@@ -190,7 +190,7 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
 
 def _walked(ready: list[tuple[tuple[bool, int], Function]], buffers: dict[Function, list[Any]], needed: set[Function],
             waiting: dict[Function, int], add: Adder, create_graph: bool, ahead: Ahead) -> dict[Leaf, Any]:
-    """Walk back from the steps that are ready: the gradient of each leaf."""
+    """The backward pass from the steps that are ready: the gradient of each leaf."""
     by_leaf: dict[Leaf, Any] = {}
     while ready:
         ahead.look(ready, buffers)
@@ -220,13 +220,13 @@ def _walked(ready: list[tuple[tuple[bool, int], Function]], buffers: dict[Functi
 
 
 def _turn(function: Function) -> tuple[bool, int]:
-    """Leaves come as soon as they can, the oldest first; of the others the one that ran last."""
+    """The priority of a ready step: leaves first, the oldest before others; then the step that ran last."""
     is_leaf = isinstance(function, Leaf)
     return not is_leaf, function.number if is_leaf else -function.number
 
 
 def _reachable(starts: Sequence[Function], leaves: frozenset[Leaf]) -> tuple[set[Function], dict[Function, int]]:
-    """The functions on a path to a leaf, and how many gradients each of them waits for."""
+    """The steps on a path to a leaf, and how many gradients each of them waits for."""
     seen: set[Function] = set()
     order: list[Function] = []
     stack = list(starts)
@@ -250,19 +250,19 @@ def _reachable(starts: Sequence[Function], leaves: frozenset[Leaf]) -> tuple[set
 
 
 def _put(buffer: list[Any], slot: int, gradient: Any, add: Adder, create_graph: bool) -> None:
-    """Add a gradient to what has come in for a slot."""
+    """Add a gradient to the sum for a slot."""
     if gradient is not None:
         buffer[slot] = gradient if buffer[slot] is None else add(buffer[slot], gradient, create_graph)
 
 
 def _hooked(hook: Hook, gradient: Any) -> Any:
-    """A gradient after a hook has seen it."""
+    """A gradient after a hook was called with it."""
     replaced = hook(_plain(gradient))
     return gradient if replaced is None else _replacement(replaced, gradient)
 
 
 def _replaced(returned: Any, gradients: list[Any]) -> list[Any]:
-    """Gradients after a hook that sees all of them returned `returned`. Raises RunError, in torch's words, for another number of them."""
+    """Gradients after a hook on all of them returned `returned`. Raises RunError, in torch's words, for another number of them."""
     if returned is None:
         return gradients
     if not isinstance(returned, list | tuple):
@@ -277,7 +277,7 @@ def _plain(gradient: Any) -> Any:
 
 
 def _replacement(returned: Any, gradient: Any) -> Any:
-    """The value that a hook returned for a gradient. Raises RunError for no array of numbers, and, in torch's words, another size."""
+    """The value that a hook returned for a gradient. Raises RunError if it is no array of numbers, or (torch's words) of another size."""
     if returned is None or isinstance(returned, Variable):
         return returned
     array = here(returned)

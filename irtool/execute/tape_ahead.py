@@ -1,7 +1,7 @@
-"""Steps of the tape that other threads run before it is their turn.
+"""Steps of the backward pass that other threads run early.
 
-A step whose gradients have all come in may run at once, at the same time as others. Its results are used when its turn comes: so gradients
-are summed in the order of one thread, to the same bits, and of several errors the first is raised.
+A step whose gradients are complete may run at once, in parallel with others. Its results are used only when its turn comes: so gradients
+are summed in the order of one thread, with the same bits, and of several errors the first is raised.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from irtool.execute.tape import Function, Variable
 
 WORTH_AHEAD = 1 << 18
-"""Bytes of gradients from which a step takes longer than handing it over does."""
+"""Bytes of gradients from which another thread is worth its overhead."""
 
 
 class Ahead:
@@ -33,7 +33,7 @@ class Ahead:
         return self
 
     def look(self, ready: Sequence[tuple[Any, Function]], gradients: Mapping[Function, list[Variable | None]]) -> None:
-        """Start the steps whose turns come next, but for the first, which this thread runs."""
+        """Start the steps whose turns come next, except the first, which this thread runs."""
         if self.threads < 2 or len(ready) < 2:
             return
         for _, function in nsmallest(self.threads, ready)[1:]:
@@ -46,7 +46,7 @@ class Ahead:
                 pool.tasks.put(task)
 
     def apply(self, function: Function, gradients: list[Any], create_graph: bool) -> list[Any]:
-        """The results of a step, now that it is its turn."""
+        """The results of a step whose turn has come."""
         task = self.tasks.pop(function, None)
         if task is None:
             return function.apply(gradients, create_graph)
@@ -58,7 +58,7 @@ class Ahead:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for task in self.tasks.values():
-            if not task.drop() and isinstance(error, Exception):        # an interruption waits for nobody
+            if not task.drop() and isinstance(error, Exception):        # after a KeyboardInterrupt, do not wait
                 task.finish()
         self.tasks.clear()
 

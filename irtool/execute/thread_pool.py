@@ -1,12 +1,12 @@
-"""Work on several threads: one pool for all plans, and tasks that whoever waits for them may begin as well.
+"""Work on several threads: one pool for all plans. A task that no thread has begun is run by the thread that waits for it.
 
     with Crew(threads) as start:
-        t0 = start(np.dot, a, b, c)     # some thread of the pool, when one is free
-        np.dot(a, d, e)                 # meanwhile, here
-        t0()                            # its result; if no thread has begun it, it is run here
+        t0 = start(np.dot, a, b, c)     # a thread of the pool runs this when one is free
+        np.dot(a, d, e)                 # meanwhile this thread works too
+        t0()                            # the result; if no thread has begun the task, this thread runs it
 
-As whoever waits does the work that nobody has begun, nothing waits for what cannot come: not when all threads are taken by other
-callers, not when a task waits for tasks of its own, not where there are no threads at all (after a fork, in a limited system).
+So there are no deadlocks: not if all threads of the pool are busy, not if a task waits for other tasks, not if the process has no other
+threads (after a fork, or in a limited system).
 """
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ import numpy as np
 
 
 class Task:
-    """A call that is run once, by whoever comes first: a thread of the pool, or the one who waits. `line`: where it was started."""
+    """A call that runs once, in a thread of the pool or in the thread that waits for it. `line`: the line of the plan that started it."""
 
     __slots__ = ("call", "context", "line", "claim", "done", "result", "error")
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], line: int = 0) -> None:
         self.call: tuple[Any, ...] = (function, args, named)
-        self.context = copy_context()       # which arrays and which random numbers are meant
+        self.context = copy_context()       # array namespace and random generator
         self.line = line
         self.claim = Lock()
         self.done = Lock()
@@ -38,11 +38,11 @@ class Task:
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Run it, unless somebody else does or has."""
+        """Run the task, unless another thread has begun it."""
         if not self.claim.acquire(blocking=False):
             return
         try:
-            (function, args, named), self.call = self.call, ()      # operands are let go of with the call
+            (function, args, named), self.call = self.call, ()      # frees the operands after the call
             with np.errstate(all="ignore"):
                 self.result = self.context.run(function, *args, **named)
         except BaseException as error:
@@ -51,21 +51,21 @@ class Task:
             self.done.release()
 
     def finish(self) -> None:
-        """Wait until it has been run; run it here, if nobody has begun."""
+        """Wait until the task is done; run it in this thread if no other has begun it."""
         self.run()
         with self.done:
             pass
 
     def drop(self) -> bool:
-        """It need not be run any more. Says whether nobody has begun."""
+        """Cancel the task; False if a thread has begun it."""
         return self.claim.acquire(blocking=False)
 
     def failure(self) -> BaseException | None:
-        """What waiting for it raises."""
+        """The exception that waiting for the task raises, if any."""
         return Failed(self.line, self.error) if isinstance(self.error, Exception) else self.error
 
     def __call__(self) -> Any:
-        """Its result. Raises Failed; what is no Exception (an interruption, here), as it is."""
+        """Wait for the result. An Exception of the task is raised as Failed, a KeyboardInterrupt unchanged."""
         self.finish()
         failure = self.failure()
         if failure is not None:
@@ -75,7 +75,7 @@ class Task:
 
 
 class Failed(Exception):
-    """A task raised `error`. line: of the function that started it."""
+    """A task raised `error`. line: the line of the plan that started it."""
 
     def __init__(self, line: int, error: Exception) -> None:
         super().__init__(str(error))
@@ -84,10 +84,10 @@ class Failed(Exception):
 
 
 class Crew:
-    """The tasks of one run. When it is left, nobody goes on working behind the caller's back, but after an interruption, which waits for
-    nobody: then what a task had begun is finished, and forgotten.
+    """The tasks of one run. Leaving the `with` block waits for all tasks, except after a KeyboardInterrupt: then running tasks finish in
+    the background, and their results are dropped.
 
-    Of several errors the one comes out that one thread alone would have met: of the task started first, or else what was raised within.
+    Of several errors, the one that a single thread would have raised first is raised: of the task started first, else of the block.
     """
 
     __slots__ = ("tasks", "threads")
@@ -101,7 +101,7 @@ class Crew:
         return self.start
 
     def start(self, function: Callable[..., Any], *args: Any, **named: Any) -> Task:
-        """Have it run by another thread."""
+        """Start a task."""
         task = Task(function, args, named, sys._getframe(1).f_lineno)
         self.tasks.append(task)
         pool.tasks.put(task)
@@ -109,7 +109,7 @@ class Crew:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         tasks, self.tasks = self.tasks, []
-        if error is None:       # all have been waited for
+        if error is None:       # the block has waited for all tasks
             return
         failure: BaseException | None = None
         for task in tasks:
@@ -129,13 +129,13 @@ class Pool:
         self.forget()
 
     def forget(self) -> None:
-        """There are no threads (any more)."""
+        """Forget all threads: a forked process has none."""
         self.tasks: SimpleQueue[Task] = SimpleQueue()
         self.count = 0
         self.lock = Lock()
 
     def grow(self, count: int) -> None:
-        """Have at least so many threads, if the system gives them."""
+        """Have at least `count` threads, if the system allows."""
         if count <= self.count:
             return
         with self.lock:
@@ -144,19 +144,19 @@ class Pool:
                     Thread(target=serve, args=(self.tasks,), name=f"irtool-{self.count + 1}", daemon=True).start()
                     self.count += 1
             except RuntimeError:
-                self.count = count      # fewer will do
+                self.count = count      # the system allows no more: fewer threads suffice
 
 
 def serve(tasks: SimpleQueue[Task]) -> None:
-    """What a thread of the pool does."""
+    """The loop of a thread of the pool."""
     while True:
         task = tasks.get()
         task.run()
-        del task        # its result is not kept while this thread waits
+        del task        # frees the result while this thread waits
 
 
 def share(threads: int, function: Callable[..., Any], *columns: Iterable[Any]) -> None:
-    """The function on each row of arguments, on several threads, of which this is one. Raises the error of the first row that has one."""
+    """Call the function on each row of arguments, on several threads including this one. Raises the error of the first row that fails."""
     tasks = [Task(function, row, {}) for row in zip(*columns, strict=True)]
     pool.grow(threads - 1)
     for task in tasks[1:]:

@@ -1,4 +1,4 @@
-"""A compiled graph called inside a trace: its results are computed, and a copy of it, specialised for the inputs, joins the trace."""
+"""Calling a compiled graph inside a trace: computes the results, and inlines a copy specialised for the inputs into the traced graph."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_on_tensors(executor: Executor, inputs: Sequence[Any], seed: int) -> list[Any]:
-    """The outputs, as Tensors, for inputs among which are some. Under a trace the graph goes into it, with its branches and loops.
+    """The outputs, as Tensors, for inputs that contain Tensors. Under a trace the graph is inlined into it, with its branches and loops.
 
     Raises UnsupportedError under any other transformation.
     """
@@ -50,7 +50,7 @@ def tensors_of(value: Any) -> Any:
 
 
 def bound(layer: Tracer, value: Value, result: Any) -> Any:
-    """A result of the graph that was put into the trace; tuples and lists are taken apart there too."""
+    """A result of the inlined graph as a tensor of the trace; for a tuple or list, unpacking nodes are added to the trace."""
     if isinstance(result, list | tuple) and any(True for _ in tensors_in(result)):
         kind = "prim::TupleUnpack" if isinstance(result, tuple) else "prim::ListUnpack"
         elements = value.type.elements if isinstance(result, tuple) else ()

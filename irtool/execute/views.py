@@ -1,8 +1,7 @@
 """Gradients of tensors that share memory: how a write through one of them changes the gradients of the others.
 
-As in torch, views are taken anew after a write. `origin` is the tensor that the views come from. A write into a part of it makes a new
-origin, whose gradient goes to the value that was written for that part, and to the old origin elsewhere; from then on all other views are
-parts of the new origin.
+As in torch, a write recomputes views. `origin` is the tensor that the views belong to. A write into a part of it makes a new origin: the
+gradient of that part goes to the written value, the rest to the old origin. From then on all other views are parts of the new origin.
 """
 from __future__ import annotations
 
@@ -21,24 +20,24 @@ Edge = tuple[Function, int] | None
 
 
 class Family:
-    """Tensors that are views of one another. A detached tensor shares memory with its family and is not of it."""
+    """Tensors that are views of one another. A detached tensor shares their memory but is not in the family."""
 
     __slots__ = ("data", "edge", "members")
 
     def __init__(self, origin: Variable) -> None:
-        self.data = origin.data         # its place in memory; not the Variable, which refers to the family
+        self.data = origin.data         # not the Variable, which would make a reference cycle
         self.edge: Edge = edge_of(origin)
         self.members: list[ref[Variable]] = []
 
     def join(self, member: Variable) -> None:
-        """One more of them."""
+        """Add a member."""
         member.family = self
         self.members.append(ref(member))
 
     def written(self, target: Variable, result: Variable, kind: str) -> None:
-        """`target`, and members where they share its memory, hold `result` from now on: change where their gradients go.
+        """After `result` was written into `target`, change the edges of all members that share its memory.
 
-        Raises UnsupportedError where one of them is no part of the origin.
+        Raises UnsupportedError if a member is no part of the origin.
         """
         part = places_of(target.data, self.data, kind)
         old, new = self.edge, edge_of(result)
@@ -53,7 +52,7 @@ class Family:
             member.function, member.slot = edge if edge is not None else (None, 0)
 
     def refused(self, function: Function) -> None:
-        """Gradients of all of them go to this step from now on."""
+        """Let the gradients of all members go to this step, which refuses them."""
         self.edge = function, 0
         for each in self.members:
             member = each()
@@ -61,7 +60,7 @@ class Family:
                 member.function, member.slot = self.edge
 
     def seen_by(self, member: Variable, kind: str) -> Edge:
-        """The edge that the gradient of a member goes along, a part of the present origin."""
+        """The edge of a member: a step that takes its part of the current origin."""
         part = places_of(member.data, self.data, kind)
         if part is None or self.edge is None:
             return self.edge
@@ -69,7 +68,7 @@ class Family:
 
 
 class Written(Function):
-    """A tensor of which a part was replaced: its gradient goes to the new value of the part, and elsewhere to the old tensor."""
+    """A tensor of which a part was overwritten: the gradient of the part goes to the written value, the rest to the old tensor."""
 
     __slots__ = ("places", "shape")
 
@@ -79,7 +78,7 @@ class Written(Function):
         self.shape = shape
 
     def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
-        """For the old tensor, then for the part."""
+        """The gradients of the old tensor and of the written value."""
         (gradient,) = gradients
         old, new = self.edges
         return [None if old is None else small("without")(gradient, here(self.places), create_graph),
@@ -97,14 +96,14 @@ class Part(Function):
         self.shape = shape
 
     def apply(self, gradients: list[Any], create_graph: bool) -> list[Any]:
-        """For the tensor: zeros but at the places of the view."""
+        """The gradient of the tensor: zeros except at the places of the view."""
         return [small("whole")(gradients[0], here(self.places), list(self.shape), int(np.prod(self.shape)), create_graph)]
 
 
 def places_of(part: Any, whole: Any, kind: str) -> Any:
-    """The positions in `whole`, counted in its order, of the elements of `part`: int64, of one dimension; None if the two are the same.
+    """The flat indices in `whole` of the elements of `part`: int64, one dimension; None if both have the same elements in the same order.
 
-    Raises UnsupportedError where some are not in it.
+    Raises UnsupportedError if some are not in it.
     """
     if part.shape == whole.shape and part.strides == whole.strides and start_of(part) == start_of(whole):
         return None
@@ -130,7 +129,7 @@ def start_of(array: Any) -> int:
 
 
 def variables(values: Sequence[Any]) -> Iterator[Variable]:
-    """The tensors among values, in lists and tuples too."""
+    """The Variables among values, in lists and tuples too."""
     for value in values:
         if isinstance(value, Variable):
             yield value
