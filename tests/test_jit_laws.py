@@ -114,3 +114,11 @@ def test_jitted_functions_do_what_they_do_eagerly(start: int) -> None:
             failed += isinstance(wanted[0], tuple) and wanted[0][0] == "str"
             assert found == wanted, f"seed {seed}, x={x.tolist()}, y={y.tolist()}, n={n}, r={r}\n{source}\n{jitted.variants}"
         assert len(traced) <= 6 + failed, f"seed {seed}: {len(traced)} traces for 6 different calls\n{source}\n{jitted.variants}"
+
+
+@pytest.mark.parametrize(("name", "args"), [("cumprod", (-1,)), ("prod", ()), ("prod", (0,)), ("prod", (-1,)), ("det", ())])
+def test_gradients_of_tensors_without_elements_are_traced(name: str, args: tuple[int, ...]) -> None:
+    """A trace runs both branches of a formula, the one for zeros among the elements too."""
+    for shape in [(0, 0), (0, 2, 2), (2, 0, 0)]:
+        gradient = irtool.grad(lambda x: getattr(irtool.torch, name)(x, *args).sum())
+        assert np.asarray(irtool.jit(gradient)(np.zeros(shape))).shape == shape == np.asarray(gradient(np.zeros(shape))).shape

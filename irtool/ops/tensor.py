@@ -228,13 +228,16 @@ def subscript(self: Tensor, key: Any) -> Any:
 def assign(self: Tensor, key: Any, value: Any) -> None:
     """`x[1, 2:, mask] = value`: copy_ into what select and slice give, or index_put_ where tensors tell the places."""
     part, indices = located(self, key)
-    if indices:
-        source = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype_of(part.dtype)))
-        call("aten::index_put_", (part, indices, source), {})
-    elif isinstance(value, Tensor | np.ndarray):
-        call("aten::copy_", (part, value if isinstance(value, Tensor) else Tensor(value)), {})
-    else:
+    has_elements = isinstance(value, Tensor | np.ndarray)
+    if not indices and not has_elements:
         call("aten::fill_", (part, value), {})
+        return
+    source = value if isinstance(value, Tensor) else Tensor(value if has_elements else np.asarray(value, dtype_of(part.dtype)))
+    places = [index for index in indices if index is not None]
+    rank = part.ndim - sum(map(dims_of_key, places)) + max([1 if is_mask(index) else index.ndim for index in places], default=0)
+    while source.ndim > rank and source.shape[0] == 1:      # as torch: dimensions of size 1 in front do not count
+        source = call("aten::squeeze", (source, 0), {})
+    call("aten::index_put_", (part, indices, source), {}) if indices else call("aten::copy_", (part, source), {})
 
 
 def located(self: Tensor, key: Any) -> tuple[Tensor, list[Any]]:

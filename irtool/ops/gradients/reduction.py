@@ -70,11 +70,10 @@ def nanmean_gradient(self: Tensor, dim: list[int] | None, keepdim: bool, dtype: 
 
 def product_of_others(values: Tensor, dim: int) -> Tensor:
     """At each place, the product of all other places along a dimension."""
-    count = values.size(dim)
-    unit = torch.ones_like(values.narrow(dim, 0, 1))
-    before = torch.cat([unit, values.narrow(dim, 0, count - 1)], dim).cumprod(dim)
+    unit = torch.ones_like(torch.slice(values, dim, 0, 1))
+    before = torch.cat([unit, torch.slice(values, dim, 0, -1)], dim).cumprod(dim)
     turned = values.flip([dim])
-    after = torch.cat([unit, turned.narrow(dim, 0, count - 1)], dim).cumprod(dim).flip([dim])
+    after = torch.cat([unit, torch.slice(turned, dim, 0, -1)], dim).cumprod(dim).flip([dim])
     return before * after
 
 

@@ -31,8 +31,7 @@ def cumprod_gradient(self: Tensor, dim: int, dtype: int | None):
             # before the place: all factors; behind it: the products from there on, each with its gradient
             x = self.transpose(dim, -1)
             extent = x.size(-1)
-            ones = torch.ones_like(x.narrow(-1, 0, 1))
-            before = torch.cat([ones, x.narrow(-1, 0, extent - 1)], -1).cumprod(-1).conj()
+            before = torch.cat([torch.ones_like(x[..., :1]), x[..., :-1]], -1).cumprod(-1).conj()
             above = torch.ones([extent, extent], dtype=torch.bool).triu(1)
             behind = torch.where(above, x.unsqueeze(-2).conj(), torch.ones_like(x).unsqueeze(-2)).cumprod(-1)
             total = (behind.triu() * grad.transpose(dim, -1).unsqueeze(-2)).sum([-1])

@@ -39,7 +39,7 @@ def index_tuple(xp, x, indices):
     if dim > x.ndim:
         raise RunError(f"too many indices for tensor of dimension {x.ndim}")
     if x.size and all(isinstance(index, slice) for index in result):
-        raise RunError("indexing with nothing but masks without dimensions: torch ends in an internal error")
+        raise RunError("indexing by nothing that has dimensions: torch ends in an internal error")
     indexed_places = [place for place, index in enumerate(result) if not isinstance(index, slice)]
     if not x.size and all(x.shape[place] for place in indexed_places):      # torch looks at no index where there is nothing
         for place in indexed_places:
@@ -71,8 +71,6 @@ def check_index(index, extent, dim):
 
 def indexed(xp, self, indices):
     """self[indices], a new tensor."""
-    if not any(i is not None for i in indices):
-        return self.copy()
     return row_major(xp, self[index_tuple(xp, self, indices)])
 
 

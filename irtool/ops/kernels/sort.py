@@ -103,9 +103,9 @@ def _median(name, skip_nan):
         return _at_rank(xp, self, _median_rank(xp, self, axis, skip_nan), axis, keepdim)
 
     def of_all(xp, self):
+        if self.size == 0:      # of any dtype; a nan as a bool is True
+            return xp.full((), xp.iinfo(self.dtype).min if self.dtype.kind in "iu" else math.nan, self.dtype)
         only("median_cpu", "iuf", self)
-        if self.size == 0:
-            return xp.full((), math.nan if self.dtype.kind == "f" else xp.iinfo(self.dtype).min, self.dtype)
         return along(xp, self.reshape(-1), 0, False)[0]
 
     table.define(f"aten::{name}(Tensor self) -> Tensor", of_all,
