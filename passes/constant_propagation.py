@@ -137,6 +137,8 @@ class Propagation:
                 return None
             type: Type = declared
         else:
+            if isinstance(value, tuple) and _is_empty_inside(value):
+                return None         # an empty list does not say what it is a list of
             type = declared if isinstance(value, str) and declared.key == "Device" else type_of(value)
         attribute = Attribute.of(value, self.dialect, type)
         if isinstance(value, float) and self.dialect.float_style == "short6":
@@ -205,6 +207,11 @@ class Propagation:
                 node.remove_input(i + 2)
                 body.remove_input(i + 1)
                 self.changed = True
+
+
+def _is_empty_inside(value: object) -> bool:
+    """Is there an empty list or dict in a tuple?"""
+    return any(map(_is_empty_inside, value)) if isinstance(value, tuple) else isinstance(value, (list, dict)) and not value
 
 
 def _holds(value: object, kinds: tuple[type, ...]) -> bool:

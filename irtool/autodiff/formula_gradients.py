@@ -30,6 +30,8 @@ def reverse_operator(grads: Gradients, node: Node) -> Sequence[Node]:
         return ()
     if formula.is_composed():
         return take_apart(grads, node, formula, arguments)
+    if len(arguments) != len(formula.graph.inputs):
+        raise not_supported(node.kind, f"{node.kind} takes {len(formula.graph.inputs)} arguments, found {len(arguments)}", "E0209")
     context = context_of(grads, node, formula, arguments)
     count = len(formula.backward.inputs) - 1
     results = results_of(node, schema)

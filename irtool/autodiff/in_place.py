@@ -156,8 +156,13 @@ def is_held(user: Node, node: Node) -> bool:
     if user.kind not in CONTAINERS:
         return False
     container = user.inputs[0] if user.kind.startswith("aten::") else user.output
-    return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node)
+    return any(reader.kind in CONTAINERS and reader is not user or is_later(reader, node) or is_handed_on(reader)
                for each in (container, *made_of(container)) for reader, _ in each.uses)
+
+
+def is_handed_on(reader: Node) -> bool:
+    """Does a reader give what it reads another name: a loop that carries it, a branch that ends with it?"""
+    return bool(reader.blocks) or reader.kind == RETURN and reader.owner_block.owning_node is not None
 
 
 def made_of(container: Value) -> Iterator[Value]:

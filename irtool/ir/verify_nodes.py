@@ -11,7 +11,7 @@ from irtool.ir.attribute import Opaque
 from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
 from irtool.ir.graph import Graph, Node
 from irtool.ir.kinds import nearest_kind
-from irtool.ir.schema import Schema, is_tensor_like, schema_of, schemas
+from irtool.ir.schema import Schema, schema_of, schemas
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, result_problem
 
@@ -133,7 +133,7 @@ def _one_result(node: Node, what: str) -> str:
 
 
 def _list_problem(node: Node, strict: bool) -> str:
-    if len(node.outputs) != 1 or not strict:
+    if len(node.outputs) != 1 or not strict and node.output.type.key not in _NUMBER_KEYS:
         return _one_result(node, "list")
     type = node.output.type
     if not isinstance(type, ListType):
@@ -145,7 +145,7 @@ def _list_problem(node: Node, strict: bool) -> str:
 
 
 def _tuple_problem(node: Node, strict: bool) -> str:
-    if len(node.outputs) != 1 or not strict:
+    if len(node.outputs) != 1 or not strict and node.output.type.key not in _NUMBER_KEYS:
         return _one_result(node, "tuple")
     type = node.output.type
     if not isinstance(type, TupleType):
@@ -175,7 +175,7 @@ def _unpack_problem(node: Node, strict: bool) -> str:
     if node.kind == "prim::TupleUnpack" and isinstance(type, TupleType) and len(type.elements) != len(node.outputs):
         return f"{node.kind} gives the {len(type.elements)} values of {type}, found {len(node.outputs)} results"
     wanted = TupleType if node.kind == "prim::TupleUnpack" else ListType
-    if not isinstance(type, wanted) and type.key not in ("Any", "Tuple") and not is_tensor_like(type):
+    if not isinstance(type, wanted) and type.key not in ("Any", "Tuple"):
         return f"{node.kind} takes a {'tuple' if wanted is TupleType else 'list'}, found %{node.inputs[0].name} : {type}"
     return ""
 
@@ -242,6 +242,8 @@ def check_forms(graph: Graph) -> Iterator[Found]:
             if message:
                 yield node, message
         form = FORMS.get(kind)
+        if kind == "prim::unchecked_cast" and len(node.inputs) != len(node.outputs):
+            yield node, f"{kind} gives as many values as it takes, found {len(node.inputs)} operands and {len(node.outputs)} results"
         if form is not None:
             message = _form_problem(node, form)
             if message:

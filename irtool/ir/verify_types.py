@@ -12,7 +12,7 @@ from irtool.ir.constants import constant
 from irtool.ir.custom import CUSTOM_VJP
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.schema import has_variables, is_tensor_like, match_types, schema_of, schemas, substitute
-from irtool.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType
+from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type, UnionType
 
 Found = tuple[Node | None, str] | tuple[Node | None, str, str]
 """The node, what is wrong with it, and a code where it is not that of the invariant."""
@@ -178,6 +178,9 @@ def result_problem(node: Node, strict: bool) -> str:
     schema = schema_of(node)
     if schema is None or len(schema.returns) != len(node.outputs):
         return ""
+    for value, argument in zip(node.inputs, schema.arguments) if strict and not node.attributes else ():
+        if isinstance(argument.type, ListType) and is_tensor_like(argument.type.element) and isinstance(value.type, TensorType):
+            return f"{node.kind} takes {argument.type}, found %{value.name} : {value.type}"
     variables = match_types(schema, [value.type for value in node.inputs]) if strict and not node.attributes else {}
     for value, declared in zip(node.outputs, schema.returns, strict=True):
         if is_tensor_like(declared.type) and isinstance(value.type, ListType | DictType) and _element(value.type).key not in NUMBERS:

@@ -31,6 +31,10 @@ FUSED = 16
 """Multiplications in the time of one element of another step."""
 
 
+MOST = 1 << 33
+"""Rounds of a loop in C, where they are known: seconds to a minute, if a round does next to nothing."""
+
+
 class NativeLoop:
     """A compiled loop, called with a list: the number of rounds, carried arrays, arrays and lists that are read, the workspace. Returns
     the carried arrays and the lists that it fills; or writes them into arrays, a list into an array with a row for each round."""
@@ -91,6 +95,8 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
         raise NotNative("native loops are off")
     if not loop.is_counted or isinstance(loop.limit, Known) and type(loop.limit.value) is not int:
         raise NotNative("its end is decided in each round")
+    if isinstance(loop.limit, Known) and isinstance(loop.limit.value, int) and loop.limit.value > MOST:
+        raise NotNative("it has more rounds than one waits for, and what runs in C does not stop at Ctrl-C")
     rounds = Rounds(loop, inputs, overwrites)
     if overwrites and writes_results():
         raise NotNative("what comes out of it is written into")

@@ -508,7 +508,7 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
         result, steps, stand_ins = trace(call, values)
     except Untraceable:
         return None
-    if len(result) != len(node.outputs) or not all(map(is_simple, result)):
+    if not isinstance(result, tuple) or len(result) != len(node.outputs) or not all(map(is_simple, result)):
         return None
     return Template(steps, tuple(result), stand_ins)
 
