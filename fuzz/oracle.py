@@ -1,12 +1,17 @@
 """torch as an oracle, where it is installed; where it is not, its comparisons are skipped and counted."""
 from __future__ import annotations
 
+import ast
+import re
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from fuzz.judge import Outcome
+
+WRITES = re.compile(r"\w_\(|append|extend|insert|pop|clear|out=")
+"""What an expression says that changes something."""
 
 
 @cache
@@ -38,9 +43,28 @@ def eager(source: str) -> Any:
     import torch.nn.functional as F
 
     torch = library()
+    source = without_unread(source)
     space: dict[str, Any] = {**vars(typing), "torch": torch, "F": F, "Tensor": torch.Tensor}
     exec(compile(source, "<program>", "exec"), space)  # the generator's text
     return space["f"]
+
+
+def without_unread(source: str) -> str:
+    """The source without assignments to names that nothing reads: Python runs what TorchScript drops, and may raise in it."""
+    tree = ast.parse(source)
+    while True:
+        read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+        dropped = False
+        for node in ast.walk(tree):
+            bodies: list[list[ast.stmt]] = [getattr(node, name) for name in ("body", "orelse") if isinstance(getattr(node, name, None), list)]
+            for body in bodies:
+                for each in list(body):
+                    if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name) and each.targets[0].id not in read \
+                            and len(body) > 1 and not WRITES.search(ast.unparse(each.value)):
+                        body.remove(each)
+                        dropped = True
+        if not dropped:
+            return ast.unparse(tree)
 
 
 def is_script(function: Any) -> bool:
