@@ -56,8 +56,8 @@ def without_unread(source: str) -> str:
         read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
         dropped = False
         for node in ast.walk(tree):
-            bodies: list[list[ast.stmt]] = [getattr(node, name) for name in ("body", "orelse") if isinstance(getattr(node, name, None), list)]
-            for body in bodies:
+            blocks = [getattr(node, name, None) for name in ("body", "orelse")]
+            for body in [each for each in blocks if isinstance(each, list)]:
                 for each in list(body):
                     if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name) and each.targets[0].id not in read \
                             and len(body) > 1 and not WRITES.search(ast.unparse(each.value)):
