@@ -43,3 +43,56 @@ def test_medians_of_nothing() -> None:
     for name, dtype in product(["median", "nanmedian"], ["bool", "uint8", "int64", "float32", "complex64"]):
         one, other = [getattr(library, name)(library.zeros(2, 0, dtype=getattr(library, dtype))) for library in (torch, irtool.torch)]
         assert np.array_equal(one.numpy(), np.asarray(other), equal_nan=True) and one.numpy().dtype == np.asarray(other).dtype
+
+
+OPERAND_OR_PART = """
+a.double() a.type_as(a) a.to(a) a.to(torch.float64) a.contiguous() a.cpu() a.flatten(1,1) a.conj() a.resolve_conj() a.sum_to_size(2,3)
+torch.dropout(a,0.,True) torch.dropout(a,.5,False) torch.feature_dropout(a,0.,True) torch.alpha_dropout(a,.5,False)
+torch.feature_alpha_dropout(a,0.,True) torch.atleast_1d(a) torch.atleast_2d(a) torch.real(a) torch.positive(a) torch.atleast_3d(a)
+a[...] a.expand_as(a) a.view_as(a) a.reshape(2,3) a.detach() a.unsafe_chunk(1)[0] a.unsafe_split(1)[1] a.unsafe_split_with_sizes([1,1])[1]
+""".split()
+CHANGES = ["b.mul_(3.)", "a.mul_(3.)", "b.unsqueeze_(-1)", "b.t_()", "a.unsqueeze_(0)", "b[0].add_(1.)", "(b.mul_(a.sum() + b), a.t_())",
+           "b.add_(a)"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("operator", OPERAND_OR_PART)
+def test_what_gives_its_operand_or_a_part_of_it_is_changed_as_in_torch(operator: str, change: str) -> None:
+    """The operand itself, a view of it, or a tensor of its own to tapes: eager, traced, under tapes and under batches."""
+    torch = pytest.importorskip("torch")
+    lines = "a = x * 2.\nb = {}\n{}\nc, d = a.sin().flatten(), b.flatten()\nsizes = a.shape[0] * 100 + len(a.shape) * 10 + len(b.shape)\n"
+    x = np.random.RandomState(0).randn(2, 3)
+    def function(library: Any) -> Any:
+        def f(x: Any) -> Any:
+            names = {"torch": library, "x": x}
+            exec(lines.format(operator, change), names)      # lines of this file
+            return (names["c"][:names["d"].shape[0]] * names["d"][:names["c"].shape[0]]).sum() + names["sizes"]
+        return f
+
+    def outcome(call: Any) -> Any:
+        try:
+            return np.asarray(call())
+        except (RuntimeError, irtool.Error):
+            return None
+
+    leaf = torch.tensor(x, requires_grad=True)
+    value = outcome(lambda: function(torch)(torch.tensor(x)))
+    slope = outcome(lambda: torch.autograd.grad(function(torch)(leaf), leaf)[0])
+    f = function(irtool.torch)
+    ways = [(value, lambda: f(irtool.torch.tensor(x))), (value, lambda: irtool.jit(f)(x)), (value, lambda: irtool.vmap(f)(x[None])[0]),
+            (value, lambda: irtool.run(irtool.trace(f, [x]), [x])[0]), (slope, lambda: irtool.grad(f)(x)),
+            (slope, lambda: irtool.jit(irtool.grad(f))(x)), (slope, lambda: irtool.vmap(irtool.grad(f))(x[None])[0]),
+            (None if slope is None else slope.sum(), lambda: irtool.jvp(f, (x,), (np.ones_like(x),))[1])]
+    for place, (wanted, way) in enumerate(ways):
+        result = outcome(way)
+        assert (result is None) == (wanted is None) and (wanted is None or np.allclose(result, wanted)), place
+
+
+@pytest.mark.parametrize("operator", OPERAND_OR_PART)
+def test_what_is_the_operand_itself_is_so_in_torch(operator: str) -> None:
+    torch = pytest.importorskip("torch")
+    answers = []
+    for library in (torch, irtool.torch):
+        a = library.ones(2, 3, dtype=library.float64)
+        answers.append(eval(operator, {"torch": library, "a": a}) is a)     # lines of this file
+    assert answers[0] == answers[1]

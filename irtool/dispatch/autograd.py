@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from irtool.dispatch.custom_functions import gradients_as_arguments
-from irtool.dispatch.layer_writes import another, do_write, is_inside, remember, root_of, write
+from irtool.dispatch.layer_writes import another, do_write, is_inside, is_operand, remember, root_of, write
 from irtool.dispatch.logger import Print, label, line
 from irtool.dispatch.loop_tapes import propagate_rounds, refuse_lists, run_rounds
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, pushed
 from irtool.dispatch.trees import flatten, unflatten
+from irtool.ir.effects import OPERAND_ITSELF
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.arrays import dtype_of
 from irtool.ops.nested_tensors import map_tensors, tensors_in
@@ -207,7 +208,7 @@ class Autograd(Layer):
         name, values = self.rules.choose(kind, args, {})
         if not any(self.owns(arg) for arg in args) or any(a is not b for a, b in zip(args, values, strict=False)):
             return None
-        if self.rules.without_write(name) is not None or not self.rules.needs_little(name):
+        if self.rules.without_write(name) is not None or not self.rules.needs_little(name) or kind in OPERAND_ITSELF:
             return None
         return name, values[len(args):], self.rules.is_view(name)
 
@@ -232,6 +233,8 @@ class Autograd(Layer):
             result = self.below.apply(name, inner)
             return remember(self, name, args, result) if rules.is_view(name) else result
         result, saved = rules.forward(name, inner, self.below.apply)
+        if rules.is_view(name) and is_operand(self, name, args[0], result):
+            return args[0]
         entry = Entry(self, name, [map_tensors(self.snapshot, arg) for arg in args], [], saved)
         boxed = self.note(entry, result)
         if rules.is_view(name):

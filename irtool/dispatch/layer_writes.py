@@ -8,7 +8,7 @@ may not: whoever holds it there would see values that mean nothing to him.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 from weakref import ref
@@ -17,7 +17,7 @@ import numpy as np
 
 from irtool.dispatch.backend import BACKEND
 from irtool.dispatch.stack import Boxed, Layer, current, elements_of
-from irtool.ir.effects import UNDECLARED, facts_of
+from irtool.ir.effects import OPERAND_ITSELF, UNDECLARED, facts_of
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import parse_schema, schema_named
 from irtool.ops import OPS
@@ -33,6 +33,8 @@ SILENT = ("aten::detach", "aten::data")
 """Operators whose result shares memory with a tensor, but no gradient: what is written into it is a constant."""
 WITHOUT_WRITE = {f"aten::__i{name}__": f"aten::__{name}__" for name in "and or xor lshift rshift".split()}
 """Kinds that write, whose names do not end in `_`, and the kinds that compute the same without writing."""
+VIEWS_AS = {"aten::expand_as": "aten::expand", "aten::view_as": "aten::reshape", "aten::reshape_as": "aten::reshape"}
+"""Views in the sizes of another tensor, and the same in given ones."""
 FILLS = ("aten::zero_", "aten::fill_.Scalar")
 """Overloads that write one number everywhere: elements that share a place in memory agree on what is written there."""
 
@@ -46,6 +48,8 @@ class View:
         self.whole = whole
         self.name = "aten::reshape" if name == "aten::view" else name      # of a new whole the elements may stand in another order
         self.rest = [list(each) if isinstance(each, list) else each for each in rest]
+        if name in VIEWS_AS:        # of the other tensor its sizes alone are asked
+            self.name, self.rest = VIEWS_AS[name], [rest[0].shape, *([False] if name == "aten::expand_as" else [])]
         self.place = place
 
     def of(self, whole: Any, layer: Layer) -> Any:
@@ -131,11 +135,14 @@ def become(target: Tensor, other: Tensor) -> None:
 def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
     """The results of an operator, and note that they may be views of its first operand.
 
-    An operand that comes back gets another handle, and so does what the layer below knows as a part of what it has of the operand.
+    A view that the layer computes as the operand gets another handle, and so does what the layer below knows as a part of what it has of
+    the operand.
     """
     whole = args[0]
     if not isinstance(whole, Tensor):
         return results
+    if is_operand(layer, name, whole, results):
+        return whole
     is_own = layer.owns(whole)
 
     def handle(each: Tensor) -> Tensor:
@@ -153,6 +160,15 @@ def remember(layer: Layer, name: str, args: list[Any], results: Any) -> Any:
                 whole.links = Links()
             whole.links.parts.append(ref(each))
     return results
+
+
+def is_operand(layer: Layer, name: str, operand: Tensor, result: Any) -> bool:
+    """Did an operator have nothing to do, so that it gave its first operand? result: in the layer's boxes, or as the layer below has it."""
+    if name.partition(".")[0] not in OPERAND_ITSELF:
+        return False
+    if layer.owns(operand) and layer.owns(result):
+        return result.value is operand.value and result.data == operand.data
+    return result is layer.opened(operand)
 
 
 @cache
@@ -277,17 +293,42 @@ def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
         refuse_dtype(name, *dtypes)
         result = layer.apply("aten::_to_copy", [result, target.dtype, None, None, None, False, None])
     others = list(views_of(root))
-    tapes = layer.silent_tapes(any(view.name in SILENT for view in chain))
-    with ExitStack() as silence:
-        for tape in tapes:
-            silence.enter_context(tape.silently())
-        if chain:
-            result = put_back(layer, name, root, chain[::-1], result)
-        become(root, keeping(root, result, tapes))
-        for each in others:
-            if each.links is not None and each.links.origin is not None:
-                become(each, keeping(each, each.links.origin.of(each.links.origin.whole, layer), tapes))
+    cut = next((place for place, view in enumerate(chain) if is_unknown_to_tapes(view)), len(chain))
+    head = chain[cut - 1].whole if cut else target      # of the tensors with the target's gradient, what the others are views of
+    tapes, every = layer.silent_tapes(False), layer.silent_tapes(True)
+    with silence(tapes):
+        value = put_back(layer, name, head, chain[:cut][::-1], result) if cut else result
+    if head is not root:
+        with silence(every):
+            become(root, keeping(root, put_back(layer, name, root, chain[cut:][::-1], value), every))
+    become(head, keeping(head, value, tapes))
+    for each in others:
+        if each is not head and each.links is not None and each.links.origin is not None:
+            silent = tapes if head_of(each) is head else every
+            with silence(silent):
+                become(each, keeping(each, each.links.origin.of(each.links.origin.whole, layer), silent))
     return target
+
+
+def is_unknown_to_tapes(view: View) -> bool:
+    """Is a view a tensor of its own to tapes: a write into the one changes the other's values, but not its gradient?"""
+    return view.name in SILENT or view.name.startswith("aten::unsafe_")
+
+
+def head_of(tensor: Tensor) -> Tensor:
+    """What a tensor is a view of, as tapes know."""
+    while tensor.links is not None and tensor.links.origin is not None and not is_unknown_to_tapes(tensor.links.origin):
+        tensor = tensor.links.origin.whole
+    return tensor
+
+
+@contextmanager
+def silence(tapes: list[Any]) -> Iterator[None]:
+    """Within the block operations do not go on these tapes."""
+    with ExitStack() as stack:
+        for tape in tapes:
+            stack.enter_context(tape.silently())
+        yield
 
 
 def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
@@ -355,5 +396,5 @@ def reshaped(layer: Layer, plain: str, target: Tensor, rest: list[Any]) -> Any:
     return target
 
 
-__all__ = ["Lent", "another", "become", "do_write", "is_inside", "is_view", "is_write", "remember", "reshapes", "root_of", "take_in",
-           "write"]
+__all__ = ["Lent", "another", "become", "do_write", "is_inside", "is_operand", "is_view", "is_write", "remember", "reshapes", "root_of",
+           "take_in", "write"]

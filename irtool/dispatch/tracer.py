@@ -16,7 +16,7 @@ import numpy as np
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.dispatch.control_flow import merged, truth
 from irtool.dispatch.custom_functions import record_custom
-from irtool.dispatch.layer_writes import another, do_write, is_view, is_write, remember, reshapes, take_in
+from irtool.dispatch.layer_writes import another, do_write, is_operand, is_view, is_write, remember, reshapes, take_in
 from irtool.dispatch.loop_tapes import History
 from irtool.dispatch.stack import Boxed, Branch, DispatchError, Layer, current, elements_of, pushed
 from irtool.dispatch.trees import flatten, unflatten
@@ -214,6 +214,10 @@ class Tracer(Layer):
         outputs = result if len(schema.returns) > 1 else (result,)
         node = self.build.node(schema.kind, operands, output_types=[type_of(each, returned.type)
                                                                     for each, returned in zip(outputs, schema.returns, strict=True)])
+        if args and self.owns(args[0]) and is_operand(self, name, args[0], result):
+            traced: Any = args[0]
+            traced.data = node.output       # in a run with other dtypes it may be another tensor
+            return traced
         boxed = [self.boxed(value, each) for value, each in zip(node.outputs, outputs, strict=True)]
         return tuple(boxed) if len(schema.returns) > 1 else boxed[0]
 

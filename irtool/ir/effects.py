@@ -91,6 +91,11 @@ type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d a
 unsafe_chunk unsafe_split unsafe_split_with_sizes unflatten_dense_tensors
 """.split())
 """Kinds that may give back an operand, or a view of it, though their schemas do not say so."""
+OPERAND_ITSELF = frozenset(f"aten::{name}" for name in """
+to cpu contiguous type_as dropout feature_dropout alpha_dropout feature_alpha_dropout atleast_1d atleast_2d atleast_3d flatten sum_to_size
+real conj resolve_conj resolve_neg positive lift_fresh _autocast_to_full_precision _autocast_to_reduced_precision
+""".split())
+"""Kinds that give back the first operand itself where there is nothing to do, not a view of it: the one's new shape is the other's."""
 
 
 class KindFacts:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.ir.effects import RESHAPES
+from irtool.ir.effects import OPERAND_ITSELF, RESHAPES
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.arrays import CODES, code_of, dtype_of
 from irtool.ops.tensor_facts import BY_NAME, CPU, DTYPES, Dtype, Place, Size
@@ -222,7 +222,9 @@ class Tensor:
 def subscript(self: Tensor, key: Any) -> Any:
     """`x[1, 2:, None, ..., mask]` as the compiler spells it: select, slice, unsqueeze, index."""
     part, indices = located(self, key)
-    return call("aten::index", (part, indices), {}) if indices else part
+    if indices:
+        return call("aten::index", (part, indices), {})
+    return call("aten::alias", (self,), {}) if part is self else part
 
 
 def assign(self: Tensor, key: Any, value: Any) -> None:
@@ -430,17 +432,18 @@ def run_chosen(kind: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 
 def run_overload(overload: Any, args: Sequence[Any]) -> Any:
-    """An overload on handles. What writes into its first operand gives that very handle; what changes its shape, changes the handle's."""
+    """An overload on handles. What writes into its first operand, or has nothing to do, gives that very handle; what changes its shape,
+    changes the handle's."""
     kind = overload.schema.kind
-    if kind[-1] != "_" or not isinstance(args[0], Tensor):
+    if kind[-1] != "_" and kind not in OPERAND_ITSELF or not isinstance(args[0], Tensor):
         return wrapped(overload([unwrapped(value) for value in args]))
     target = args[0]
     unboxed = [unwrapped(value) for value in args]
     if overload.mode == "inplace" and kind in RESHAPES:        # the array itself is not ours alone
         target.array = elements(type(overload)(overload.schema, overload.op)(unboxed))
         return target
-    result = wrapped(overload(unboxed))
-    return target if isinstance(result, Tensor) and result.array is unboxed[0] else result
+    result = overload(unboxed)
+    return target if result is unboxed[0] else wrapped(result)
 
 
 _chosen: dict[Any, Any] = {}

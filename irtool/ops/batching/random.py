@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from irtool.ir.effects import OPERAND_ITSELF
 from irtool.ir.errors import UnsupportedError
 from irtool.ops.batch import Batch
 from irtool.ops.kernels.random import table
@@ -24,11 +25,11 @@ def random_like(batch: Batch, self: Any, *args: Any) -> Any:
              "alpha_dropout feature_alpha_dropout multinomial")
 def random_of(batch: Batch, *args: Any) -> Any:
     """Operands (B, ...). With 'same' only dropout takes batched operands: one mask for all."""
+    if batch.kind in OPERAND_ITSELF and (not args[2] or args[1] == 0):      # nothing is dropped
+        return args[0]
     if batch.layer.randomness == "same" and batch.has(list(args)):
         if batch.kind in ("aten::dropout", "aten::feature_dropout"):
-            x, p, train = args
-            if not train or p == 0:
-                return x
+            x, p, _ = args
             if p == 1:
                 return batch.again("aten::mul", x, 0.0)
             ones = batch.do("aten::ones_like", batch.do("aten::select", batch.front(x), 0, 0))

@@ -11,7 +11,7 @@ def dropout_gradient(input: Tensor, p: float, train: bool):
     if train and p < 1.0:
         scale = 1.0 / (1.0 - p)
     mask: Tensor | None = None
-    if train:
+    if train and p > 0.0:
         result, mask = torch.native_dropout(input, p, True)
     else:
         result = torch.dropout(input, p, False)
@@ -63,12 +63,20 @@ def masked_scale_gradient(self: Tensor, mask: Tensor, scale: float):
 
 @table.gradient("feature_dropout")
 def feature_dropout_gradient(input: Tensor, p: float, train: bool):
-    mask = torch.feature_dropout(torch.ones_like(input), p, train)
+    mask: Tensor | None = None
+    if train and p > 0.0:
+        mask = torch.feature_dropout(torch.ones_like(input), p, train)
+        result = input * mask
+    else:
+        result = torch.feature_dropout(input, p, train)
 
     def backward(grad: Tensor):
-        return grad * mask, None, None
+        for_input = grad
+        if mask is not None:
+            for_input = grad * mask
+        return for_input, None, None
 
-    return input * mask, backward
+    return result, backward
 
 
 @table.gradient("alpha_dropout")

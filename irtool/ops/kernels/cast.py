@@ -153,9 +153,15 @@ def _alias(xp, self):
     return self[...]
 
 
-table.define([f"aten::{name}(Tensor(a) self) -> Tensor(a)" for name in ("alias", "detach", "lift_fresh")], _alias,
+table.define([f"aten::{name}(Tensor(a) self) -> Tensor(a)" for name in ("alias", "detach")], _alias,
              doc="Another tensor on the same memory.")
 table.define("aten::data(Tensor self) -> Tensor", _alias, doc="Another tensor on the same memory.")
+
+
+@table.op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)")
+def lift_fresh(xp, self):
+    """The tensor itself."""
+    return self
 
 
 @table.op("aten::cpu(Tensor(a) self) -> Tensor(b|a)")
