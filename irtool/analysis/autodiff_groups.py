@@ -23,7 +23,8 @@ PATIENCE = 200_000, 8
 class Item:
     """What stands in the order of a block: a node, or a group, which is one thing to all others."""
 
-    __slots__ = ("nodes_reversed", "reads", "gives", "prev", "next", "place", "is_group", "has_effects", "writers", "left", "passed")
+    __slots__ = ("nodes_reversed", "reads", "gives", "takes", "prev", "next", "place", "is_group", "has_effects", "writers", "left",
+                 "passed")
 
     def __init__(self, reads: Iterable[Value], gives: Iterable[Value]) -> None:
         self.nodes_reversed: list[Node] = []
@@ -31,6 +32,8 @@ class Item:
         self.reads = dict.fromkeys(reads)
         self.gives = dict.fromkeys(gives)
         """What is read outside, once it is a group."""
+        self.takes: dict[Value, None] = {}
+        """What a group reads of nodes that fit: the inputs of a long group are not looked through again for each of its nodes."""
         self.prev = self.next = self
         self.place = 0
         self.is_group = self.has_effects = False
@@ -136,6 +139,7 @@ class Grouping:
                     groups[item] = None
                     item.gives = {value: None for value in item.gives if value.has_uses}
                     item.reads = {value: None for value in item.reads if value.node.kind not in CONSTANT_KINDS}
+                    item.takes = {value: None for value in item.reads if self.item_of.get(value.node) in self.fitting}
                 while self.take_a_producer(item, groups):
                     changed = True
             item = item.prev
@@ -143,8 +147,8 @@ class Grouping:
 
     def take_a_producer(self, group: Item, groups: dict[Item, None]) -> bool:
         """Merge one thing that the group reads, if any can be."""
-        producers = {self.item_of[value.node] for value in group.reads if value.node in self.item_of}
-        for producer in sorted(producers & self.fitting, key=lambda item: -item.place):
+        producers = {self.item_of[value.node] for value in group.takes}
+        for producer in sorted(producers, key=lambda item: -item.place):
             if self.patience <= 0 and producer.size > NEAR:
                 continue
             if self.bring(producer, group):
@@ -157,7 +161,9 @@ class Grouping:
     def absorb(self, producer: Item, group: Item) -> None:
         """Put what a producer consists of at the front of a group: what is said of it as a whole need not be found out again."""
         self.patience -= producer.size + len(producer.reads) + sum(value.use_count for value in producer.gives)
-        group.reads = {value: None for value in group.reads if self.item_of.get(value.node) is not producer}
+        for value in producer.gives:
+            group.reads.pop(value, None)
+            group.takes.pop(value, None)
         for node in producer.nodes_reversed:
             self.item_of[node] = group
         group.nodes_reversed += producer.nodes_reversed
@@ -165,6 +171,8 @@ class Grouping:
         for value in producer.reads:
             if value.node.kind not in CONSTANT_KINDS:
                 group.reads.setdefault(value)
+                if self.item_of.get(value.node) in self.fitting:
+                    group.takes.setdefault(value)
         for value in producer.gives:
             if any(self.reader(use.user) is not group for use in value.uses):
                 group.gives[value] = None
@@ -222,13 +230,13 @@ class Grouping:
             self.patience -= 1
             if steps > most or item is self.end or item.has_effects:
                 return False
-            if not defined.keys().isdisjoint(item.reads) or self.writes and self.conflict(item, moving):
+            if not defined.keys().isdisjoint(item.reads.keys()) or self.writes and self.conflict(item, moving):
                 behind.append(item)
                 moving.append(item)
                 defined.update(item.gives)
             item = item.next
         if behind:
-            if any(not other.gives.keys().isdisjoint(consumer.reads) for other in behind):
+            if any(not other.gives.keys().isdisjoint(consumer.reads.keys()) for other in behind):
                 return False
             if self.writes and self.conflict(consumer, behind):
                 return False

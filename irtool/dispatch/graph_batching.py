@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from irtool.ir.builder import Builder
-from irtool.ir.constants import is_constant
+from irtool.ir.constants import constant, is_constant
 from irtool.ir.effects import IF_KINDS, LOOP_KINDS, facts_of, node_may_write
 from irtool.ir.errors import PassError
 from irtool.ir.graph import Block, Graph, Node, Value
@@ -54,7 +54,12 @@ class Blocks:
             elif node.kind in LOOP_KINDS:
                 self.loop(node)
             elif node.kind not in CONSTRUCTS and self.reads(node, self.batched):
-                self.node(node)
+                item = item_of(node)
+                if item is None:
+                    self.node(node)
+                else:
+                    node.output.replace_all_uses_with(item)
+                    node.destroy()
 
     def reads(self, node: Node, batched: set[Value]) -> bool:
         """Does the node, or one in its blocks, read what is batched?"""
@@ -194,3 +199,11 @@ class Blocks:
     def refuse(self, node: Node, message: str) -> NoReturn:
         """Raises PassError at a node."""
         raise PassError(diagnostics=[Diagnostic("error", f"vmap: {message}", self.graph.source, node.line)], code="E0504")
+
+
+def item_of(node: Node) -> Value | None:
+    """What a node chooses of a list that was just made, by a constant index: a batched list is never changed, since writes are refused."""
+    if node.kind != "aten::__getitem__" or len(node.inputs) != 2 or node.inputs[0].node.kind != "prim::ListConstruct":
+        return None
+    items, index = node.inputs[0].node.inputs, constant(node.inputs[1])
+    return items[index] if isinstance(index, int) and -len(items) <= index < len(items) else None
