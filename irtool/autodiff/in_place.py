@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.list_changes import ancestor
+from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.formula_graphs import has_own_formula
 from irtool.ir.builder import Builder
 from irtool.ir.constants import constant, is_constant
@@ -61,6 +62,8 @@ def without_writes_in_order(graph: Graph, nodes: Sequence[Node]) -> None:
         done.update(names)
         uses = [(user, slot) for name in names for user, slot in name.uses]
         writers = {user for user, slot in uses if slot == 0 and user in allowed}
+        if any(may_overlap(writer, aliases.may_alias) for writer in writers):
+            continue        # torch refuses it if they do, which shows when the write runs
         origins = [name for name in names if name.node not in writers]
         block = node.owner_block
         if len(origins) == 1 and origins[0].node.owner is block and all(
@@ -86,7 +89,7 @@ def take_out(graph: Graph, tensor: Value, writers: Container[Node], uses: Iterab
 def without_write(graph: Graph, node: Node, aliases: Aliases) -> Value | None:
     """`relu_(x)` is `relu(x)` where every later reader of x may as well read the result: x is nobody's view and has no views. The result;
     None where it stays as it is. `aliases` knows all values of the graph, and may say that more share memory than do."""
-    if not is_rewritable(node) or not is_alone(aliases, node.inputs[0], node):
+    if not is_rewritable(node) or not is_alone(aliases, node.inputs[0], node) or may_overlap(node, aliases.may_alias):
         return None
     target = node.inputs[0]
     stop_writing(node)

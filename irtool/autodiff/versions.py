@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from irtool.analysis.alias import Aliases
 from irtool.analysis.liveness import remove_dead_nodes
+from irtool.analysis.overlaps import may_overlap
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import containers_late, in_its_dtype
 from irtool.ir.builder import Builder
@@ -178,7 +179,8 @@ class Versions:
         if any(isinstance(value.type, TensorType) and value not in self.base_of and value not in results and shares(value)
                for value in self.graph.values()):
             return False
-        return all(schemas(node.kind[:-1]) and not takes_a_view(node) for node in self.writers) and all(
+        return all(schemas(node.kind[:-1]) and not takes_a_view(node) and not may_overlap(node, aliases.may_alias)
+                   for node in self.writers) and all(
             self.is_read(user, base) for name, base in self.base_of.items() for user, _ in name.uses)
 
     def is_read(self, user: Node, base: Value) -> bool:

@@ -25,7 +25,7 @@ from irtool.ops.arrays import dtype_of
 from irtool.ops.call import overload
 from irtool.ops.checks import OVERLAP
 from irtool.ops.nested_tensors import map_tensors, tensors_in
-from irtool.ops.overload import THROUGH, refuse_dtype
+from irtool.ops.overload import THROUGH, refuse_dtype, refuse_parts
 from irtool.ops.size_facts import CERTAIN_VIEWS
 from irtool.ops.tensor import Tensor, next_birth
 
@@ -262,6 +262,7 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     if plain is not None and is_view(plain):
         return reshaped(layer, plain, target, args[1:])
     if plain is not None:
+        refuse_shared_parts(name, target, args[1:])
         return write(layer, name, target, layer.apply(plain, args))
     kind = name.partition(".")[0]
     if layer.owns(target) and not facts_of(kind).is_random or any(layer.owns(each) for each in tensors_in(args[1:])):
@@ -269,6 +270,25 @@ def do_write(layer: Layer, name: str, plain: str | None, args: list[Any]) -> Any
     fresh = layer.below.apply("aten::clone", [layer.opened(target), None])
     layer.below.apply(name, [fresh, *args[1:]])
     return write(layer, name, target, fresh)
+
+
+def refuse_shared_parts(name: str, target: Tensor, operands: list[Any]) -> None:
+    """Refuses operands that are other parts of the tensor that is written into, as a write into arrays does."""
+    root = root_of(target)
+    others = [each for each in tensors_in(operands) if each is not target and root_of(each) is root]
+    if others and (target is not root or any(each is not root for each in others)):
+        places = all_places(root)
+        parts = [viewed(places, chain_of(each), name) for each in others]
+        refuse_parts(name.partition(".")[0], viewed(places, chain_of(target), name), parts)
+
+
+def chain_of(tensor: Tensor) -> list[View]:
+    """How a tensor was made of its root, step by step."""
+    chain: list[View] = []
+    while tensor.links is not None and tensor.links.origin is not None:
+        chain.append(tensor.links.origin)
+        tensor = chain[-1].whole
+    return chain[::-1]
 
 
 def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
@@ -281,11 +301,7 @@ def reshapes(layer: Layer, name: str, args: list[Any]) -> bool:
 def write(layer: Layer, name: str, target: Tensor, result: Any) -> Any:
     """`target`, which was made inside of the layer, holds `result` from now on. Raises RunError for a result of another size or kind of
     numbers, UnsupportedError where a part of something cannot be put back into it."""
-    chain: list[View] = []
-    root = target
-    while root.links is not None and root.links.origin is not None:
-        chain.append(root.links.origin)
-        root = chain[-1].whole
+    chain, root = chain_of(target)[::-1], root_of(target)
     if result.shape != target.shape:
         raise RunError(f"output with shape {target.shape} doesn't match the broadcast shape {result.shape}")
     if result.dtype != target.dtype:
@@ -358,11 +374,20 @@ def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -
 
 def places_of(root: Tensor, chain: list[View], name: str) -> Any:
     """Which elements of a tensor, in its order, a view of a view of it shows. Raises UnsupportedError where that cannot be told."""
-    places: Any = Tensor(np.arange(int(np.prod(root.shape, dtype=np.int64))).reshape(root.shape))
+    return viewed(all_places(root), chain, name).reshape(-1)
+
+
+def all_places(root: Tensor) -> Tensor:
+    """The number of each element of a tensor, in its order."""
+    return Tensor(np.arange(int(np.prod(root.shape, dtype=np.int64))).reshape(root.shape))
+
+
+def viewed(places: Any, chain: list[View], name: str) -> Any:
+    """What a view of a view of some places shows. Raises UnsupportedError where that cannot be told."""
     try:
         for view in chain:
             places = view.of(places, BACKEND)
-        elements = np.asarray(places.array).reshape(-1)
+        elements = np.asarray(places.array)
     except Error as error:
         operator = chain[-1].name.partition(".")[0]
         raise UnsupportedError(f"{name.partition('.')[0]} into what {operator} gives is not supported here yet", code="E0504") from error

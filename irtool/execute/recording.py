@@ -27,7 +27,7 @@ from irtool.ir.structure_kinds import MOVERS
 from irtool.ir.types import Type, TypeVar
 from irtool.ops.checks import OVERLAP, overlaps
 from irtool.ops.node_calls import call_node
-from irtool.ops.overload import write_into
+from irtool.ops.overload import refuse_parts, write_into
 from irtool.ops.structure import handler_of
 
 Step = Callable[[Sequence[Any], "Versions | None"], list[Any]]
@@ -102,6 +102,8 @@ class Recording:
             raise UnsupportedError(f"the gradient of {node.kind}, which writes into its operand, is not supported yet", code="E0501")
         if not takes_a_view(node) and overlaps(target.data):
             return self.overlapping(node, operands, family)
+        if not takes_a_view(node):
+            refuse_parts(qualified(node.kind), target.data, [detached(value) for value in operands[1:]])
         operands_before = operands
         if not takes_a_view(node):      # gradients may need the overwritten value
             operands_before = [Variable(target.data.copy(), target.function, target.slot), *operands[1:]]

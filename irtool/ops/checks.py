@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
+
+import numpy as np
 
 from irtool.ir.errors import RunError
 from irtool.ir.schema import MISSING, Schema
@@ -41,6 +43,55 @@ def refuse_overlap(target: Any) -> None:
     """Refuses to write into an array whose elements share memory, as those of an expanded tensor do."""
     if overlaps(target):
         raise RunError(OVERLAP)
+
+
+PARTIAL = "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. " \
+          "Please clone() the tensor before performing the operation."
+
+
+def refuse_partial_overlap(target: Any, operands: Iterable[Any], or_whole: bool = False) -> None:
+    """Refuses to write into an array a part of which (`or_whole`: or all of it) is read at the same time: `x[1:].add_(x[:-1])`.
+
+    As torch (aten/src/ATen/MemoryOverlap.cpp), which looks at tensors without gaps alone.
+    """
+    if type(target) is not np.ndarray or not target.size:
+        return
+    low, high = memory_span(target)
+    for other in operands:
+        if isinstance(other, list | tuple):
+            refuse_partial_overlap(target, other, or_whole)
+        if not isinstance(other, np.ndarray) or not other.size or other is target and not or_whole:
+            continue
+        start, end = memory_span(other)
+        is_whole = (start, end) == (low, high)
+        is_same = is_whole and has_strides_of(other, target) and not or_whole
+        if start < high and low < end and not is_same and is_dense(target) and is_dense(other):
+            raise RunError(PARTIAL)
+
+
+def memory_span(array: Any) -> tuple[int, int]:
+    """The addresses between which an array's elements lie."""
+    return np.lib.array_utils.byte_bounds(array)
+
+
+def has_strides_of(a: Any, b: Any) -> bool:
+    """Are the strides the same? torch compares those of dimensions of size 1, too; where NumPy has made one up (0), any will do."""
+    return a.ndim == b.ndim and all(x == y or size == 1 and 0 in (x, y) for size, x, y in zip(a.shape, a.strides, b.strides, strict=True))
+
+
+def steps(array: Any) -> list[tuple[int, int]]:
+    """Sizes and strides, dimensions of size 1 aside."""
+    return [(size, step) for size, step in zip(array.shape, array.strides, strict=True) if size != 1]
+
+
+def is_dense(array: Any) -> bool:
+    """Has an array, in some order of its dimensions, neither gaps nor elements that share memory?"""
+    expected = array.itemsize
+    for size, step in sorted(steps(array), key=lambda each: each[1]):
+        if step != expected:
+            return False
+        expected *= size
+    return True
 
 
 def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:

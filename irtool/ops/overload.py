@@ -16,10 +16,11 @@ from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
 from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
-from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, row_major
+from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, refuse_partial_overlap, row_major
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
+from irtool.ops.size_facts import BY_INDEX, READS_FIRST
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
 """Arguments that have a dtype of their own even in ops with a promotion rule."""
@@ -68,6 +69,8 @@ class Overload:
         target = args[0] if self.mode == "inplace" else None
         if target is not None and self.promote is not None and is_array(target) and self.schema.kind not in THROUGH:
             refuse_overlap(target)
+        if target is not None and len(operands) > 1:
+            refuse_parts(self.schema.kind, target, operands[1:])
         try:
             result = self._compute(operands)
         except Error:
@@ -141,6 +144,12 @@ class Overload:
         if self.fresh and is_array(value) and _shares(value, args):
             value = value.copy()
         return value
+
+
+def refuse_parts(kind: str, target: Any, operands: Sequence[Any]) -> None:
+    """Refuses operands of an operator that writes which share memory with what it writes, as far as torch refuses that for its kind."""
+    if kind not in READS_FIRST:
+        refuse_partial_overlap(target, operands, kind in BY_INDEX)
 
 
 def laid_out(kernel: Kernel, letters: str) -> Kernel:

@@ -76,3 +76,9 @@ FACTORIES = frozenset("arange empty empty_like eye full full_like linspace logsp
 """Functions that torch gives `requires_grad`."""
 SIZED_BY_OPERAND = frozenset(("aten::sum_to_size", "aten::_grad_sum_to_size", "aten::expand", "aten::reshape", "aten::view", "aten::zeros"))
 """Kinds whose result has the shape that an operand names."""
+
+READS_FIRST = frozenset(f"aten::{name}_" for name in "addmm addmv addbmm baddbmm masked_scatter index_fill masked_fill".split())
+"""Kinds that have read all operands before they write: those may be parts of what is written."""
+BY_INDEX = frozenset(f"aten::{name}_" for name in
+                     "index_add index_copy index_reduce index_put scatter scatter_add scatter_reduce put".split())
+"""Kinds that write elements by number: no operand may share memory with what is written, not even all of it."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from irtool.analysis.alias import Aliases
+from irtool.analysis.overlaps import may_overlap
 from irtool.analysis.shape_changes import changes_shapes, loose_tensors
 from irtool.execute.fusion import Bound, BoundToMany, Fused, is_slow
 from irtool.execute.plan.buffers import RECYCLED
@@ -335,6 +336,8 @@ class Lowering(Blocks):
         if facts.side_effects or writes and not is_in_place(node) or node.kind[:1] == "^" or facts.is_random and is_random(node):
             self.program.is_random |= facts.is_random or facts.side_effects or "::" not in node.kind
             return None
+        if writes and may_overlap(node, lambda a, b: not roots_of(self.env[a]).isdisjoint(roots_of(self.env[b]))):
+            return None     # only the run knows whether that is refused
         operands = [operand_of(item) for item in items]
         if None in operands:
             return None
@@ -508,7 +511,7 @@ def make_template(node: Node, values: list[Any]) -> Template | None:
         result, steps, stand_ins = trace(call, values)
     except Untraceable:
         return None
-    if not isinstance(result, tuple) or len(result) != len(node.outputs) or not all(map(is_simple, result)):
+    if not isinstance(result, list | tuple) or len(result) != len(node.outputs) or not all(map(is_simple, result)):
         return None
     return Template(steps, tuple(result), stand_ins)
 

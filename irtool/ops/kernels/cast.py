@@ -6,7 +6,7 @@ import warnings
 
 from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ops.arrays import as_array, astype, broadcast_view, code_of, convert, current_namespace, is_array
-from irtool.ops.checks import fit, refuse_overlap
+from irtool.ops.checks import fit, refuse_overlap, refuse_partial_overlap
 from irtool.ops.op import OpTable
 
 table = OpTable("cast")
@@ -183,6 +183,7 @@ def to_dense(xp, self, dtype, masked_grad):
 def copy_into(xp, self, src, non_blocking=False):
     """`src`, broadcast and converted, written into self."""
     refuse_overlap(self)
+    refuse_partial_overlap(self, (src,))
     together = xp.broadcast_shapes(self.shape, src.shape)
     if together != self.shape:
         raise RunError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(together)}", code="E0407")

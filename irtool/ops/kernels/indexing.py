@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from irtool.ir.errors import RunError
 from irtool.ops.arrays import add_at, as_array, astype, is_array, title, to_number, wrap_dim
-from irtool.ops.checks import c_name, fit, row_major
+from irtool.ops.checks import c_name, fit, refuse_partial_overlap, row_major
 from irtool.ops.kernels.index_checks import check_added, check_copied, slices_have_elements
 from irtool.ops.op import OpTable
 
@@ -132,8 +132,7 @@ def _index_put(xp, self, indices, values, accumulate, unsafe=False):
 
 
 def _index_put_in_place(xp, self, indices, values, accumulate, unsafe=False):
-    if xp.may_share_memory(self, values):
-        values = values.copy()
+    refuse_partial_overlap(self, (values,), True)
     return put_at(xp, self, indices, values, accumulate)
 
 
