@@ -1,6 +1,7 @@
 """`irtool.torch` beside torch: the same lines of Python, run with both."""
 from __future__ import annotations
 
+import warnings
 from itertools import product
 from typing import Any
 
@@ -96,3 +97,34 @@ def test_what_is_the_operand_itself_is_so_in_torch(operator: str) -> None:
         a = library.ones(2, 3, dtype=library.float64)
         answers.append(eval(operator, {"torch": library, "a": a}) is a)     # lines of this file
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("numbers", ["[]", "[1.5, 2]", "[True, 2]", "[1, 2j]", "[[]]", "[x, x]", "[None]", "[x.size(0), x]"])
+def test_script_makes_tensors_of_numbers_of_one_type(numbers: str) -> None:
+    torch = pytest.importorskip("torch")
+    source = f"def f(x: Tensor):\n    return torch.tensor({numbers})\n"
+    with pytest.raises(RuntimeError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.CompilationUnit(source).f(torch.ones(2))
+    module = irtool.from_script(source)
+    for interpret in (True, False, False):
+        with pytest.raises(irtool.Error, match="Input must be of ints, floats, or bools"):
+            irtool.run(module, [np.ones(2)], interpret=interpret)
+
+
+def test_numbers_are_no_tensors_to_write_into() -> None:
+    torch = pytest.importorskip("torch")
+    for name in ("sum", "mean", "prod", "amax", "argmax"):
+        with pytest.raises(TypeError):
+            getattr(torch.ones(2, 3), name)(0, 1)
+        with pytest.raises(irtool.UnsupportedError, match=f"aten::{name} on .Tensor, int, int. is not supported"):
+            getattr(irtool.torch.ones(2, 3), name)(0, 1)
+
+
+def test_results_without_elements_are_no_part_of_an_operand() -> None:
+    """A view of nothing shares no memory, but is read-only where the operand is."""
+    torch = pytest.importorskip("torch")
+    x = np.zeros((2, 0))
+    x.flags.writeable = False
+    assert irtool.torch.tensor(x).flip([0]).tanh_().shape == list(torch.zeros(2, 0).flip([0]).tanh_().shape)
+    assert irtool.run(irtool.from_script("def f(x: Tensor):\n    return x.flip([0]).tanh_()\n"), [x])[0].shape == x.shape

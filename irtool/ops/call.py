@@ -106,7 +106,9 @@ def call_op(name: str, args: Sequence[Any], **named: Any) -> Any:
 
 
 def fits(argument: Argument, value: Any, lenient: bool) -> bool:
-    """May `value` be given for the argument? Leniently, a number stands for a 0-d tensor and the other way round."""
+    """May `value` be given for the argument? Leniently, a number stands for a 0-d tensor that is read, and the other way round."""
+    if argument.alias is not None and argument.alias.is_write:
+        lenient = False
     return _fits(argument.type, value, lenient) or lenient and bool(argument.fixed_size) and isinstance(value, int)
 
 

@@ -13,7 +13,7 @@ from irtool.ir.errors import Error
 from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.tensor_dump import SHOWN, literal_of
 from irtool.ir.tensor_literal import NUMBER_DTYPES, TensorLiteral
-from irtool.ir.types import OptionalType, UnionType
+from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -64,7 +64,8 @@ def evaluate(node: Node, values: Sequence[Any]) -> list[Any] | None:
             return _run(node, schema, values)
     if not node.inputs:
         return _construct(node, values) or _ALWAYS.get(node.kind)
-    if _is_too_big(node.kind, values) or node.kind in ("aten::tensor", "aten::as_tensor") and _is_empty(values[0]):    # types tell
+    if _is_too_big(node.kind, values) or node.kind in ("aten::tensor", "aten::as_tensor") and \
+            (_is_empty(values[0]) or not is_number(node.inputs[0].type)):       # types tell
         return None
     constructed = _construct(node, values)
     if constructed is not None:
@@ -116,6 +117,13 @@ def _product(value: Any) -> float:
             product *= _product(each)
         return product
     return max(1.0, abs(float(value))) if isinstance(value, (int, float)) and value == value else 1.0
+
+
+def is_number(type: Type) -> bool:
+    """Are elements of lists of one type of number, by the type of the lists? torch makes no tensor of others."""
+    while isinstance(type, ListType):
+        type = type.element
+    return not isinstance(type, TensorType | OptionalType | UnionType) and type.text != "NoneType"
 
 
 def _is_operand(value: Any) -> bool:

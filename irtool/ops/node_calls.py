@@ -18,6 +18,7 @@ from irtool.ops import OPS
 from irtool.ops.arrays import is_array
 from irtool.ops.call import find_overload, fits, overload, own_schema
 from irtool.ops.checks import bind
+from irtool.ops.folding import is_number
 from irtool.ops.overload import Overload
 from irtool.ops.structure import from_literal, handler_of, python_op
 
@@ -65,9 +66,14 @@ DTYPES = {"int": dtype_code("int64"), "bool": dtype_code("bool")}
 
 
 def element_of(type: Type) -> int | None:
-    """The dtype of the numbers in a list, as torch's number, by its type; None for floats and for anything else."""
+    """The dtype of the numbers in a list, as torch's number, by its type; None for floats and for anything else.
+
+    Raises RunError for a list of what is not of one type of number.
+    """
     while isinstance(type, ListType):
         type = type.element
+    if not is_number(type):
+        raise RunError(f"Input must be of ints, floats, or bools, got {type.text}")
     return DTYPES.get(str(type.key))
 
 

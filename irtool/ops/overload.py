@@ -214,7 +214,7 @@ def _shares(value: Array, args: list[Any]) -> bool:
     """Is `value` one of the arrays among `args`, or a view of one?"""
     for arg in args:
         if isinstance(arg, np.ndarray):
-            if value is arg or (value.base is not None and np.may_share_memory(value, arg)):
+            if value is arg or (value.base is not None and (not value.size or np.may_share_memory(value, arg))):
                 return True
         elif isinstance(arg, list | tuple):
             if arg and is_array(arg[0]) and _shares(value, list(arg)):

@@ -87,9 +87,9 @@ def rows(batch: Batch) -> Any:
 @table.batch("index_select")
 def index_select(batch: Batch, self: Any, dim: int, index: Any) -> Any:
     """index (n) for all: dim + 1. A batched index: expanded to self's shape, by gather."""
+    if not self.ndim:
+        return batch.again("aten::reshape", batch.again("aten::index_select", batch.again("aten::reshape", self, [1]), 0, index), [])
     if not batch.has(index):
-        if not self.ndim:
-            return batch.again("aten::reshape", batch.again("aten::index_select", batch.again("aten::reshape", self, [1]), 0, index), [])
         return batch.box(batch.same(batch.front(self), shifted(dim, self), index))
     dim = wrapped_dim(dim, self.ndim)
     places = batch.again("aten::reshape", index, [1] * dim + [-1] + [1] * (self.ndim - dim - 1))
