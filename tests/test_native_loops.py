@@ -63,7 +63,7 @@ def test_inputs_may_lie_in_any_way() -> None:
     given[4] = np.repeat(given[4], 3)[::3]
     runs(text, given, tolerance=1e-12)
     given[1] = np.asfortranarray(given[1])
-    runs(text, given, "loop in Python: what goes around it is not", tolerance=1e-12)
+    runs(text, given, "loop in Python: a loop-carried value is not", tolerance=1e-12)
 
 
 @needs_compiler
@@ -159,7 +159,7 @@ OTHER = {
     "decided": (loop(f"""{ROW}
         %s : Tensor = aten::add(%h, %r, %one)
         %m : bool = aten::lt(%t, %three)
-        -> (%m, %s)"""), "its end is decided in each round"),
+        -> (%m, %s)"""), "each round decides whether there is another"),
     "a branch": (loop(f"""{ROW}
         %m : bool = aten::lt(%t, %three)
         %s : Tensor = prim::If(%m)
@@ -167,7 +167,7 @@ OTHER = {
             -> (%h)
           block1():
             -> (%r)
-        -> (%true, %s)"""), "prim::If in it is run in Python"),
+        -> (%true, %s)"""), "prim::If in it has no C form"),
     "a sum": (loop(f"""{ROW}
         %dtype : NoneType = prim::Constant()
         %m : Tensor = aten::sum(%r, %dtype)
@@ -176,14 +176,15 @@ OTHER = {
     "grows": (loop(f"""{ROW}
         %list : Tensor[] = prim::ListConstruct(%r, %h)
         %s : Tensor = aten::cat(%list, %zero)
-        -> (%true, %s)"""), "what goes around it is not an array of the same kind in each round"),
+        -> (%true, %s)"""), "a loop-carried value is not an array of the same dtype, shape and strides in each round"),
     "reads what it writes": (loop(f"""{ROW}
         %s : Tensor = aten::add(%h, %r, %one)
         %k : Tensor = aten::select(%y, %zero, %zero)
         %place : Tensor = aten::select(%y, %zero, %t)
         %done : Tensor = aten::add_(%k, %s, %one)
         %more : Tensor = aten::add(%s, %place, %one)
-        -> (%true, %more)""", head="  %y : Tensor = aten::mul(%x, %three)\n", results="%h.out, %y"), "it writes into what it may read"),
+        -> (%true, %more)""", head="  %y : Tensor = aten::mul(%x, %three)\n", results="%h.out, %y"),
+        "it may read an array that it writes into"),
 }
 
 
@@ -262,7 +263,7 @@ def test_lists_are_filled_and_read_by_loops_in_c(dtype: Any, monkeypatch: pytest
     plan = Plan(graph, native=True)
     for _ in range(3):
         np.testing.assert_array_equal(plan(given)[0], irtool.interpret.run(graph, given)[0])
-    assert ways(plan) == ["native loop: 0 products, 2 steps a round", "loop in Python: lists are not read in C here"]
+    assert ways(plan) == ["native loop: 0 products, 2 steps a round", "loop in Python: this Python's lists cannot be read from C"]
 
 
 @needs_compiler
@@ -274,7 +275,7 @@ def test_what_is_kept_may_not_change_later() -> None:
     for _ in range(3):
         for x, y in zip(plan(given), irtool.interpret.run(graph, given), strict=True):
             np.testing.assert_array_equal(x, y)
-    assert ways(plan)[0].startswith("loop in Python: it keeps what may change")
+    assert ways(plan)[0].startswith("loop in Python: it appends an array that it may write into")
 
 
 @needs_compiler

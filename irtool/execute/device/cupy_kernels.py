@@ -1,12 +1,11 @@
 """Groups of pointwise operators as one CuPy kernel each.
 
-A group (`prim::FusionGroup`) becomes steps for the dtypes it meets (`irtool.ops.symbols.elementwise`), and the steps become the body of a
-`cupy.ElementwiseKernel`: each step a statement, each operand and result an element. CuPy broadcasts the operands, runs the loop, and keeps
-what it compiled on disk. Results of different shapes come from kernels of their own. The arithmetic is IEEE's, operation by operation
-(`--fmad=false`), but for denormal numbers of single precision, which CuPy's compiler options make zero; exp, tanh and their like are
-CUDA's. Whole numbers wrap around.
+A group (`prim::FusionGroup`) is lowered to steps for the dtypes of its operands (`irtool.ops.symbols.elementwise`). The steps are the body
+of a `cupy.ElementwiseKernel`, a statement each. CuPy broadcasts the operands, runs the loop, and caches compiled kernels on disk. Results
+of different shapes need separate kernels. The arithmetic follows IEEE 754, operation by operation (`--fmad=false`), except that CuPy's
+compiler options flush denormal numbers of single precision to zero; exp, tanh and similar functions are CUDA's. Integers wrap around.
 
-What cannot be written so (complex numbers, float16, functions that CUDA lacks, numbers alone) is run operator by operator.
+Groups that CUDA cannot express (complex numbers, float16, functions that CUDA lacks, only numbers) run operator by operator.
 """
 from __future__ import annotations
 
@@ -34,17 +33,17 @@ from irtool.ops.node_calls import call_node
 from irtool.ops.symbols.elementwise import CAST, WHERE, NotPointwise, Program, Step, number_key, program
 
 OPTIONS = ("--fmad=false",)
-"""For the compiler: products and sums are rounded one by one."""
+"""Options of the compiler: products and sums are rounded one by one."""
 MAX_KERNELS = 64
-"""Combinations of dtypes and shapes remembered per group."""
+"""Combinations of dtypes and shapes cached per group."""
 CUDA_TYPES = {**C_TYPES, "bool": "bool", "int16": "short", "int8": "signed char", "uint8": "unsigned char"}
 SPECIAL = {"isinf": "isinf({0})", "isfinite": "isfinite({0})", "signbit": "signbit({0})"}
-"""Functions of floats that are called otherwise than in C."""
+"""Functions of floats whose CUDA spelling differs from C."""
 BITS = {"bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}", "invert": "~{0}",
         "absolute": "{0} < 0 ? -{0} : {0}", "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : 0"}
-"""Of whole numbers."""
+"""Expressions for integers."""
 UNSIGNED = {"int64": "unsigned long long", "int32": "unsigned int"}
-"""Types whose results wrap around, for those that must not leave their range in C++. Narrower ones are computed in int."""
+"""Unsigned types in which signed integers are computed, since signed overflow is undefined in C++. Narrower types are computed in int."""
 WRAPPING = {**{name: ARITHMETIC[name] for name in ("add", "subtract", "multiply", "square")}, "negative": "0 - {0}",
             "absolute": "{0} >> {sign} ? 0 - {0} : {0}"}
 NOT_A_NUMBER = {"float32": "__int_as_float(0x7fc00000)", "float64": "__longlong_as_double(0x7ff8000000000000LL)"}
@@ -52,7 +51,7 @@ INFINITY = {"float32": "__int_as_float(0x7f800000)", "float64": "__longlong_as_d
 
 
 class Part:
-    """The results of one shape: the kernel, the operands it reads and the places of what it gives."""
+    """The results of one shape: the kernel, the operands it reads, and the positions of its results."""
 
     __slots__ = ("kernel", "reads", "places")
 
@@ -63,7 +62,7 @@ class Part:
 
 
 class KernelGroup:
-    """A group ready to run on CuPy arrays. `chosen` says how each combination of operands met so far is run; `sources` are the kernels'."""
+    """A group ready to run on CuPy arrays. `chosen` says how each combination of operands seen so far runs; `sources`: of the kernels."""
 
     def __init__(self, graph: Graph, cupy: Any) -> None:
         self.graph = graph
@@ -73,7 +72,7 @@ class KernelGroup:
         self.sources: list[str] = []
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
-        """The results for operands: CuPy arrays, and numbers that the group reads. Raises what the operators raise."""
+        """The results; operands are CuPy arrays and numbers. Raises the operators' errors."""
         parts = self.way(operands)
         if parts is None:
             return walk(self.graph, list(operands), call_node)
@@ -90,17 +89,17 @@ class KernelGroup:
         return results
 
     def way(self, operands: Sequence[Any]) -> list[Part] | None:
-        """The kernels for such operands; None: operator by operator."""
+        """The kernels for these operands; None: run operator by operator."""
         key = tuple([(x.dtype.char, x.shape) if is_array(x) else number_key(x) for x in operands])
         try:
             if key not in self.ways:
                 self.remember(key, operands)
-        except TypeError:       # an operand that is not hashable is no number
+        except TypeError:       # an operand that is not hashable is neither array nor number
             return None
         return self.ways[key]
 
     def remember(self, key: Any, operands: Sequence[Any]) -> None:
-        """Make the kernels."""
+        """Make and cache the kernels for operands of new dtypes or shapes."""
         if len(self.ways) >= MAX_KERNELS:
             self.ways.clear()
         try:
@@ -141,9 +140,9 @@ class KernelGroup:
 
 
 def source(steps: Program, outputs: Sequence[int]) -> tuple[str, str, str, list[int]]:
-    """An elementwise kernel for some registers of a program: parameters in and out, the body, and the operands that are read.
+    """An elementwise kernel for some registers of a program: input and output parameters, the body, and the operands that it reads.
 
-    Raises Untranslatable for a step or a dtype that is not written in CUDA here.
+    Raises Untranslatable for a step or a dtype without a translation to CUDA.
     """
     count = len(steps.dtypes)
     needed: set[int] = set()

@@ -1,4 +1,4 @@
-"""The executor on CuPy arrays: values are made on the device, plans where they always are."""
+"""The executor for CuPy arrays: values are on the device, plans are made on the host."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from irtool.torchscript.library_calls import opened
 
 
 class DeviceExecutor(Executor):
-    """Runs a graph on CuPy arrays. Inputs may be NumPy arrays, which are moved to the device; what comes out stays there.
+    """Runs a graph on CuPy arrays. NumPy arrays among the inputs are copied to the device; outputs stay there.
 
-    Raises RunError where CuPy, or a GPU, is not there.
+    Raises RunError if there is no CuPy or no GPU.
     """
 
     __slots__ = ("namespace",)
@@ -44,12 +44,12 @@ class DeviceExecutor(Executor):
             return super().record(inputs, wrt, seed=seed)
 
     def accepted(self, inputs: Sequence[Any]) -> list[Any]:
-        """As `Executor.accepted`; arrays are moved to the device."""
+        """As `Executor.accepted`; arrays are copied to the device."""
         with using(self.namespace):
             return super().accepted(inputs)
 
     def get_plan(self, values: Sequence[Any], flags: Sequence[bool]) -> ExecutionPlan:
-        """As `Executor.get_plan`. What passes compute, they compute on the host."""
+        """As `Executor.get_plan`. Passes compute constants on the host."""
         with using(np):
             return super().get_plan(values, flags)
 
@@ -59,7 +59,8 @@ class DeviceExecutor(Executor):
 
 
 def new_executor(graph: Graph, options: Options | None = None) -> Executor:
-    """The executor for a backend, and for what the graph takes. Raises RunError where the backend is not there."""
+    """An executor for the graph, of the class for the backend and for its inputs (class instances or not). Raises RunError if CuPy is
+    wanted and missing."""
     graph = opened(graph)
     if options is not None and options.backend == "cupy":
         return DeviceExecutor(graph, options)

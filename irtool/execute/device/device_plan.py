@@ -1,7 +1,7 @@
-"""Plans on CuPy arrays: the graph is walked, its pointwise groups are one kernel each, everything else is the operators' own CuPy calls.
+"""Plans on CuPy arrays: fused groups run as one kernel each, all other nodes run as in the interpreter, on CuPy.
 
-Calls only start work on the device, which runs behind; so what matters is how many kernels are started, not what starts them. Memory is
-CuPy's: its pool takes back what dies at its last use.
+Calls only enqueue kernels, so the number of kernels matters, and Python's overhead does not. CuPy's pool manages memory: it reuses the
+memory of values after their last use.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FUSION_GROUP = "prim::FusionGroup"
 
 
 class DevicePlan:
-    """A graph to be run often on CuPy arrays. Calls may come from several threads at once."""
+    """A graph compiled for CuPy arrays. May be called from several threads at once."""
 
     def __init__(self, graph: Graph) -> None:
         self.namespace = backend_called("cupy")
@@ -43,17 +43,17 @@ class DevicePlan:
 
     @property
     def groups(self) -> list[tuple[Node, KernelGroup]]:
-        """The pointwise groups; `chosen` of each says how it ran."""
+        """The fused groups; `chosen` of each says how it ran."""
         return list(self.kernels.items())
 
     @property
     def loops(self) -> list[tuple[Node, str]]:
-        """Loops run in Python, which needs no saying."""
+        """Empty: all loops run in Python."""
         return []
 
     @property
     def beside(self) -> list[str]:
-        """What runs beside what, in words."""
+        """Which nodes run at the same time, in words."""
         return ["the device has an order of its own: --threads is for plans on NumPy"]
 
     @property
@@ -63,17 +63,17 @@ class DevicePlan:
 
     @property
     def memory(self) -> str:
-        """What is known about memory."""
+        """A report on memory."""
         return "in CuPy's pool"
 
     def compile(self, inputs: Sequence[Any]) -> None:
-        """Run once, which makes the kernels for such inputs."""
+        """Run once, to make the kernels for these inputs."""
         self(inputs)
 
     def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
-        """Run on arrays, which are moved to the device, and Python values; as `irtool.interpret.run`. Outputs stay on the device.
+        """Run on arrays, which are copied to the device, and Python values; as `irtool.interpret.run`. Outputs stay on the device.
 
-        accepted: the inputs have been through `irtool.accepted_values.accept` in this namespace.
+        accepted: `irtool.accepted_values.accept` has already converted the inputs in this namespace.
         """
         graph = self.graph
         if len(inputs) != len(graph.inputs):

@@ -1,9 +1,9 @@
-"""C: loops over elements, and whole loops of a graph, through the system's compiler.
+"""Generated C, compiled by the system's compiler: fused groups, and whole loops of a graph.
 
-    c_source    pointwise steps as C
-    building    the compiler, and what it made, on disk and in memory
-    small_products    small products of matrices
-    stages      what a round of a loop is made of: steps over elements, products, sums
-    loop_rounds a round of a loop as stages
-    c_loops     a loop of a graph as one function
+    c_source        pointwise steps as C
+    building        calling the compiler; compiled functions on disk and in memory
+    small_products  products of small matrices as C
+    stages          the parts of one iteration of a loop: elementwise steps, products, sums
+    loop_rounds     one iteration of a loop as stages
+    c_loops         a loop of a graph as one C function
 """

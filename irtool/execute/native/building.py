@@ -1,9 +1,9 @@
 """Pointwise programs as loops in C (`irtool.execute.native.c_source`), through the system's compiler.
 
-The arithmetic is IEEE's, operation by operation (`-ffp-contract=off`, no fast-math): sums, products, quotients, roots and comparisons
-have NumPy's bits. exp, tanh and their like come from the C library, its vector versions where it has them (`simd` declarations instead
-of fast-math; a few units in the last place). Shared objects are kept on disk (`irtool.execute.disk_cache`), keyed by source, flags,
-compiler and processor.
+The arithmetic follows IEEE 754, operation by operation (`-ffp-contract=off`, no fast-math): sums, products, quotients, roots and
+comparisons have NumPy's bits. exp, tanh and similar functions come from the C library, in vector versions if it has them (`simd`
+declarations instead of fast-math; they are a few units in the last place off). Shared objects are cached on disk
+(`irtool.execute.disk_cache`), keyed by source, flags, compiler and processor.
 """
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from irtool.execute import disk_cache
 from irtool.execute.native.c_source import DATA, ITEMS, Untranslatable, source
 from irtool.ops.symbols.elementwise import Program
 
-FLAGS = ("-fno-fast-math", "-fno-unsafe-math-optimizations",     # whatever $CC says
+FLAGS = ("-fno-fast-math", "-fno-unsafe-math-optimizations",     # even if $CC contains them
          "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC",
-         "-fno-tree-pre")       # which turns choices between values into branches, and then loops stay scalar
+         "-fno-tree-pre")       # which would turn selections into branches; then loops are not vectorised
 SECONDS = 120
-"""How long the compiler may take."""
+"""The time limit of the compiler."""
 MAX_DEPTH = 6
-"""Nested loops at most."""
+"""The largest number of nested loops."""
 
 
 class Loop:
     """A compiled loop, called with extents, pointers (operands, then outputs), and strides in bytes (per array, one per extent).
 
-    `direct`, where there is one, takes extents, strides, and then the arrays themselves.
+    `direct`, if not None, takes extents, strides, and then the array objects.
     """
 
     __slots__ = ("kernel", "direct")
@@ -61,19 +61,19 @@ class Loop:
 
 @cache
 def command() -> tuple[str, ...]:
-    """How the C compiler is called: $CC, a path or words as in a shell (`ccache gcc`), else cc, gcc or clang; () when there is none."""
+    """The command of the C compiler: $CC, a path or words as in a shell (`ccache gcc`), else cc, gcc or clang; () if there is none."""
     named = os.environ.get("CC", "").strip()
     rest: list[str] = []
     executable = next((path for path in map(shutil.which, (named,) if named else ("cc", "gcc", "clang")) if path), None)
     if executable is None and named:
-        with suppress(ValueError):      # a quotation that does not end
+        with suppress(ValueError):      # an unterminated quotation
             first, *rest = shlex.split(named)
             executable = shutil.which(first)
     return () if executable is None else (os.path.abspath(executable), *rest)
 
 
 def compiler() -> str | None:
-    """The C compiler; None when there is none, or it was too slow or could not be started before."""
+    """The C compiler; None if there is none, or if it exceeded the time limit or could not be started before."""
     return command()[0] if command() and not _given_up else None
 
 
@@ -81,11 +81,11 @@ def compiler() -> str | None:
 _loops: dict[str, Loop | None] = {}
 _lock = threading.Lock()
 _given_up: list[str] = []
-"""Why the compiler is not called any more."""
+"""Not empty: reasons why the compiler is not called any more."""
 
 
 def loop(program: Program, kinds: str, depth: int) -> Loop | None:
-    """The compiled loop; None where there is no compiler, or the program cannot be written in C."""
+    """The compiled loop; None if there is no compiler, or the program cannot be translated to C."""
     if depth > MAX_DEPTH or compiler() is None:
         return None
     try:
@@ -96,7 +96,7 @@ def loop(program: Program, kinds: str, depth: int) -> Loop | None:
 
 
 def built(text: str, plain: Callable[[], str]) -> Loop | None:
-    """The compiled source; `plain` gives it without vector functions, for a compiler that has none. None where neither compiles."""
+    """The compiled source; `plain` returns a source without vector functions, for a compiler without them. None if neither compiles."""
     with _lock:
         if text not in _loops:
             _loops[text] = _build(text) or _build(plain())
@@ -104,7 +104,7 @@ def built(text: str, plain: Callable[[], str]) -> Loop | None:
 
 
 def _build(text: str) -> Loop | None:
-    """The compiled function of a source, from the cache on disk if it is there. None where it cannot be made, for whatever reason."""
+    """The compiled function of a source, from the disk cache if possible. None if it cannot be made, for any reason."""
     key = disk_cache.key_of(text, *FLAGS, *command(), _compiler_version(), _processor())
     cached = disk_cache.load(key, "so")
     opened = _open(cached) if cached is not None else None
@@ -116,13 +116,13 @@ def _build(text: str) -> Loop | None:
             if library is None:
                 return None
             cached = disk_cache.store(key, "so", library.read_bytes())
-            return _open(cached or library) or _open(library)       # a library that is open stays usable when its file goes
-    except OSError:         # no place for temporary files, or no room there
+            return _open(cached or library) or _open(library)       # an open library stays usable after its file is removed
+    except OSError:         # no folder for temporary files, or no space in it
         return None
 
 
 def _compile(text: str, base: Path) -> Path | None:
-    """Call the compiler in an empty folder, without reading its messages: the library, or None. Raises OSError."""
+    """Call the compiler in an empty folder, ignoring its messages: the library, or None. Raises OSError."""
     place, library = base / "kernel.c", base / "kernel.so"
     place.write_text(text)
     for libraries in (["-lmvec", "-lm"], ["-lm"]):
@@ -146,7 +146,7 @@ def _open(path: Path) -> Loop | None:
 
 @cache
 def reads_objects() -> bool:
-    """Do arrays and lists have their elements' addresses where `DATA` and `ITEMS` say? True of CPython's and NumPy's usual builds."""
+    """Are the addresses of elements in array and list objects at `DATA` and `ITEMS`? True of the usual builds of CPython and NumPy."""
     if sys.implementation.name != "cpython" or np.empty(0).__sizeof__() < (DATA + 1) * ctypes.sizeof(ctypes.c_void_p):
         return False
     probes = [np.empty(extent, np.uint8) for extent in (1, 1000)]
@@ -171,7 +171,7 @@ def _compiler_version() -> str:
 
 @cache
 def _processor() -> str:
-    """What `-march=native` depends on."""
+    """The features of the processor on which `-march=native` depends."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         flags = next(line for line in lines if line.startswith(("flags", "Features")))

@@ -1,8 +1,7 @@
-"""Loops as one function in C: a counted loop whose rounds are steps over elements and small products of matrices.
+"""Loops as one function in C: a counted loop whose body is elementwise steps and products of small matrices.
 
-What is known of a plan's loop (dtypes, shapes, strides) is written into the source; the number of rounds is an argument. Steps over
-elements are those of `irtool.execute.native.building`, with the same arithmetic; products are made here, and added up in an order of their
-own.
+Dtypes, shapes and strides are constants in the source; the number of rounds is an argument. Elementwise steps have the arithmetic of
+`irtool.execute.native.building`; products are computed by our C code, which adds in another order than BLAS.
 """
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ from irtool.ops.symbols.array_layout import Meta
 from irtool.ops.symbols.elementwise import flattened
 
 CALL = 1000
-"""Elements that Python could deal with in the time of one call."""
+"""The time of one call from Python, in elements computed in that time."""
 FUSED = 16
-"""Multiplications in the time of one element of another step."""
+"""Multiplications of a product in the time of one element of an elementwise step."""
 
 
 MOST = 1 << 33
@@ -36,15 +35,15 @@ MOST = 1 << 33
 
 
 class NativeLoop:
-    """A compiled loop, called with a list: the number of rounds, carried arrays, arrays and lists that are read, the workspace. Returns
-    the carried arrays and the lists that it fills; or writes them into arrays, a list into an array with a row for each round."""
+    """A compiled loop, called with a list: the number of rounds, loop-carried arrays, arrays and lists that it reads, the workspace.
+    Returns the loop-carried arrays and the lists that it fills; with `into`, writes them there (a list into an array, a row per round)."""
 
     __slots__ = ("kernel", "direct", "outs", "stacks", "steps")
     __name__ = "loop"       # in the source of plans
 
     def __init__(self, compiled: building.Loop, outs: Sequence[Meta], stacks: Sequence[Meta], count: int, steps: int) -> None:
         self.kernel = compiled
-        self.steps = steps      # of one element, as `work_of` counts
+        self.steps = steps      # elements per round, as `work_of` counts
         self.outs = [partial(np.empty, meta.shape, meta.dtype) for meta in outs]
         self.stacks = [(meta.shape, meta.dtype) for meta in stacks]
         self.direct: Callable[..., None] | None = None
@@ -68,9 +67,9 @@ class NativeLoop:
 
 
 class LoopInC:
-    """A loop that can run in C. arrays: those from outside that it reads; lists: those that it fills, and the facts of their items; work:
-    bytes of the workspace; writes: does it write into arrays from outside? over: numbers of the carried arrays whose result may be written
-    over the operand."""
+    """A loop that can run in C. arrays: outer arrays that it reads; lists: those that it fills, and the facts of their items; work: bytes
+    of the workspace; writes: does it write into outer arrays? over: numbers of the loop-carried arrays whose result may overwrite the
+    operand."""
 
     __slots__ = ("loop", "arrays", "lists", "work", "writes", "over", "reason")
 
@@ -86,20 +85,20 @@ class LoopInC:
 
 def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, wanted: bool | None,
                 writes_results: Callable[[], bool]) -> LoopInC:
-    """The loop in C. inputs: those of the plan; overwrites: may the graph write into tensors; wanted: None if only where it pays;
-    writes_results: may the graph write, in a round or later, into results of the loop?
+    """The loop in C. inputs: of the plan; overwrites: may the graph write into tensors? wanted: the option `native` (None: only if it
+    pays); writes_results: may the graph write, in a round or later, into results of the loop?
 
-    Raises NotNative, which says why not.
+    Raises NotNative with the reason if it cannot run in C, or need not.
     """
     if wanted is False:
         raise NotNative("native loops are off")
     if not loop.is_counted or isinstance(loop.limit, Known) and type(loop.limit.value) is not int:
-        raise NotNative("its end is decided in each round")
+        raise NotNative("each round decides whether there is another")
     if isinstance(loop.limit, Known) and isinstance(loop.limit.value, int) and loop.limit.value > MOST:
-        raise NotNative("it has more rounds than one waits for, and what runs in C does not stop at Ctrl-C")
+        raise NotNative("it has more rounds than one waits for, and a loop in C does not stop at Ctrl-C")
     rounds = Rounds(loop, inputs, overwrites)
     if overwrites and writes_results():
-        raise NotNative("what comes out of it is written into")
+        raise NotNative("its results are written into")
     reason = f"{sum(isinstance(each, Product) for each in rounds.stages)} products, " \
              f"{sum(each.calls for each in rounds.stages if isinstance(each, Elementwise))} steps a round"
     steps = work_of(loop, rounds)
@@ -108,14 +107,14 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
     if building.compiler() is None:
         raise NotNative("there is no C compiler")
     if rounds.lists and not building.reads_objects():
-        raise NotNative("lists are not read in C here")
+        raise NotNative("this Python's lists cannot be read from C")
     try:
         text, work = Source(rounds).written()
     except Untranslatable as error:
         raise NotNative(str(error)) from None
     compiled = building.built(text, lambda: Source(rounds, False).written()[0])
     if compiled is None:
-        raise NotNative("the C compiler refuses it")
+        raise NotNative("the C compiler fails on it")
     metas = [each.meta for each in rounds.carried]
     read: list[Item] = [*rounds.outside, *rounds.lists]
     native = NativeLoop(compiled, metas, [store.meta for _, store in rounds.filled], len(metas) + len(read) + bool(work), steps)
@@ -123,7 +122,7 @@ def native_loop(loop: Repeat, inputs: Sequence[Variable], overwrites: bool, want
 
 
 def work_of(loop: Repeat, rounds: Rounds) -> int:
-    """The work of all rounds in Python, in steps of one element."""
+    """The estimated time of all rounds in Python, in elements of elementwise steps."""
     count = loop.limit.value if isinstance(loop.limit, Known) else 1
     total = 0
     for stage in rounds.stages:
@@ -140,9 +139,9 @@ class Source:
     def __init__(self, rounds: Rounds, vector: bool = True) -> None:
         self.rounds = rounds
         self.vector = vector
-        self.functions: dict[str, str] = {}     # of the C library
-        self.products: dict[str, str] = {}      # definition, but for the name -> name
-        self.types: set[str] = set()            # of products
+        self.functions: dict[str, str] = {}     # functions of the C library, with declarations
+        self.products: dict[str, str] = {}      # definition without the name -> name
+        self.types: set[str] = set()            # C types of products
 
     def written(self) -> tuple[str, int]:
         """The source, and the bytes of the workspace."""
@@ -170,7 +169,7 @@ class Source:
         return text, work
 
     def workspace(self) -> tuple[list[str], int]:
-        """The declarations of temporaries and of the second buffers of carried arrays, and the bytes of the workspace that they lie in."""
+        """The declarations of temporaries and of second buffers of loop-carried arrays, and the size of the workspace that holds them."""
         rounds = self.rounds
         last = len(rounds.stages)
         stores = [(store, store.first, store.last) for store in rounds.stores]
@@ -185,7 +184,7 @@ class Source:
         return lines, work
 
     def around(self, base: int) -> tuple[list[str], list[str], list[str]]:
-        """What goes around: before the loop, at the end of a round, and behind the loop."""
+        """The statements for loop-carried arrays: in front of the loop, at the end of a round, and behind the loop."""
         first, turn, last = [], [], []
         for k, each in enumerate(self.rounds.carried):
             name, size = c_type(each.meta.dtype), each.meta.nbytes
@@ -203,7 +202,7 @@ class Source:
         return first, turn, last
 
     def stage(self, stage: Stage, pad: str) -> list[str]:
-        """One stage."""
+        """The statements of one stage."""
         if isinstance(stage, Either):
             lines = [f"if ({stage.condition}) {{", *self.stage(stage.first, "    "), "} else {", *self.stage(stage.second, "    "), "}"]
         else:
@@ -212,7 +211,7 @@ class Source:
         return [pad + line for line in lines]
 
     def product(self, stage: Product) -> list[str]:
-        """A call of a function for a product of these extents."""
+        """A call of the function for products of these extents."""
         left, right = stage.left, stage.right
         name = c_type(stage.into.meta.dtype)
         self.types.add(name)
@@ -223,14 +222,14 @@ class Source:
         return [f"{function}({address(left)}, {address(right)}, {stage.into.name});"]
 
     def sum(self, stage: Sum) -> list[str]:
-        """The first row, and then each of the others."""
+        """A sum of rows: copy the first row, and add each of the others."""
         rows, size = stage.source.shape[0], math.prod(stage.source.shape[1:])
         into, source = stage.into.name, address(stage.source)
         return [f"memcpy({into}, {source}, {stage.into.meta.nbytes});", f"for (long i = 1; i < {rows}; i++)", "#pragma GCC ivdep",
                 f"    for (long j = 0; j < {size}; j++)", f"        {into}[j] += ({source})[i * {size} + j];"]
 
     def elementwise(self, stage: Elementwise) -> list[str]:
-        """Nested loops."""
+        """Nested loops over elements."""
         if not stage.written:
             return []
         read = list(stage.read.values())
@@ -260,18 +259,18 @@ class Source:
 
 
 def declared(name: str, store: Store, value: str) -> str:
-    """A pointer to a store."""
+    """The declaration of a pointer to a store."""
     type = c_type(store.meta.dtype)
     return f"{type} {name} = ({type} *){value};"
 
 
 def address(place: Place) -> str:
-    """Where a place begins, in C."""
+    """The address of the first element of a place, in C."""
     return f"{place.store.name}{f' + {place.offset}' if place.offset else ''}{place.moving}"
 
 
 def element(place: Place, strides: Sequence[int]) -> str:
-    """The element at i0, i1, ..."""
+    """The element of a place at i0, i1, ..., in C."""
     index = " + ".join([f"i{level}{f' * {stride}' if stride != 1 else ''}" for level, stride in enumerate(strides) if stride])
     start = f"{place.offset or ''}{place.moving}".removeprefix(" + ")
     return f"{place.store.name}[{' + '.join([each for each in (start, index) if each]) or 0}]"

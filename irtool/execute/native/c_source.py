@@ -1,7 +1,6 @@
 """Pointwise programs in C: a statement per step, in loops over elements.
 
-Sums, products, quotients, roots and comparisons are C's, and so IEEE's; `irtool.execute.native.building` compiles the text so that they
-stay it.
+Sums, products, quotients, roots and comparisons follow IEEE 754; `irtool.execute.native.building` passes the flags that guarantee it.
 """
 from __future__ import annotations
 
@@ -16,16 +15,16 @@ DType = np.dtype[Any]
 C_TYPES = {"float32": "float", "float64": "double", "bool": "unsigned char", "int64": "long long", "int32": "int"}
 BUILTIN = {"absolute": "fabs", "fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
            "copysign": "copysign"}
-"""Functions of floats that the compiler has instructions for, by their names in NumPy."""
+"""Functions of floats that compile to instructions, by their names in NumPy."""
 LIBRARY = {"power": "pow", **{name: name.replace("arc", "a") for name in (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh erf erfc arctan2 "
     "hypot fmod cbrt").split()}}
 SCALAR_ONLY = frozenset(("fmod",))
-"""Without a vector version."""
+"""Functions without a vector version."""
 ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "negative": "-{0}", "square": "{0} * {0}",
               "conjugate": "{0}", "positive": "{0}",
               "maximum": "{0} > {1} || {0} != {0} ? {0} : {1}", "minimum": "{0} < {1} || {0} != {0} ? {0} : {1}"}
-"""Of floats and whole numbers. Of equals, 0 and -0 among them, the second is chosen, of two nans the first, as NumPy does."""
+"""Expressions for floats and integers. Of equal operands (0 and -0, too) the second is the result, of two nans the first, as in NumPy."""
 OF_FLOATS = {"divide": "{0} / {1}", "reciprocal": "1 / {0}", "fmax": "{0} > {1} || {1} != {1} ? {0} : {1}",
              "fmin": "{0} < {1} || {1} != {1} ? {0} : {1}", "isnan": "{0} != {0}", "isinf": "__builtin_isinf({0}) != 0",
              "isfinite": "__builtin_isfinite({0})", "signbit": "__builtin_signbit({0}) != 0",
@@ -35,22 +34,22 @@ COMPARISON = {"greater": "{0} > {1}", "greater_equal": "{0} >= {1}", "less": "{0
 LOGIC = {"logical_and": "{0} && {1}", "logical_or": "{0} || {1}", "logical_xor": "!{0} != !{1}", "logical_not": "!{0}",
          "bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}", "invert": "!{0}",
          "add": "{0} | {1}", "multiply": "{0} & {1}", "maximum": "{0} | {1}", "minimum": "{0} & {1}", **COMPARISON}
-"""Of bools."""
+"""Expressions for bools."""
 DATA = 2
-"""Where an array object has the address of its elements, counted in pointers: behind a Python object's head (`reads_objects`)."""
+"""The offset, in pointers, of the address of the elements in an array object: after a Python object's head (`reads_objects`)."""
 ITEMS = 3
-"""Where a list object has the address of its items: behind the head, and their number."""
+"""The offset, in pointers, of the address of the items in a list object: after the head and the length."""
 
 
 class Untranslatable(Exception):
-    """The program has a step or a dtype that is not written in C here."""
+    """The program has a step or a dtype without a translation to C."""
 
 
 def source(program: Program, kinds: str, depth: int, vector: bool = True) -> str:
     """C for a program over `depth` nested loops: `kernel(extents, pointers, strides)`, and `direct`, which takes arrays.
 
-    kinds: per array (operands, then outputs) how it lies in the innermost loop: `v` element after element, `s` one element for all,
-    `g` with gaps. vector: functions of the C library in their vector versions. Raises Untranslatable.
+    kinds: per array (operands, then outputs) a letter for its stride in the innermost loop: `v` contiguous, `s` stride 0 (one element for
+    all), `g` any other. vector: declare the vector versions of functions of the C library. Raises Untranslatable.
     """
     arrays = [*program.dtypes, *[program.dtype(register) for register in program.outputs]]
     types = [c_type(dtype) for dtype in arrays]
@@ -73,7 +72,7 @@ def source(program: Program, kinds: str, depth: int, vector: bool = True) -> str
         lines += [f"{outer}    char *a{k}_{level + 1} = a{k}_{level} + i{level} * stride[{k * depth + level}];" for k in range(len(arrays))]
     lines += [pad + _before(k, kinds[k], name, count, depth) for k, name in enumerate(types)]
     lines.append(f"{pad}const long long m = n[{inner}];")
-    lines.append("#pragma GCC ivdep")       # an output is apart from all operands, or it is one of them, read before it is written
+    lines.append("#pragma GCC ivdep")       # safe: an output overlaps no operand, or is one, read before it is written
     lines.append(f"{pad}for (long long i = 0; i < m; i++) {{")
     lines += [f"{pad}    {line}" for line in (*read, *body, *write)]
     lines += [pad + "}"] + ["    " * (level + 1) + "}" for level in reversed(range(inner))] + ["}", ""]
@@ -81,7 +80,7 @@ def source(program: Program, kinds: str, depth: int, vector: bool = True) -> str
 
 
 def _before(k: int, kind: str, type: str, count: int, depth: int) -> str:
-    """What stands before the innermost loop for array `k`: its one element, or where its elements begin. count: of the operands."""
+    """The statement in front of the innermost loop for array `k`: load its one element, or declare a pointer. count: of the operands."""
     inner, constant = depth - 1, "const " if k < count else ""
     if kind == "s":
         return f"const {type} x{k} = *(const {type} *)a{k}_{inner};"
@@ -107,13 +106,13 @@ def c_type(dtype: DType, types: Mapping[str, str] = C_TYPES) -> str:
 
 
 def computed_in(step: Step, program: Program) -> DType:
-    """The dtype a step computes in: that of its first operand (of `where`, of what is chosen)."""
+    """The dtype that a step computes in: that of its first operand (for `where`, of its second)."""
     operand = step.operands[1 if step.function == WHERE else 0]
     return program.dtype(operand) if type(operand) is int else operand.dtype
 
 
 def _element(k: int, kind: str, type: str, constant: str) -> str:
-    """An element of array `k` in the innermost loop."""
+    """The current element of array `k` in the innermost loop."""
     return f"p{k}[i]" if kind == "v" else f"*({constant}{type} *)(p{k} + i * s{k})"
 
 
@@ -136,7 +135,7 @@ def _literal(value: Any) -> str:
 
 
 def expression(program: Program, step: Step, names: Sequence[str], functions: dict[str, str]) -> str:
-    """One step in C. names: of registers. What it calls of the C library is noted in `functions`, with its declaration.
+    """One step as a C expression. names: of registers. Adds the C library's function that it calls to `functions`, with its declaration.
 
     Raises Untranslatable.
     """
@@ -169,6 +168,6 @@ def expression(program: Program, step: Step, names: Sequence[str], functions: di
 
 
 def library_declarations(functions: dict[str, str], vector: bool) -> list[str]:
-    """What is called of the C library, in its vector versions too."""
+    """The declarations of functions of the C library, and of their vector versions."""
     simd = '__attribute__((simd("notinbranch"))) '
     return [f"{simd if vector and name.rstrip('f') not in SCALAR_ONLY else ''}{declaration}" for name, declaration in functions.items()]

@@ -1,7 +1,8 @@
-"""A round of a loop as stages: steps over the elements of one shape, and products of matrices, on arrays whose places are known.
+"""A round (one iteration) of a loop as stages: elementwise steps over one shape, and products of matrices, on arrays of known places.
 
-An elementwise call joins the first stage of its shape behind all stages that it reads; a result that only its own stage reads is never
-stored. A carried array has two buffers, which take turns: `now` and `next`. NotNative refuses any other loop, and says why.
+An elementwise call joins the first stage of its shape after all stages that it reads; a result that only its own stage reads is never
+stored. A loop-carried array has two buffers, which are swapped after each round: `now` and `next`. NotNative refuses any other loop, with
+the reason.
 """
 from __future__ import annotations
 
@@ -27,25 +28,25 @@ NUMBERS = {operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "
            derived: "({1} + {0} * {2})"}
 """Arithmetic on counters, in C."""
 POWERS = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
-"""What `x ** number` calls."""
+"""The function for `x ** number`, by number, as NumPy chooses it."""
 
 
 class Rounds:
-    """The stages of a loop's body; `before`: those run once, in front of it. Raises NotNative."""
+    """The stages of a loop's body; `before`: stages that run once, in front of the loop. Raises NotNative."""
 
     def __init__(self, loop: Repeat, inputs: Sequence[Variable], overwrites: bool) -> None:
         self.loop = loop
-        self.overwrites = overwrites        # may the graph write into what it keeps in lists?
-        self.lists: list[Variable] = []     # whose items are read
+        self.overwrites = overwrites        # may the graph write into items of its lists?
+        self.lists: list[Variable] = []     # lists whose items are read
         self.items: dict[tuple[Variable, str], Store] = {}          # items of those lists, by index in C
-        self.filled: list[tuple[Variable, Store]] = []      # lists that get an item in each round, and the array of the items of all rounds
+        self.filled: list[tuple[Variable, Store]] = []      # lists that get an item per round, and the array of all items
         self.stages: list[Stage] = []
         self.before: list[Stage] = []
         self.carried: list[Carried] = []
         self.outside: dict[Variable, Store] = {}          # arrays from outside
         self.written: dict[Store, Variable] = {}        # arrays from outside that are written
         self.stores: list[Store] = []                   # in the workspace
-        self.lasting: list[Store] = []                  # in the workspace too, computed before the loop
+        self.lasting: list[Store] = []                  # in the workspace, computed before the loop
         self.numbers: dict[Variable, str] = {loop.counter: "t"}
         self.places: dict[Variable, Place] = {}
         self.values: dict[Variable, tuple[int, Symbol]] = {}        # results of elementwise stages, perhaps not stored
@@ -59,7 +60,7 @@ class Rounds:
             elif isinstance(each, Branch):
                 self.branch(each)
             else:
-                raise NotNative(f"{each.node.kind} in it is run in Python")
+                raise NotNative(f"{each.node.kind} in it has no C form")
         self.end(inputs)
 
     def begin(self) -> None:
@@ -83,10 +84,10 @@ class Rounds:
         self.readers.update([each for each in loop.body.results if isinstance(each, Variable)])
         for number, (variable, start, result) in enumerate(zip(loop.carried, loop.start, loop.body.results[1:], strict=True)):
             if variable.meta is None or not isinstance(start, Variable) or not isinstance(result, Variable):
-                raise NotNative("what goes around it is not an array of the same kind in each round")
+                raise NotNative("a loop-carried value is not an array of the same dtype, shape and strides in each round")
             carried = Carried(number, self.checked(variable.meta), result is not variable)
             if not is_plain(variable.meta):
-                raise NotNative("what goes around it does not lie row by row")
+                raise NotNative("a loop-carried array is not contiguous")
             self.carried.append(carried)
             self.places[variable] = whole(carried.now)
             if result in defined:
@@ -102,13 +103,13 @@ class Rounds:
                 at = self.stage(carried.meta.shape, place.store.ready)
                 self.store(at, self.load(at, result), whole(carried.next))
         if self.written and self.items:
-            raise NotNative("it writes into what it may read")
+            raise NotNative("it may read an array that it writes into")
         read = {place.store for stage in (*self.before, *self.stages) for place in stage.places()}
         starts = [each for each in self.loop.start if isinstance(each, Variable)]
         for store, variable in self.written.items():
             others = [*starts, *[each for each in self.outside if each is not variable]]
             if store in read or any(not each.roots.isdisjoint(variable.roots) for each in (*others, *inputs)):
-                raise NotNative("it writes into what it may read")
+                raise NotNative("it may read an array that it writes into")
 
     # -- places
     @staticmethod
@@ -119,7 +120,7 @@ class Rounds:
         if 0 in meta.shape:
             raise NotNative("empty arrays")
         if any(stride % meta.dtype.itemsize for stride in meta.strides):
-            raise NotNative("elements at odd places")
+            raise NotNative("unaligned elements")
         return meta
 
     def place(self, variable: Variable) -> Place:
@@ -133,7 +134,7 @@ class Rounds:
             self.store(*value, place)
             return place
         if variable.meta is None:
-            raise NotNative("what it reads is not always an array of one kind")
+            raise NotNative("an array that it reads may have other dtypes or shapes")
         store = self.outside[variable] = Store(f"x{len(self.outside)}", self.checked(variable.meta))
         place = self.places[variable] = whole(store)
         return place
@@ -182,7 +183,7 @@ class Rounds:
     def store(self, at: int, symbol: Symbol, place: Place) -> None:
         """Let a stage store a value at a place."""
         if symbol.dtype != place.store.meta.dtype:
-            raise NotNative("a conversion on the way")
+            raise NotNative("it converts a result to another dtype")
         self.stage_at(at).written.append((symbol, place))
         place.store.ready = max(place.store.ready, at + 1)
 
@@ -210,16 +211,16 @@ class Rounds:
             self.elementwise(call)
 
     def number(self, value: Any) -> str:
-        """A whole number that may depend on the round."""
+        """An integer in C, which may depend on the round."""
         if isinstance(value, Variable) and value in self.numbers:
             return self.numbers[value]
         number = value.value if isinstance(value, Known) else value
         if type(number) is not int:
-            raise NotNative("it computes with numbers")
+            raise NotNative("it computes with numbers that have no C form")
         return f"{number}LL"
 
     def view(self, call: Call) -> None:
-        """A view of an array."""
+        """Note the place of a view of an array."""
         x, *args = call.args
         base, meta = self.place(x), x.meta
         moving = base.moving
@@ -242,16 +243,16 @@ class Rounds:
             raise NotNative(f"{call.node.kind} in it") from None
         steps, itemsize = view.ctypes.data - template.ctypes.data, meta.dtype.itemsize
         if steps % itemsize or view.dtype != meta.dtype:
-            raise NotNative("elements at odd places")
+            raise NotNative("unaligned elements")
         self.places[call.out] = Place(base.store, view.shape, [stride // itemsize for stride in view.strides],
                                       base.offset + steps // itemsize, moving)
 
     def item(self, call: Call) -> None:
-        """An item of a list that is read."""
+        """Note the place of an item of a list that the loop reads."""
         held, index = call.args
         meta = call.out.meta
         if call.function is not operator.getitem or meta is None or isinstance(index, Variable) and (index.bounds or (-1, 0))[0] < 0:
-            raise NotNative("what it reads is not always an array of one kind")
+            raise NotNative("an array that it reads may have other dtypes or shapes")
         if held not in self.lists:
             self.lists.append(held)
         key = held, self.number(index)
@@ -262,7 +263,7 @@ class Rounds:
     def keep(self, held: Variable, item: Any) -> None:
         """Append an array to a list: the items of all rounds are one array."""
         if self.overwrites or not isinstance(item, Variable) or item.meta is None or not item.meta.shape or not is_plain(item.meta):
-            raise NotNative("it keeps what may change")
+            raise NotNative("it appends an array that it may write into, or that is not contiguous")
         store = Store(f"kept{len(self.filled)}", self.checked(item.meta))
         self.filled.append((held, store))
         target = whole(store)
@@ -271,7 +272,7 @@ class Rounds:
         self.store(at, self.load(at, item), Place(store, target.shape, target.strides, 0, f" + t * {size}"))
 
     def sum(self, call: Call) -> None:
-        """A sum over rows."""
+        """Add a stage for a sum over rows."""
         x, meta, named = call.args[0], call.out.meta, call.named
         source = self.place(x)
         axes = named.get("axis")
@@ -289,11 +290,11 @@ class Rounds:
         """A number in C as an index counted from the front."""
         low, high = number.bounds or (-1, 0)
         if low < 0 <= high:
-            raise NotNative("an index of either sign")
+            raise NotNative("an index whose sign is unknown")
         return self.numbers[number] if low >= 0 else f"({self.numbers[number]} + {extent})"
 
     def elementwise(self, call: Call) -> None:
-        """An elementwise call; its result is new, or written into an array from outside."""
+        """Add an elementwise call to a stage; its result is new, or written into an outer array."""
         meta = call.out.meta
         if meta is None or call.named:
             raise NotNative(f"{call.node.kind} in it")
@@ -315,13 +316,13 @@ class Rounds:
             self.write(call.out, at, symbol)
 
     def write(self, target: Variable, at: int, symbol: Symbol) -> None:
-        """A write into an array from outside; a write into an array of the round gives that variable a new value."""
+        """Write into an outer array; a write into an array of the round only gives its variable a new value."""
         if target in self.values and target not in self.places:
             self.values[target] = at, symbol
             return
         place = self.place(target)
         if place.store not in (*self.stores, *self.outside.values()):
-            raise NotNative("it writes into what goes around it")
+            raise NotNative("it writes into a loop-carried array")
         root = next((variable for variable, store in self.outside.items() if store is place.store), None)
         if root is not None:
             if place.store in self.written:
@@ -330,16 +331,16 @@ class Rounds:
             self.store(at, symbol, place)
             return
         if any(each.store is place.store for variable, each in self.places.items() if variable is not target):
-            raise NotNative("it writes into what it may read")
+            raise NotNative("it may read an array that it writes into")
         del self.places[target]
         self.products.pop(target, None)
         self.values[target] = at, symbol
 
     def branch(self, branch: Branch) -> None:
-        """A branch by a number: one elementwise call on arrays that have places, if the number is not 0; else such an array."""
+        """Add a branch on a number: one elementwise call on arrays if the number is not 0, else an array."""
         numbers, (first, second) = branch.condition, branch.blocks
         *others, last = first.instructions or [branch]
-        refusal = NotNative(f"{branch.node.kind} in it is run in Python")
+        refusal = NotNative(f"{branch.node.kind} in it has no C form")
         if branch.tests_none or len(branch.outs) != 1 or second.instructions or numbers[0] not in self.numbers:
             raise refusal
         (out,) = branch.outs
@@ -375,7 +376,7 @@ class Rounds:
         self.places[out] = whole(store)
 
     def join(self, call: Call) -> None:
-        """A concatenation: each array is stored into its part of the result."""
+        """Add a concatenation: each array is stored into its part of the result."""
         parts, axis = call.args[0], call.args[1] if len(call.args) > 1 else call.named.get("axis", 0)
         if type(axis) is not int or not isinstance(parts, tuple | list) or call.out.meta is None:
             raise NotNative(f"{call.node.kind} in it")
@@ -392,14 +393,14 @@ class Rounds:
 
     # -- products
     def product(self, call: Call) -> None:
-        """A product of matrices, or of a matrix and a vector."""
+        """Add a stage for a product of matrices, or of a matrix and a vector."""
         a, b = call.args
         if call.named or not (isinstance(a, Variable) and isinstance(b, Variable)) or call.out.meta is None:
             raise NotNative(f"{call.node.kind} in it")
         left, right = self.place(a), self.place(b)
         dtype = left.store.meta.dtype
         if dtype.kind != "f" or right.store.meta.dtype != dtype or not 1 <= len(left.shape) <= 2 or not 1 <= len(right.shape) <= 2:
-            raise NotNative("a product of other than matrices")
+            raise NotNative("a product of arrays that are no matrices")
         if len(left.shape) == 1:
             left = Place(left.store, (1, *left.shape), (0, *left.strides), left.offset, left.moving)
         if len(right.shape) == 1:
@@ -407,7 +408,7 @@ class Rounds:
         if right.shape[1] == 1:
             left, right = turned(right), turned(left)
         if right.shape[0] * right.shape[1] * dtype.itemsize > LARGEST:
-            raise NotNative("a product so large that the library is faster")
+            raise NotNative("a product so large that BLAS is faster")
         if right.strides[1] != 1 and right.shape[1] > 1:
             right = self.laid_out(right)
         at = len(self.stages)
@@ -419,7 +420,7 @@ class Rounds:
         self.places[call.out] = whole(store)
 
     def laid_out(self, place: Place) -> Place:
-        """A contiguous copy of a place; a copy of an array that no round changes is made before the loop."""
+        """A contiguous copy of a place; an array that no round changes is copied before the loop."""
         meta = Meta(place.store.meta.dtype, place.shape, contiguous_strides(place.shape, place.store.meta.dtype.itemsize))
         fixed = [*self.outside.values(), *[each.now for each in self.carried if not each.changes]]
         if place.store in fixed and not place.moving:
@@ -437,7 +438,7 @@ class Rounds:
         return whole(store)
 
     def sum_of_products(self, call: Call) -> bool:
-        """Add a product in place to another product, or to a carried array; False where that cannot be."""
+        """Add a product in place to another product, or to a loop-carried array; False if that is not possible."""
         if len(call.args) != 2 or not all(isinstance(each, Variable) and each.meta == call.out.meta for each in call.args):
             return False
         for other, variable in (call.args, call.args[::-1]):
@@ -475,7 +476,7 @@ class Rounds:
                 stage.into = new
 
     def drop(self, store: Store) -> None:
-        """Remove a store that is not needed from the workspace."""
+        """Remove an unused store from the workspace."""
         if store in self.stores:
             self.stores.remove(store)
 

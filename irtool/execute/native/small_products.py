@@ -1,13 +1,13 @@
-"""Small products of matrices in C: what a round of a loop multiplies, without the price of a call.
+"""Products of small matrices in C, for loops in C: without the overhead of a call of BLAS.
 
-Tiles of the result stay in vector registers while the inner dimension goes by; the right factor is read in vectors, the left one element
-by element. A multiplication and its addition are one operation here (`fp-contract=fast`), which is allowed in products alone. Vectors
-are as wide as the processor has them; what remains of a row is done in narrower ones.
+A tile of the result stays in vector registers during the sum over the inner dimension; the right factor is loaded in vectors, the left one
+element by element. A multiplication and an addition are fused (`fp-contract=fast`), in products only. Vectors have the full width of the
+processor; narrower ones compute the rest of a row.
 """
 from __future__ import annotations
 
 LARGEST = 1 << 20
-"""Bytes of the right factor from which the library of NumPy, which lays factors out anew, is faster."""
+"""Bytes of the right factor from which BLAS is faster, since it packs the factors first."""
 
 _HEAD = """
 #if defined(__AVX512F__)
@@ -106,7 +106,7 @@ REST    }
 
 
 def declarations(types: set[str]) -> str:
-    """What products of matrices of these C types need."""
+    """The C functions for products of matrices of these types."""
     parts = [_HEAD] if types else []
     for name in sorted(types):
         tiles = "".join([_TILE.replace("BYTES", str(width)) for width in (16, 32, 64)])
@@ -117,8 +117,8 @@ def declarations(types: set[str]) -> str:
 
 
 def definition(name: str, type: str, left: tuple[int, int], right: int, row: int, extents: tuple[int, int, int], more: bool) -> str:
-    """A function `name(a, b, c)`: c = a b, or c += a b. Strides count elements: of the left factor by rows and by columns, of the right
-    one and of the result by rows; extents: rows, columns, and what is summed over."""
+    """A function `name(a, b, c)`: c = a b, or c += a b. Strides in elements: `left` by rows and by columns, `right` and `row` (of the
+    result) by rows; extents: rows, columns, and the inner dimension."""
     numbers = ", ".join([str(each) for each in extents])
     return (f"PRODUCT void {name}(const {type} *a, const {type} *b, {type} *c)\n{{\n"
             f"    product_{type}(a, {left[0]}, {left[1]}, b, {right}, c, {row}, {numbers}, {int(more)});\n}}\n")

@@ -1,4 +1,4 @@
-"""The parts of a round of a loop in C: arrays, places in them, and stages that read and write those."""
+"""The parts of a round of a loop in C: stores (memory), places (arrays in stores), and stages that read and write places."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,11 +9,12 @@ from irtool.ops.symbols.elementwise import Symbol
 
 
 class NotNative(Exception):
-    """Why a loop is not one function in C."""
+    """The reason why a loop does not become a function in C."""
 
 
 class Store:
-    """Memory of a round, by its pointer in C. Stages from `ready` on may read it; memory in the workspace is free after stage `last`."""
+    """Memory that a round uses, by the name of its pointer in C. Stages from `ready` on may read it; in the workspace, it is free after
+    stage `last`."""
 
     __slots__ = ("name", "meta", "first", "ready", "last")
 
@@ -25,7 +26,7 @@ class Store:
 
 
 class Place:
-    """The place of an array: a store, an offset in it, and `moving`, the part of the offset that depends on the round. All in elements."""
+    """Where an array is: a store, an offset in it, and `moving`, the part of the offset that depends on the round. In elements."""
 
     __slots__ = ("store", "shape", "strides", "offset", "moving")
 
@@ -38,12 +39,12 @@ class Place:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for equal places."""
+        """A key that is equal for equal places."""
         return id(self.store), self.shape, self.strides, self.offset, self.moving
 
 
 def whole(store: Store) -> Place:
-    """All of a store."""
+    """The place that is all of a store."""
     itemsize = store.meta.dtype.itemsize
     return Place(store, store.meta.shape, [stride // itemsize for stride in store.meta.strides])
 
@@ -103,7 +104,7 @@ class Sum:
 
 
 class Either:
-    """One of two stages over the elements of a shape, by a number that is not 0, in C."""
+    """One of two stages over the elements of a shape: the first if the C expression `condition` is not 0."""
 
     __slots__ = ("condition", "first", "second")
 
@@ -121,8 +122,8 @@ Stage = Elementwise | Product | Sum | Either
 
 
 class Carried:
-    """A carried array: read at `now`, written at `next`. changes: False if each round returns the array that it got; in_place: it has one
-    buffer, which each round updates."""
+    """A loop-carried array: read at `now`, written at `next`. changes: False if each round returns the array unchanged; in_place: it has
+    one buffer, which each round updates."""
 
     __slots__ = ("now", "next", "changes", "in_place", "meta")
 

@@ -1,7 +1,7 @@
-"""The same elementwise calls on several slices of one small array are made once, on the whole array.
+"""Equal elementwise calls on several slices of one small array become one call on the whole array.
 
-The gates of a recurrent cell are slices of one product, and most go through the same sigmoid: where calls cost more than elements, one
-chain of calls on the whole array and slices of its result are cheaper. Every element goes through the same functions as before.
+The gates of a recurrent cell are slices of one product, and most are operands of the same sigmoid: if calls cost more than elements, one
+chain of calls on the whole array, and slices of its result, are cheaper. The same functions compute each element.
 """
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from irtool.ir.types import contiguous_strides
 from irtool.ops.symbols.array_layout import Meta, dummy, fresh_meta, meta_of
 
 EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.negative))
-"""Functions that give the same bits however their operands and results lie."""
+"""Functions whose results have the same bits for all memory layouts of operands and results."""
 SMALL = 1 << 16
 """Bytes of an array beyond which elements cost more than calls."""
 Chain = list[Call]
 
 
 def join_siblings(program: Program) -> None:
-    """Rewrite every block of the program."""
+    """Rewrite every block of a program."""
     uses = Uses(program)
     for lowered in uses.blocks:
         slices: dict[Variable, list[Call]] = {}
@@ -36,18 +36,18 @@ def join_siblings(program: Program) -> None:
 
 
 class Uses:
-    """Who reads each variable: the calls, and the number of other readers."""
+    """The readers of each variable: the calls, and the number of other readers."""
 
     def __init__(self, program: Program) -> None:
         self.calls: dict[Variable, list[Call]] = {}
         self.others: set[Variable] = set()
-        self.written: set[Variable] = set()         # roots of what calls write into
+        self.written: set[Variable] = set()         # roots of variables that calls write into
         self.blocks: list[Lowered] = []
         self.other(program.body.results)
         self.walk(program.body)
 
     def other(self, items: Any) -> None:
-        """Note items that a reader other than a call reads."""
+        """Count a reader of items that is no call."""
         for item in items:
             if isinstance(item, Variable):
                 self.others.add(item)
@@ -55,7 +55,7 @@ class Uses:
                 self.other(item.items)
 
     def walk(self, lowered: Lowered) -> None:
-        """A block and those in it."""
+        """Count the readers in a block and its inner blocks."""
         self.blocks.append(lowered)
         for each in lowered.instructions:
             if isinstance(each, Call):
@@ -79,7 +79,7 @@ class Uses:
 
 
 def is_slice(call: Call) -> bool:
-    """Is it a plain slice along one dimension of an array that lies row by row?"""
+    """Is a call a plain slice along one dimension of a contiguous array?"""
     source, index = call.args
     parts = index if isinstance(index, tuple) else (index,)
     meta = source.meta if isinstance(source, Variable) else None
@@ -88,7 +88,7 @@ def is_slice(call: Call) -> bool:
 
 
 def chain_of(part: Call, uses: Uses, members: set[int]) -> Chain:
-    """The elementwise calls that follow a slice, each the sole reader of the result before, whose other operands are constants."""
+    """The elementwise calls that follow a slice: each is the only reader of the previous result, and its other operands are constants."""
     chain: Chain = []
     value = part.out
     while True:
@@ -103,7 +103,7 @@ def chain_of(part: Call, uses: Uses, members: set[int]) -> Chain:
 
 
 def is_step(call: Call, value: Variable) -> bool:
-    """Is it an elementwise function of one variable?"""
+    """Is a call an elementwise function of `value` and constants?"""
     return (call.way == "ufunc" and isinstance(call.function, np.ufunc) and sum(each is value for each in call.args) == 1
             and all(each is value or isinstance(each, np.ndarray) and not each.ndim for each in call.args))
 
@@ -190,7 +190,7 @@ def replace(program: Program, lowered: Lowered, whole: Variable, alike: list[tup
         value = step(last, value, fresh_meta(dtype_of(last), whole.meta.shape))
         for part, chain in alike:
             view(operator.getitem, value, part.args[1], chain[-1].out, chain[-1].node)
-    else:       # the last step puts each piece into a place of its own, where it lies without gaps
+    else:       # the last step writes each piece into separate, contiguous memory
         *lead, width = whole.meta.shape
         count = width // pieces
         value = view(np.ndarray.reshape, value, (*lead, count, pieces), program.variable(whole.meta), last.node)

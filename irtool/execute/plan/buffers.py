@@ -1,7 +1,7 @@
-"""The memory of plans: arenas, and memory of results that leave the plan, which is used again once nobody holds the result.
+"""The memory of plans: arenas, and memory of results that leave the plan, which is reused when nobody refers to the result any more.
 
-The first write to memory that is new from the system takes longer than most operators, so memory is kept between runs; no more of it
-than the runs at one time, and the results held at one time, have needed.
+The first write to new memory from the system takes longer than most operators, so memory is kept between runs: only as much as concurrent
+runs, and results alive at one time, have needed.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irtool.ops.symbols.array_layout import Meta, allocated
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
 RECYCLED = 1 << 12
-"""Bytes from which the memory of a result is used again."""
+"""Bytes from which the memory of a result is reused."""
 MOST = 3
 """Arrays that a recycler keeps for one result. Beyond that, results get new memory."""
 
@@ -44,12 +44,12 @@ def room_of(size: int) -> tuple[Any, int]:
 def cut(size: int, placed: Sequence[Placed]) -> list[Any]:
     """New memory of a size, as arrays at their offsets in it."""
     room, shift = room_of(size)
-    return [np.empty(each.meta.shape, each.meta.dtype) if 0 in each.meta.shape      # whose strides need not fit into the room
+    return [np.empty(each.meta.shape, each.meta.dtype) if 0 in each.meta.shape      # its strides may exceed the memory
             else np.ndarray(each.meta.shape, each.meta.dtype, room, shift + each.offset, each.meta.strides) for each in placed]
 
 
 class Workspace:
-    """The arenas of a plan: `borrow` gives the buffers for one run, `give_back` takes them. As many as there are runs at one time."""
+    """The arenas of a plan: `borrow` returns the buffers for one run, `give_back` takes them back. There is one per concurrent run."""
 
     __slots__ = ("plan", "free")
 
@@ -60,22 +60,21 @@ class Workspace:
     def borrow(self) -> list[Any]:
         """Arrays, one per buffer of the arena, in the order of `plan.inside`."""
         try:
-            return self.free.pop()      # atomic: no two runs get the same
+            return self.free.pop()      # atomic: no two runs get the same arena
         except IndexError:
             return cut(self.plan.arena, self.plan.inside)
 
     def give_back(self, buffers: list[Any]) -> None:
-        """The run is over."""
+        """Take the buffers back after a run."""
         self.free.append(buffers)
 
 
 class Recycler:
-    """Memory for one result that leaves the plan: an array nobody holds any more is given out again.
+    """Memory for one result that leaves the plan: an array to which nobody refers any more is reused.
 
-    An array is free when nothing but this list refers to it, and nothing but the array refers to its `base`. Both counts are needed: a view
-    of an array that owns its memory refers to the array; a view of an array that has a base (one whose elements do not lie in order) refers
-    to that base. Without a global interpreter lock the counts say nothing, and no memory is used twice. most: how many arrays are kept
-    between runs.
+    An array is free if only this list refers to it, and only the array refers to its `base`. Both counts matter: a view of an array that
+    owns its memory refers to the array; a view of an array that has a base (one that is not contiguous) refers to that base. Without a
+    global interpreter lock reference counts say nothing, and no memory is reused. most: how many arrays are kept between runs.
     """
 
     __slots__ = ("meta", "most", "arrays")
@@ -86,7 +85,7 @@ class Recycler:
         self.arrays: list[Any] = []
 
     def take(self) -> Any:
-        """An array of the recycler's facts whose elements are anything."""
+        """An uninitialised array of the recycler's dtype, shape and strides."""
         for array in self.arrays:
             if sys.getrefcount(array) <= COUNT_OF_FREE and (array.base is None or sys.getrefcount(array.base) <= COUNT_OF_BASE):
                 return array
@@ -97,11 +96,11 @@ class Recycler:
 
 
 class Shared:
-    """Memory of one result that leaves the plan, which buffers that do not leave it (guests) share: before the result is computed, or in
-    bytes that it does not need.
+    """Memory of one result that leaves the plan, shared with temporary buffers (guests): they use it before the result is computed, or use
+    bytes that the result does not need.
 
-    `take` returns an array for each, that of the result first, in a tuple that the run holds to its end: the memory is free when nobody
-    else refers to the tuple, to the arrays or to the memory.
+    `take` returns a tuple of arrays, that of the result first. The run refers to the tuple to its end. The memory is free when nobody else
+    refers to the tuple, to the arrays or to the memory.
     """
 
     __slots__ = ("size", "result", "guests", "entries")
@@ -113,7 +112,7 @@ class Shared:
         self.entries: list[tuple[Any, ...]] = []
 
     def take(self) -> tuple[Any, ...]:
-        """Arrays whose elements are anything. If `MOST` results are held already, the result gets separate memory of just its size."""
+        """Uninitialised arrays. If `MOST` results are alive already, the result gets separate memory of exactly its size."""
         free = REFERENCES_OF_FREE + len(self.guests) * MORE_OF_FREE
         for arrays in self.entries:
             if references(arrays) <= free:
@@ -126,12 +125,12 @@ class Shared:
 
 
 def references(arrays: tuple[Any, ...]) -> int:
-    """How many references there are to a tuple of arrays, to each of them, and to the memory they all lie in."""
+    """The number of references to a tuple of arrays, to each of the arrays, and to their common memory."""
     return sys.getrefcount(arrays) + sum(map(sys.getrefcount, arrays)) + sys.getrefcount(arrays[0].base)
 
 
 def recycles() -> bool:
-    """Do reference counts tell who holds an array?"""
+    """Do reference counts tell whether an array is in use?"""
     is_enabled = getattr(sys, "_is_gil_enabled", None)
     return is_enabled is None or bool(is_enabled())
 
@@ -158,13 +157,13 @@ def _references_of_free(count: int) -> int:
 
 
 COUNT_OF_FREE = _count_of_free()
-"""References to an array that nobody but the recycler's list holds, seen inside `take`."""
+"""The reference count, inside `take`, of an array to which only the recycler's list refers."""
 COUNT_OF_BASE = _count_of_base()
 """The same for the memory of an array that does not own it."""
 REFERENCES_OF_FREE = _references_of_free(1)
-"""The same for what `Shared` gives, where that is one array."""
+"""The same for the tuple of a `Shared` with one array."""
 MORE_OF_FREE = _references_of_free(2) - REFERENCES_OF_FREE
-"""And for each array more."""
+"""The increase for each further array."""
 
 
 __all__ = ["ALIGNMENT", "RECYCLED", "Recycler", "Shared", "Workspace"]

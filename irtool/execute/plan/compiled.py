@@ -1,11 +1,11 @@
 """Compiled plans: a graph becomes one Python function over NumPy calls, made for the dtypes, shapes and strides of its inputs.
 
     plan = compile_plan(graph)
-    outputs = plan([x, y])      # first call of such inputs: the slot interpreter; from the second on: the function
+    outputs = plan([x, y])      # the first call on such inputs runs from slots, later calls run the compiled function
     print(plan.source, plan.memory)
 
-Results and errors are those of `irtool.interpret.run`, bit for bit. The interpreter runs graphs that no plan can be made of: blocks nested
-deeper than Python allows, or a graph that is not valid.
+Results and errors are those of `irtool.interpret.run`, bit for bit. The interpreter runs graphs that have no plan: blocks nested deeper
+than Python allows, or an invalid graph.
 """
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from irtool.ops.arrays import seeded
 from irtool.ops.symbols.array_layout import Meta, fresh_meta, meta_of
 
 HARMLESS = frozenset(("prim::RaiseException",))
-"""Nodes whose side effect may happen twice."""
+"""Kinds of nodes whose side effect may happen twice."""
 MAX_VARIANTS = 64
-"""Kinds of inputs for which one plan keeps functions."""
+"""The number of variants that one plan keeps."""
 PLAIN = ("", "int[]", "float[]", "bool[]", "str[]")
-"""Kinds of outputs in which no number can stand for a tensor."""
+"""Types of results that need no conversion between numbers and tensors."""
 FEW = 4
-"""Different ints as inputs after which ints count as data, and not as sizes or counts of rounds for which functions are made."""
+"""The number of different ints as inputs after which ints count as data; until then they count as sizes, and each gets a variant."""
 TOO_MANY = 16
-"""Kinds of inputs after which lists of numbers count as data, and not as sizes."""
+"""The number of variants after which lists of ints count as data, and no longer as sizes."""
 _serial = itertools.count()
 
 
@@ -58,9 +58,9 @@ def compile_plan(graph: Graph, *, spec: Sequence[Any] | None = None, native: boo
                  threads: int = 1) -> Plan:
     """A plan of a graph. The graph is not copied, and must not change.
 
-    spec: one entry per input: an array, a Meta or a (dtype, shape) pair for an array, None for any other input; with it the function
-    for such inputs is made at once. native: may large groups of pointwise operators run as loops in C (None: where that pays);
-    threads: how many share such a group, and run heavy nodes at the same time.
+    spec: if not None, compile the function for such inputs at once; one entry per input: an array, a Meta or a (dtype, shape) pair for an
+    array, None for any other input. native: run large groups of pointwise operators as loops in C (None: if it pays); threads: how many
+    share such a group, and run expensive nodes at the same time.
     """
     plan = Plan(graph, native=native, threads=threads)
     if spec is not None:
@@ -69,7 +69,7 @@ def compile_plan(graph: Graph, *, spec: Sequence[Any] | None = None, native: boo
 
 
 class Runner:
-    """Runs a variant: by slots, or by a function, with the node of each of its lines; with memory for either."""
+    """Runs a variant, from slots or by its function, and holds the memory for it. nodes: the node of each line of the function."""
 
     __slots__ = ("workspace", "slots", "function", "nodes", "filename")
 
@@ -109,7 +109,7 @@ class Runner:
             raise located(error, node) from error
 
     def node_at(self, trace: TracebackType | None) -> Node | None:
-        """The node whose line of the function an error went through."""
+        """The node of the function's line in a traceback."""
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self.filename:
                 return self.nodes[trace.tb_lineno - 1]
@@ -118,7 +118,7 @@ class Runner:
 
 
 class Variant:
-    """A plan for inputs of one kind: their dtypes, shapes and strides."""
+    """The compiled form of a plan for inputs of certain dtypes, shapes and strides."""
 
     __slots__ = ("graph", "facts", "fusion", "written", "as_they_are", "runs", "observed", "slots", "function", "workspace", "program",
                  "source", "memory", "reason", "lowering", "is_grouped", "runner", "lock")
@@ -127,7 +127,7 @@ class Variant:
                  written: Sequence[bool]) -> None:
         self.graph = graph
         self.fusion = fusion
-        self.written = written              # which inputs are copied for each run
+        self.written = written              # flags: which inputs are copied for each run
         self.facts = facts
         self.as_they_are = as_they_are      # no input needs converting
         self.runs = 0
@@ -138,15 +138,15 @@ class Variant:
         self.program: Program | None = None
         self.source = ""
         self.memory: MemoryReport | None = None
-        self.reason: NotLowered | None = None   # why the interpreter runs it
-        self.lowering: Lowering | None = None   # the last one
+        self.reason: NotLowered | None = None   # why the interpreter runs the graph, if it does
+        self.lowering: Lowering | None = None   # of the last lowering
         self.is_grouped = False
-        self.runner: Runner | None = None       # one object: another thread may be compiling while this one runs
+        self.runner: Runner | None = None       # replaced as a whole, since another thread may compile during a run
         self.lock = Lock()
 
     @property
     def is_interpreted(self) -> bool:
-        """Does the interpreter run it?"""
+        """Does the interpreter run the graph?"""
         return self.reason is not None
 
     def start(self, making: Making, without: Collection[tuple[Node, int]]) -> tuple[Program, Lowering]:
@@ -165,18 +165,18 @@ class Variant:
             reason.node = reason.node or self.at
             raise
         except RecursionError as error:
-            raise NotLowered("it is nested deeper than Python goes", self.at) from error
+            raise NotLowered("it is nested deeper than Python allows", self.at) from error
         except Exception as error:
-            why = explanation(self.graph)       # the graph may be invalid, since nobody had verified it: the interpreter says where
-            raise NotLowered(f"{type(error).__name__}: {error}" if why is None else "it is no graph", self.at, why is not None) from error
+            why = explanation(self.graph)       # an unverified graph may be invalid
+            raise NotLowered(f"{type(error).__name__}: {error}" if why is None else "it is invalid", self.at, why is not None) from error
 
     @property
     def at(self) -> Node | None:
-        """The node that was lowered last."""
+        """The node that was being lowered last."""
         return self.lowering.at if self.lowering is not None else None
 
     def build(self, thorough: bool) -> tuple[Program, MemoryPlan] | None:
-        """Make the program and its memory, and note them as those of the variant; None: the interpreter runs it."""
+        """Make the program and its memory, and store them in the variant; None: the interpreter runs the graph."""
         if self.is_interpreted:
             return None
         try:
@@ -190,7 +190,7 @@ class Variant:
         return program, memory
 
     def prepare_slots(self, observe: bool) -> None:
-        """Make the slot program. observe: it notes the facts of what visited nodes give."""
+        """Make the slot program. observe: it records the facts of results of visited nodes."""
         with self.lock, Paused():
             planned = self.build(thorough=False) if self.runner is None else None
             if planned is not None and self.workspace is not None:
@@ -198,68 +198,68 @@ class Variant:
                 self.runner = Runner(self.workspace, self.slots)
 
     def compile(self) -> None:
-        """Make the function."""
+        """Compile the function."""
         with self.lock, Paused():
             planned = self.build(thorough=True) if self.function is None else None
             if planned is None or self.workspace is None:
                 return
             source = Source(*planned)
             filename = f"<irtool plan {next(_serial)}>"
-            exec(compile(source.text, filename, "exec"), source.names)     # our own text: numbers and names from tables
+            exec(compile(source.text, filename, "exec"), source.names)     # text made of numbers and of names from tables
             self.source, self.slots = source.text, None
             self.runner = Runner(self.workspace, None, source.names["plan"], source.nodes, filename)
             self.function = self.runner.function
 
 
 class Plan:
-    """A graph to be run often. Calls may come from several threads at once."""
+    """A compiled graph. May be called from several threads at once."""
 
     def __init__(self, graph: Graph, compile_after: int = 1, native: bool | None = None, threads: int = 1) -> None:
         self.graph = graph
         self.fusion = (native, threads)
-        self.compile_after = compile_after      # runs by the slot interpreter before a function is made; negative: never
+        self.compile_after = compile_after      # runs from slots before the function is compiled; negative: never
         self.variants: dict[Any, Variant] = {}
         self.latest: Variant | None = None
-        self.said: str | None = None            # the note that the interpreter runs it, and why
+        self.said: str | None = None            # the message that the interpreter runs the graph, and why
         nodes = all_nodes(graph)
         self.writes = any(node_may_write(node) or node.kind[:1] == "^" for node in nodes)
         self.written = written_inputs(graph) if self.writes else ()
         self.delivers = [place for place, value in enumerate(graph.outputs) if memory_class(value.type) not in PLAIN]
-        self.by_number = True                   # a function is made for the very ints among the inputs
+        self.by_number = True                   # is there a variant per value of an int input?
         self.numbers: set[tuple[int, ...]] = set()
-        self.by_value = not self.writes         # a function is made for the very sizes in lists of ints
+        self.by_value = not self.writes         # is there a variant per value of a list of ints?
         self.repeatable = not any(facts_of(node.kind).side_effects and node.kind not in HARMLESS for node in nodes)
 
     @property
     def source(self) -> str:
-        """The function made last, as source; empty before one is made."""
+        """The source of the last function; empty if there is none yet."""
         return self.latest.source if self.latest is not None else ""
 
     @property
     def memory(self) -> MemoryReport | None:
-        """What the plan used last needs; None before there is one."""
+        """The memory of the last variant; None if there is none yet."""
         return self.latest.memory if self.latest is not None else None
 
     @property
     def groups(self) -> list[tuple[Node, Fused]]:
-        """The groups of pointwise operators that the plan used last runs block by block; `chosen` of each says how."""
+        """The fused groups of the last variant; `chosen` of each says how it runs."""
         program = self.latest.program if self.latest is not None else None
         return program.groups if program is not None else []
 
     @property
     def beside(self) -> list[str]:
-        """Which instructions of the plan used last run at the same time, and why, as text."""
+        """Which instructions of the last variant run at the same time, and why, as text."""
         program = self.latest.program if self.latest is not None else None
         return describe_tasks(program) if program is not None else []
 
     @property
     def loops(self) -> list[tuple[Node, str]]:
-        """How each loop of the plan used last is run, and why."""
+        """How each loop of the last variant runs, and why."""
         program = self.latest.program if self.latest is not None else None
         return program.loops if program is not None else []
 
     def compile(self, spec: Sequence[Any]) -> None:
-        """Make the function for inputs such as these (see `compile_plan`)."""
+        """Compile the function for inputs of this spec (see `compile_plan`)."""
         facts = [as_meta(each) or self.known(each) for each in spec]
         if len(facts) != len(self.graph.inputs):
             raise RunError(f"expected {len(self.graph.inputs)} inputs, got {len(facts)}", code="E0402")
@@ -269,7 +269,7 @@ class Plan:
         self.latest = variant
 
     def why_not(self, inputs: Sequence[Any]) -> str | None:
-        """Why the interpreter runs such inputs, as a note; None where it does not."""
+        """A message why the interpreter runs the graph on such inputs; None if it does not."""
         facts = [as_meta(each) or self.known(each) for each in inputs]
         variant = Variant(self.graph, facts, False, self.fusion, self.written)
         variant.prepare_slots(observe=False)
@@ -283,19 +283,19 @@ class Plan:
         return texts
 
     def forget(self) -> None:
-        """Let go of the functions made so far, and of their memory."""
+        """Free the functions made so far, and their memory."""
         self.latest = None
         self.variants.clear()
 
     def __call__(self, inputs: Sequence[Any], *, seed: int | None = 0, accepted: bool = False) -> list[Any]:
-        """Run on arrays and Python values; as `irtool.interpret.run`. accepted: they have been converted already."""
+        """Run on arrays and Python values; as `irtool.interpret.run`. accepted: the inputs are converted already."""
         try:
             key = tuple([(x.dtype, x.shape, x.strides) if type(x) is np.ndarray else self.key_of(x) for x in inputs])
             variant = self.variants[key]
             values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
         except (KeyError, TypeError):
             if isinstance(inputs, str) or not isinstance(inputs, Sequence) or len(inputs) != len(self.graph.inputs):
-                return run(self.graph, inputs, seed=seed)       # says what is wrong
+                return run(self.graph, inputs, seed=seed)       # raises the error
             values = inputs if accepted else self.accepted(inputs)
             variant = self.variant(key, inputs, values)
         if variant.function is None and not variant.is_interpreted:
@@ -310,7 +310,7 @@ class Plan:
             values = copied(values, self.written)
         try:
             results = self.once(variant, values, seed)
-        except Changed:     # happens once: the next function expects no facts of results
+        except Changed:     # happens once: the next variant does not rely on facts of results
             variant.observed, variant.function = None, None
             variant.compile()
             values = inputs if accepted or variant.as_they_are else self.accepted(inputs)
@@ -322,7 +322,7 @@ class Plan:
         return results
 
     def once(self, variant: Variant, values: Sequence[Any], seed: int | None) -> list[Any]:
-        """One run, with NumPy's warnings off and random numbers from the seed (None: from the generator in use)."""
+        """One run, with NumPy's warnings off and random numbers from the seed (None: from the current generator)."""
         runner = variant.runner
         assert runner is not None
         with np.errstate(all="ignore"):
@@ -332,7 +332,7 @@ class Plan:
             return runner.run(values)
 
     def accepted(self, inputs: Sequence[Any]) -> list[Any]:
-        """Inputs as the interpreter takes them."""
+        """The inputs converted to what the graph's input types ask for."""
         return [accept(value, declared) for value, declared in zip(inputs, self.graph.inputs, strict=True)]
 
     def variant(self, key: Any, inputs: Sequence[Any], values: Sequence[Any]) -> Variant:
@@ -347,12 +347,12 @@ class Plan:
         if len(self.variants) >= TOO_MANY and self.by_value:
             self.by_value = False
             self.variants.clear()
-        while len(self.variants) >= MAX_VARIANTS:       # the oldest goes, and its memory
+        while len(self.variants) >= MAX_VARIANTS:       # frees the oldest and its memory
             self.variants.pop(next(iter(self.variants)), None)
         return self.variants.setdefault(key, variant)
 
     def key_of(self, value: Any) -> Any:
-        """The key of an input that is no array: the value, if a function is made for this very value; else its type."""
+        """The key of an input that is no array: the value, if there is a variant per value; else its type."""
         if value is None or type(value) is bool:
             return value
         if type(value) is int and self.by_number:
@@ -360,13 +360,13 @@ class Plan:
         return tuple(value) if self.by_value and is_sizes(value) else type(value)
 
     def known(self, value: Any) -> Known | None:
-        """The value as a known item, if a function is made for this very value; else None."""
+        """The value as a known item, if there is a variant per value; else None."""
         if value is None or type(value) is bool or type(value) is int and self.by_number and abs(value) < ROOM:
             return Known(value)
         return Known(value) if self.by_value and is_sizes(value) else None
 
     def prepare(self, variant: Variant) -> None:
-        """The slot interpreter for the first runs, then the function."""
+        """Make the slot program for the first runs, then the function."""
         variant.runs += 1
         if 0 <= self.compile_after < variant.runs:
             if variant.slots is not None and self.repeatable:

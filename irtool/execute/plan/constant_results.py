@@ -1,4 +1,4 @@
-"""Calls that a run of a plan need not make: those whose result is the same in every run, and those whose result nobody reads.
+"""Constant folding and dead code elimination in a program: calls whose result is the same in every run, or has no reader.
 
 The seed of a gradient is `ones_like(loss)`: its elements do not depend on the loss, so the seed and views of it are computed once, and
 the loss may then have no reader left. In graphs that write in place, no result becomes a constant.
@@ -15,16 +15,16 @@ from irtool.execute.plan.python_source import all_reads, reads_of
 from irtool.ops.symbols.array_layout import dummy
 
 LARGE = 1 << 16
-"""Bytes of an array beyond which it is made anew in each run."""
+"""Bytes beyond which an array is recomputed in each run instead of stored."""
 LIKE = frozenset((np.full_like, np.zeros_like, np.ones_like))
-"""Functions that ask their first operand for its facts alone."""
+"""Functions that read only dtype and shape of their first operand."""
 HARMLESS = frozenset((np.ndarray.sum, np.ndarray.mean, np.ndarray.max, np.ndarray.min, np.ndarray.astype, np.ndarray.copy,
                       np.ndarray.reshape, *LIKE))
-"""Functions besides views, products and most elementwise ones that cannot fail."""
+"""Functions that cannot fail, besides views, products and most elementwise functions."""
 
 
 def drop_needless(program: Program) -> None:
-    """Take constant and unread calls out of the program."""
+    """Fold constant calls and remove unread calls of a program."""
     if not overwrites(program):
         make_constants(program)
     later: set[Variable] = set()
@@ -40,7 +40,7 @@ def drop_needless(program: Program) -> None:
 
 
 def make_constants(program: Program) -> None:
-    """Calls whose results are the same in every run become constants, but not results that leave the plan or that a call writes into."""
+    """Make results that are the same in every run constants, except results that leave the plan or that a call writes into."""
     like = [each for each in program.body.instructions if isinstance(each, Call) and each.function in LIKE]
     if not like:
         return
@@ -80,7 +80,7 @@ def is_plain(value: Any) -> bool:
 
 
 def is_harmless(call: Call) -> bool:
-    """May a call be left out when nobody reads its result? Not one that can fail."""
+    """May a call be removed if nobody reads its result? Not a call that can fail."""
     return call.way in ("view", "out") or call.way == "ufunc" and call.function is not np.power or call.function in HARMLESS
 
 

@@ -31,10 +31,10 @@ def needless_copies(program: Program) -> Copies:
     written = [(lives.at[id(each)], each.out.roots) for each in instructions if isinstance(each, Call) and each.way == "into"]
     fresh = {each.out for each in instructions if isinstance(each, Call) and each.way not in ("view", "into", "number", "keep")}
     fresh |= {out for each in instructions if isinstance(each, Visit) for out in each.outs if out.roots == {out}}
-    taken = set(lives.escaping)                                 # memory that leaves the plan as one result already
-    instead: dict[Variable, frozenset[Variable]] = {}           # a copy left out -> whose memory it has then
-    moved: set[Variable] = set()                                # copies left out whose originals nobody reads any more
-    needless, needed = set(), set()        # a node may stand in several places: in the first round of a loop, and in the others
+    taken = set(lives.escaping)                                 # memory that already leaves the plan as a result
+    instead: dict[Variable, frozenset[Variable]] = {}           # a removed copy -> the roots of its original
+    moved: set[Variable] = set()                                # removed copies whose originals have no later reader
+    needless, needed = set(), set()        # by node: it may be lowered several times, for the first round of a loop and for the others
     for call in copies:
         source, out = call.args[0], call.out
         roots = frozenset().union(*[instead.get(root, frozenset((root,))) for root in source.roots])

@@ -1,4 +1,4 @@
-"""The time that an instruction of a plan takes, estimated from the shapes it was made for.
+"""Estimates of the time of an instruction, from the shapes of its operands and results.
 
 The figures were measured on one ordinary core. If they are wrong by a factor of two, other instructions run on threads; results are equal.
 """
@@ -25,40 +25,40 @@ from irtool.ops.size_facts import CUBIC
 from irtool.ops.symbols.array_layout import Meta
 
 FLOPS = {4: 100.0, 8: 50.0}
-"""Of a product, by bytes of an element: floating-point operations per nanosecond."""
+"""Floating-point operations per nanosecond of a matrix product, by bytes of an element."""
 BYTE = 0.05
 """Nanoseconds to read or write a byte: of every operand and result."""
 ELEMENT = 0.1
-"""Nanoseconds for one element in addition, where the function is arithmetic, compares or copies."""
+"""Nanoseconds per element in addition, for arithmetic, comparisons and copies."""
 FUNCTION = 1.0
-"""The same for any other function: exp, those that sort, and whatever is not known."""
+"""The same for all other functions: exp, sorting, unknown ones."""
 BLAS_SHARES = 2 * 64**3
 """Floating-point operations from which OpenBLAS shares a product among its threads."""
 BLAS_VARIABLES = ("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS")
 SIMPLE = frozenset((copy, zeros, np.concatenate, np.stack, np.where, select, *[getattr(np.ndarray, name) for name in (
     "copy", "reshape", "astype", "sum", "mean", "max", "min")]))
-"""Functions that copy or add, besides the elementwise ones."""
+"""Functions that copy or sum, besides the elementwise ones."""
 CONVOLUTIONS = ("aten::conv", "aten::_conv", "aten::thnn_conv", "aten::slow_conv")
-"""How kinds begin that multiply each part of an input with a weight, the second operand."""
+"""Prefixes of the kinds of convolutions, whose second operand is the weight."""
 BACKWARD = "aten::convolution_backward"
-"""Twice the same, with the weight as third operand, behind the gradient of the result."""
+"""Twice the time of a convolution; the weight is the third operand."""
 
 
 class Weight:
-    """Nanoseconds that an instruction takes on its thread, about; where little is known, too few rather than too many."""
+    """Estimated nanoseconds of an instruction on its thread; if little is known, too few rather than too many."""
 
     __slots__ = ("cost", "shared_by")
 
     def __init__(self, cost: float, shared_by: str = "") -> None:
         self.cost = cost
-        self.shared_by = shared_by      # who runs it on several threads anyway: BLAS or the group
+        self.shared_by = shared_by      # what runs it on several threads anyway: BLAS, or the fused group
 
 
 NOTHING = Weight(0.0)
 
 
 def weigh(instruction: Instruction, threads: int) -> Weight:
-    """The time of an instruction, if groups may use so many threads."""
+    """The time of an instruction; threads: how many fused groups may use."""
     if isinstance(instruction, Branch):
         return Weight(min([total(block.instructions, threads) for block in instruction.blocks]))
     if isinstance(instruction, Repeat):
@@ -102,7 +102,7 @@ def way_of(function: Any) -> Any:
 
 
 def metas_of(instruction: Call | Visit) -> list[Meta]:
-    """Facts of the operands of an instruction, then of its results, as far as they are known."""
+    """The known facts of the operands of an instruction, then of its results."""
     operands = [*instruction.args, *(instruction.named.values() if isinstance(instruction, Call) else ())]
     metas = [each.meta for each in leaves([Group(flat(operands), tuple)])]
     if isinstance(instruction, Call):
@@ -121,7 +121,7 @@ def flat(values: Sequence[Any]) -> list[Any]:
 
 
 def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
-    """Floating-point operations of a product, a convolution, or a decomposition of a matrix; 0 for anything else."""
+    """Floating-point operations of a product, a convolution, or a decomposition of a matrix; 0 for any other instruction."""
     sizes = [meta.nbytes // meta.dtype.itemsize for meta in metas]
     if isinstance(instruction, Call):
         if instruction.function in (np.dot, np.matmul) and len(metas) == 3 and metas[0].shape:
@@ -140,7 +140,7 @@ def flops_of(instruction: Call | Visit, metas: list[Meta]) -> float:
 
 
 def blas_threads() -> int:
-    """On how many threads BLAS computes a large product now; if BLAS cannot be asked, the number in the environment, or all."""
+    """How many threads BLAS uses for a large product; if BLAS cannot be asked, the number in the environment, or all cores."""
     ask = _blas()
     if ask is not None:
         return int(ask())
@@ -150,7 +150,7 @@ def blas_threads() -> int:
 
 @cache
 def _blas() -> Callable[[], int] | None:
-    """The function of NumPy's BLAS that says how many threads it has; None where no such function exists."""
+    """The function of NumPy's BLAS that returns its number of threads; None if there is none."""
     for module in ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath"):
         path = getattr(sys.modules.get(module), "__file__", None) or ""
         for name in ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads64_", "openblas_get_num_threads"):

@@ -21,10 +21,10 @@ APPEND, GET = "aten::append", "aten::__getitem__"
 
 
 class RoundList:
-    """A list and the loop that fills it. item: what a round appends, as the loop was lowered last; count: how many items; is_looked_up:
-    do all readers take single items out of it?
+    """A list and the loop that fills it. item: the appended item in the last lowering of the loop; count: the number of items;
+    is_looked_up: do all readers read single items?
 
-    Where readers can get an item without the list, nothing is appended. view: the call `outer[round]` that every appended item is;
+    If readers can get an item without the list, nothing is appended. view: the call `outer[round]` that computes every appended item;
     recipe: the call by which readers recompute the item from items of other lists, and the item of the first round.
     """
 
@@ -40,7 +40,7 @@ class RoundList:
         self.recipe: tuple[Call, Variable] | None = None
 
     def appended(self, item: Item, limit: Item) -> bool:
-        """Note what a round appends; limit: the number of rounds. True if enough is known for readers to use the item."""
+        """Note the item that a round appends; limit: the number of rounds. True if enough is known of it for readers to use it."""
         self.count = limit.value if isinstance(limit, Known) and type(limit.value) is int else 0
         known = self.count > 0 and is_same(item) or isinstance(item, Variable) and item.meta is not None
         self.item = item if known else None
@@ -63,10 +63,10 @@ class RoundList:
         return self.view is not None
 
     def is_recomputed(self, loop: Repeat, listed: Collection[Item | None]) -> bool:
-        """True if the item is loop-carried, and one call computes it from items that other lists hold: then the list is not filled;
-        readers compute item `i` from the items `i - 1` of those lists. So is the output of an LSTM, `o * tanh(c)`.
+        """True if the item is loop-carried, and one call computes it from items of other lists: then the list is not filled; readers
+        compute item `i` from the items `i - 1` of those lists. An example is the output of an LSTM, `o * tanh(c)`.
 
-        listed: the items of the lists that the loop fills.
+        listed: the items of all lists that the loop fills.
         """
         self.recipe = None
         if not self.is_looked_up or self.view is not None or self.item not in loop.carried:
@@ -93,7 +93,7 @@ class RoundList:
 
 
 def round_list(node: Node) -> RoundList | None:
-    """The list that a node makes, if it is empty, one node in a counted loop appends to it, and all others read it later; else None."""
+    """The list that a node constructs, if it is empty, one node in a counted loop appends to it, and others read it later; else None."""
     value, block = node.output, node.owner_block
     appends = [user for user, slot in value.uses if user.kind == APPEND and not slot]
     readers = [user for user, slot in value.uses if user.kind != APPEND or slot]
@@ -109,19 +109,19 @@ def round_list(node: Node) -> RoundList | None:
 
 
 def only_reads(user: Node, block: Block) -> bool:
-    """Does a node take items out of a list, or make tensors of them, or return them from the graph, and nothing else with it?"""
+    """Does a node only read items of a list, or make tensors of them, or return the list from the graph?"""
     if user is block.return_node:
         return block.owning_node is None
     return user.kind == GET or not (user.blocks or node_may_write(user)) and all(isinstance(each.type, TensorType) for each in user.outputs)
 
 
 def is_handed_on(node: Node) -> bool:
-    """Does a block return the result of a node? Whoever holds that view of one row would keep the rows of all rounds alive."""
+    """Does a block return the result of a node? A result that is a view of one row would keep the rows of all rounds alive."""
     return any(user.owner_block.return_node is user for user, _ in node.output.uses)
 
 
 def ancestor(node: Node, block: Block) -> Node | None:
-    """The node of a block in which a node stands."""
+    """The node of `block` that contains a node."""
     at: Node | None = node
     while at is not None and at.owner is not block:
         at = at.owner_block.owning_node
@@ -129,12 +129,12 @@ def ancestor(node: Node, block: Block) -> Node | None:
 
 
 def is_counted(loop: Node) -> bool:
-    """Does a loop end only when its rounds are counted down, and by no condition?"""
+    """Does only the count end a loop, and no condition?"""
     return is_true(loop.inputs[1]) and is_true(loop.blocks[0].outputs[0])
 
 
 def begins_undefined(loop: Node, start: Sequence[Item]) -> bool:
-    """Does a counted loop begin with undefined tensors, as sums of gradients do? False if it fills lists or contains loops."""
+    """Does a counted loop start from undefined tensors, such as sums of gradients? False if it fills lists or contains loops."""
     return (any(isinstance(item, Known) and item.value is None and isinstance(value.type, TensorType)
                 for item, value in zip(start, loop.outputs, strict=True))
             and is_counted(loop) and not any(each.kind == APPEND or each.kind in LOOP_KINDS for each in loop.blocks[0].walk()))
@@ -146,7 +146,7 @@ def is_true(value: Value) -> bool:
 
 
 def is_same(item: Item) -> bool:
-    """Is an item the same in each round of each run?"""
+    """Is an item the same in all rounds of all runs?"""
     return isinstance(item, Known) or not isinstance(item, Variable) and all(map(is_same, item.items))
 
 

@@ -1,8 +1,8 @@
 """Loop-carried arrays are updated in place; a value that is only copied into a row of an array is computed directly into that row.
 
-The next value of a loop-carried array is written over the old value, if nobody reads the old value any more: `total = total + x` needs
-no memory in a round. If somebody else sees the array that the loop begins with, the loop begins with a copy of it. An input that each
-round would broadcast to the same extents (a bias) is broadcast once, in front of the loop.
+The next value of a loop-carried array overwrites the old value, if the old value has no later reader: `total = total + x` needs no memory
+per round. If the initial array has other readers, the loop starts from a copy of it. An input that each round would broadcast to the same
+shape (a bias) is broadcast once, in front of the loop.
 """
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def is_maker(call: Call) -> bool:
 
 # -- loop-carried arrays
 def carry_in_place(program: Program, block: Lowered, loop: Repeat, number: int) -> None:
-    """Write the next value of a carried array over the old one, if nobody reads the old one behind that call."""
+    """Write the next value of a loop-carried array over the old one, if nobody reads the old one after that call."""
     carried, start = loop.carried[number], loop.start[number]
     if not isinstance(start, Variable) or start is carried or start.meta is None or carried.meta != start.meta:
         return
@@ -105,7 +105,7 @@ def carry_in_place(program: Program, block: Lowered, loop: Repeat, number: int) 
     for each in instructions[at + 1:]:
         replace(each, instead)
     inner.body.results = [replaced(each, instead) for each in inner.body.results]
-    if maker.function is not np.power:      # as early as possible: its operands are not needed any longer
+    if maker.function is not np.power:      # as early as possible, since its operands then die early
         place = 1 + max([k for k, each in enumerate(instructions[:at]) if is_needed(each, maker, carried)], default=-1)
         instructions.insert(place, instructions.pop(at))
     carried.roots = start.roots
@@ -113,8 +113,7 @@ def carry_in_place(program: Program, block: Lowered, loop: Repeat, number: int) 
 
 
 def innermost(loop: Repeat, number: int) -> tuple[Repeat, int]:
-    """The loop in which a carried array gets its values, and its place there: an inner loop that carries the same array on, if there is
-    one."""
+    """The loop that computes a loop-carried array, and the array's position there: an inner loop, if one carries the same array."""
     carried = loop.carried[number]
     for each in loop.body.instructions if loop.body.results[1 + number] is carried else ():
         if isinstance(each, Repeat) and carried in each.carried:
@@ -125,7 +124,7 @@ def innermost(loop: Repeat, number: int) -> tuple[Repeat, int]:
 
 
 def is_read(carried: Variable, later: Iterable[Instruction], results: Iterable[Item]) -> bool:
-    """Does an instruction or result read a carried array, or a view of it?"""
+    """Does an instruction or result read a loop-carried array, or a view of it?"""
     return any(carried in each.roots for each in reads((*later,), results))
 
 
@@ -139,30 +138,30 @@ def reads(instructions: Iterable[Instruction], results: Iterable[Item]) -> set[V
 
 
 def may_be_over(maker: Call, carried: Variable) -> bool:
-    """May a call write over an operand? Only a ufunc that reads the whole array, not a view of it."""
+    """May a call overwrite its operand? Only a ufunc that reads the whole array, not a view of it."""
     views = [each for each in maker.args if isinstance(each, Variable) and carried in each.roots]
     return not views or maker.way == "ufunc" and all(each is carried for each in views)
 
 
 def is_needed(before: Instruction, maker: Call, carried: Variable) -> bool:
-    """Must an instruction stay in front of the call that computes the next value: does it read the carried array, or define or write an
-    operand of that call?"""
+    """Must an instruction stay in front of the call `maker` that computes the next value? It must if it reads the loop-carried array, or
+    defines or writes an operand of that call."""
     operands = [each for each in maker.args if isinstance(each, Variable)]
     roots = frozenset().union(*[each.roots for each in operands])
     return (is_read(carried, [before], ()) or not set(outs_of(before)).isdisjoint(operands) or not written_by(before).isdisjoint(roots))
 
 
 def is_held(either: set[Variable], body: Lowered) -> bool:
-    """May a list hold one of two variables?"""
+    """May a list contain one of two variables?"""
     return any(isinstance(each, Call) and each.way == "keep" and not roots_of(each.args[1]).isdisjoint(either) for each in every(body))
 
 
 def is_for_loop_alone(start: Variable, block: Lowered, loop: Repeat, number: int) -> bool:
-    """Was an array computed in front of the loop, and is the loop its only reader? Views of the carried array do not count as readers."""
+    """Is an array computed in front of the loop, and is the loop its only reader? Views of the loop-carried array do not count."""
     maker = next((each for each in block.instructions if isinstance(each, Call) and each.out is start), None)
     if maker is None or maker.way not in ("ufunc", "out") or start.roots != {start} or start.constant is not None:
         return False
-    loop.start[number] = Known(None)        # so that the loop does not count as a reader
+    loop.start[number] = Known(None)        # so that the loop itself does not count as a reader
     read = reads(block.instructions[block.instructions.index(loop):], block.results)
     loop.start[number] = start
     carried = loop.carried[number]

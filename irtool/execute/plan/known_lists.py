@@ -1,10 +1,10 @@
-"""Lists that a block makes, adds to and reads, and that nobody else sees: their items are known in front of every node.
+"""Lists that only one block constructs, appends to and reads: their items are known in front of every node.
 
     %l : Tensor[] = prim::ListConstruct(%a)
     %0 : Tensor[] = aten::append(%l, %b)        # from here on [%a, %b]
     %c : Tensor = aten::__getitem__(%l, %1)     # %b
 
-The plan knows such a list as a group of items, and appending is no instruction. So an item may be freed, written over or computed in a
+The plan represents such a list as a group of items, and appending is no instruction. So an item may be freed, overwritten or computed in a
 fused group like any other value.
 """
 from __future__ import annotations
@@ -18,7 +18,7 @@ NUMBERS = ("int", "float", "bool")
 
 
 def names_of(node: Node, graph: Graph) -> list[Value]:
-    """All values that are the list which a node makes, if only nodes of its block append to it and nobody keeps it; else none."""
+    """All values that are the list constructed by a node, if only nodes of its block append to it and it does not escape; else none."""
     names = [node.output]
     for name in names:
         for user, slot in name.uses:
@@ -30,7 +30,7 @@ def names_of(node: Node, graph: Graph) -> list[Value]:
 
 
 def only_reads(user: Node, graph: Graph) -> bool:
-    """Does a node read a list without keeping it? The return node of the graph does, which comes last."""
+    """Does a node read a list without a reference to it afterwards? The graph's return node counts, since it comes last."""
     if user is graph.block.return_node:
         return True
     if user.kind == GET:

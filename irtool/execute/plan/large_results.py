@@ -1,7 +1,6 @@
-"""Large results for which NumPy would allocate new arrays are written into buffers of the plan.
+"""Calls whose large results NumPy would allocate write into buffers of the plan instead.
 
-So the memory of sums and copies is planned like that of elementwise functions: other results use it again, and runs do not allocate large
-arrays.
+So the memory of sums and copies is planned like that of elementwise functions: other results reuse it, and runs allocate no large arrays.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ COPIES = frozenset((np.ndarray.astype, np.ndarray.copy, np.ndarray.reshape))
 
 
 def copy(x: Any, out: Any) -> None:
-    """Write the elements of x, in their order and as the dtype of `out`. Where `out` has another shape than x, it is contiguous."""
+    """Write the elements of x into `out`, in order, converted to its dtype. If `out` has another shape than x, it is contiguous."""
     np.copyto(out if out.shape == x.shape else out.reshape(x.shape), x, "unsafe")
 
 
@@ -31,7 +30,7 @@ def zeros(out: Any) -> None:
 
 
 def room(meta: Meta, out: Any = None) -> Any:
-    """Memory for an array whose elements are written later."""
+    """An uninitialised array."""
     return allocated(meta) if out is None else out
 
 

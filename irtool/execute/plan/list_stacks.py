@@ -1,7 +1,6 @@
-"""Lists that a counted loop fills with arrays of one kind, and of which only items are read, become one array with a row for each round.
+"""A list that a counted loop fills with arrays of one dtype and shape, and of which only items are read, becomes an array: a row per round.
 
-Values that a loop saves for the loop of df are in such lists. As an array they take no more memory than their elements, that memory is part
-of the arena of the plan, and no round allocates any.
+Values that a loop saves for the loop of df are in such lists. The array is in the arena of the plan, so no round allocates memory.
 """
 from __future__ import annotations
 
@@ -19,18 +18,18 @@ from irtool.ops.symbols.array_layout import fresh_meta
 
 
 def stack_lists(program: Program) -> None:
-    """Rewrite such lists of a program. Not in graphs that write in place: there an item of a list changes when its tensor is written."""
+    """Rewrite such lists of a program; not in graphs that write in place, where a write into a tensor changes items of lists."""
     if overwrites(program):
         return
     uses = Uses(program)
-    leaving = frozenset().union(*map(roots_of, program.body.results))       # who holds one item would keep all rows alive
+    leaving = frozenset().union(*map(roots_of, program.body.results))       # a result that is an item would keep all rows alive
     lists = [each for block in uses.blocks for each in filled_lists(block, uses) if each.construct.outs[0] not in leaving]
     for each in lists:
         stack(program, each)
 
 
 class Filled:
-    """A list: the block and the node that construct it, the loop that fills it, what a round appends, and the calls that read items."""
+    """A list: the block and node that construct it, the loop that fills it, the call that appends, and the calls that read items."""
 
     __slots__ = ("block", "construct", "loop", "append", "item", "gets")
 
@@ -44,7 +43,7 @@ class Filled:
 
 
 def filled_lists(block: Lowered, uses: Uses) -> list[Filled]:
-    """The lists made in a block that a loop in it, whose rounds are counted, fills with arrays of known facts."""
+    """The lists that a block constructs and that a counted loop in it fills with arrays of known facts."""
     lists = []
     for construct in [each for each in block.instructions if isinstance(each, Visit) and each.node.kind == "prim::ListConstruct"]:
         if construct.args or not construct.sole or construct.outs[0] in uses.others:
@@ -63,7 +62,7 @@ def filled_lists(block: Lowered, uses: Uses) -> list[Filled]:
 
 
 def stack(program: Program, filled: Filled) -> None:
-    """An array instead of a list, and a row of it in each round."""
+    """Replace a list by an array, and each item by a row of it."""
     rounds, item = filled.loop.rounds, filled.item
     if item.meta is None or item.meta != fresh_meta(item.meta.dtype, item.meta.shape) or rounds is None:
         return
@@ -82,7 +81,7 @@ def stack(program: Program, filled: Filled) -> None:
 
 
 def row_of(array: Variable, index: Any) -> tuple[Any, ...]:
-    """The operands of the view of one row. The view is an array, and no NumPy number, also where a row has no dimensions."""
+    """The operands of the view of one row. The view is an array, not a NumPy scalar, even if a row has no dimensions."""
     return array, (index, ...) if array.meta is not None and len(array.meta.shape) == 1 else index
 
 

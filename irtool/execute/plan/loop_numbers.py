@@ -1,7 +1,7 @@
-"""Whole numbers that differ from round to round of a loop: counters, and numbers computed from them, as plain Python arithmetic.
+"""Integers that differ between the rounds of a loop: counters, and numbers computed from them, as plain Python arithmetic.
 
-The plan knows bounds of such a number: its smallest and its largest value. So `x[t]` in a loop whose count is known is an index that
-cannot fail, and arithmetic that cannot leave 64 bits needs no wrapping.
+The plan knows the smallest and the largest value of such a number. So `x[t]` in a loop of known count is an index that cannot fail, and
+arithmetic that cannot overflow 64 bits needs no wrapping.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from irtool.ops.symbols.array_layout import Meta, dummy, meta_of
 
 Bounds = tuple[int, int]
 ROOM = 1 << 62
-"""Numbers beyond this are left to the operators, which wrap them."""
+"""Numbers beyond this are computed by the operators, which wrap around."""
 
 
 def derived(index: int, start: int, step: int) -> int:
@@ -25,23 +25,23 @@ def derived(index: int, start: int, step: int) -> int:
 
 LINEAR: dict[str, tuple[Callable[..., int], int]] = {
     **{each.kind: (each.function, 2) for each in ARITHMETIC[:3]}, "aten::neg": (operator.neg, 1), "aten::__derive_index": (derived, 3)}
-"""Kind -> its function on whole numbers, and how many operands that takes. Each is linear in every operand, so the result is smallest and
-largest where every operand is."""
+"""Kind -> its function on integers, and its number of operands. Each is linear in every operand, so extremes of the result are at extremes
+of the operands."""
 COMPARING: dict[str, Callable[..., bool]] = {each.kind: each.function for each in COMPARISONS}
 SYMBOLS = {each.function: each.sign for each in ARITHMETIC[:3] + COMPARISONS}
-"""Function -> the operator by which the source of a plan writes it."""
+"""Function -> its operator in the source of a plan."""
 
 
 def bounds_of(value: Any) -> Bounds | None:
-    """The bounds of a constant whole number; None for anything else."""
+    """The bounds of a constant integer; None for any other value."""
     if type(value) is int and -ROOM < value < ROOM:
         return value, value
     return None
 
 
 def computed(kind: str, operands: list[Bounds]) -> tuple[Callable[..., Any], Bounds | None] | None:
-    """The function that computes a node on whole numbers within bounds, and the bounds of its result (None: a bool). None where the result
-    may leave 64 bits."""
+    """The function that computes a node on integers within bounds, and the bounds of its result (None: a bool). None if the result may
+    overflow 64 bits."""
     arithmetic = LINEAR.get(kind)
     if arithmetic is not None and arithmetic[1] == len(operands):
         values = [arithmetic[0](*corner) for corner in product(*operands)]
@@ -52,7 +52,8 @@ def computed(kind: str, operands: list[Bounds]) -> tuple[Callable[..., Any], Bou
 
 
 def selected(meta: Meta, dim: Any, bounds: Bounds) -> tuple[int, Meta] | None:
-    """The dimension, counted from the front, and the facts of `x.select(dim, index)` for an index within bounds that is never wrong."""
+    """The dimension, counted from the front, and the facts of `x.select(dim, index)`, if all indices within `bounds` are valid; else
+    None."""
     rank = len(meta.shape)
     if type(dim) is not int or not rank or not -rank <= dim < rank:
         return None
