@@ -180,7 +180,9 @@ def may_copy(name: str) -> bool:
 def shares_memory(view: Tensor, whole: Tensor) -> bool:
     """Does it, or has the operator made a copy?"""
     a, b = elements_of(view), elements_of(whole)
-    return not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or not a.size or np.may_share_memory(a, b)
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        return True
+    return a.dtype == b.dtype if not a.size else np.may_share_memory(a, b)      # of no elements, only the dtype tells
 
 
 def root_of(tensor: Tensor) -> Tensor:
