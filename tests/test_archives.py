@@ -109,3 +109,53 @@ def rewritten(**records: bytes | None) -> bytes:
 def test_damaged_archives_are_refused(records: dict[str, bytes | None], message: str) -> None:
     with pytest.raises(irtool.Error, match=message):
         irtool.load(rewritten(**records))(np.ones(2, np.float32))
+
+
+def written(version: int, body: str) -> bytes:
+    """An archive by hand, of a module whose method `forward` returns an expression of x and y."""
+    code = ("class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n  def forward(self: __torch__.M,\n    x: Tensor,\n    y: Tensor) "
+            f"-> Tensor:\n    return {body}\ndef halved(x: Tensor) -> Tensor:\n  return torch.div(x, 2)\n")
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}b.")
+        archive.writestr("m/constants.pkl", b"\x80\x02).")
+        archive.writestr("m/version", str(version))
+        archive.writestr("m/code/__torch__.py", code)
+    return file.getvalue()
+
+
+I, F = np.array([7, -7, 5]), np.array([7, -7, 5], np.float32)
+T = np.array([3, -2, -1])
+REFUSED = None
+
+
+@pytest.mark.parametrize(("version", "body", "x", "y", "expected"), [     # what torch 2.13 gives for the same files
+    (3, "torch.div(x, y)", I, T, np.array([2, 3, -5])),
+    (4, "torch.div(x, y)", I, -2 * T, np.array([-7 / 6, -1.75, 2.5], np.float32)),
+    (3, "torch.div(x, y)", F, T, np.array([7 / 3, 3.5, -5], np.float32)),
+    (3, "torch.div(x, 2)", I, T, np.array([3, -3, 2])),
+    (3, "torch.div(x, 2.)", I, T, np.array([3.5, -3.5, 2.5], np.float32)),
+    (3, "__torch__.halved(x, )", I, T, np.array([3.5, -3.5, 2.5], np.float32)),       # functions are not upgraded, methods are
+    (3, "torch.div_(torch.clone(x), y)", I, T, np.array([2, 3, -5])),
+    (3, "torch.div_(torch.clone(x), 2)", I, T, np.array([3, -3, 2])),
+    (3, "torch.div(x, y, out=torch.zeros([3], dtype=4))", I, T, np.array([2, 3, -5])),
+    (3, "torch.div(x, y, out=torch.zeros([3]))", I, T, np.array([7 / 3, 3.5, -5], np.float32)),
+    (3, 'torch.div(x, y, rounding_mode="floor")', I, T, np.array([2, 3, -5])),
+    (4, "torch.full([2], 3)", I, T, np.array([3, 3], np.float32)),
+    (5, "torch.full([2], 3)", I, T, np.array([3, 3])),
+    (4, "torch.full([2], 3, dtype=3)", I, T, np.array([3, 3], np.int32)),
+    (7, "torch.slice(torch.linspace(0, 99), 0, 0, 3)", I, T, np.array([0, 1, 2], np.float32)),
+    (8, "torch.linspace(0, 1)", I, T, REFUSED),
+    (7, "torch.linspace(0, 10, 3, out=torch.zeros([3], dtype=4))", I, T, np.array([0, 5, 10])),
+    (8, "torch.slice(torch.logspace(0, 99, None, 1.), 0, 0, 3)", I, T, np.array([1, 1, 1], np.float32)),
+    (9, "torch.logspace(0, 1)", I, T, REFUSED),
+    (8, "torch.logspace(0, 2, 3, out=torch.zeros([3], dtype=4))", I, T, np.array([1, 10, 100])),
+])
+def test_operators_mean_what_they_meant_in_the_version_of_the_file(version: int, body: str, x: Any, y: Any, expected: Any) -> None:
+    if expected is REFUSED:
+        with pytest.raises(irtool.Error, match="Arguments for call are not valid"):
+            irtool.load(written(version, body))(x, y)
+        return
+    result = irtool.load(written(version, body))(x, y)
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result, expected, rtol=1e-6)

@@ -39,6 +39,10 @@ def find_overload(name: str) -> Overload | None:
     return _found[name]
 
 
+OPTIONS = "dtype", "layout", "device", "pin_memory"
+"""What factories take last; those with out= take the dtype from there."""
+
+
 def _find(name: str) -> Overload | None:
     op = OPS.get(name)
     if op is not None:
@@ -56,6 +60,8 @@ def _find(name: str) -> Overload | None:
         for other in schemas(kind):
             if [(a.name, a.type.text) for a in other.arguments] == names:
                 return _derived(other.name, schema, "out", outs)
+            if outs == 1 and [a.name for a in other.arguments] == [*[name for name, _ in names], *OPTIONS] and other.name in OPS:
+                return Overload(schema, OPS[other.name], "out", outs)
     if kind.endswith("_copy"):
         return _derived(kind.removesuffix("_copy") + (f".{variant}" if variant else ""), schema, "plain", 0)
     return None

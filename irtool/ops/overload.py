@@ -15,7 +15,7 @@ from irtool.ir.effects import RESHAPES, UNDECLARED
 from irtool.ir.errors import Error, RunError, UnsupportedError
 from irtool.ir.schema import Argument, Schema
 from irtool.ir.types import contiguous_strides
-from irtool.ops.arrays import Array, as_array, astype, current_namespace, is_array, share_memory, title, to_number
+from irtool.ops.arrays import Array, as_array, astype, code_of, current_namespace, is_array, share_memory, title, to_number
 from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, refuse_partial_overlap, row_major
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
@@ -38,7 +38,8 @@ NUMBER = (int, float, complex, np.generic)
 class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
-    __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh")
+    __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh",
+                 "is_factory")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -47,6 +48,7 @@ class Overload:
         self.promote: Rule | Callable[[list[Any]], Rule] | None = op.promote      # a function chooses by the arguments' values
         self.mode = mode                # "plain", "inplace": write into argument 0, "out": write into the last `outs` arguments
         self.outs = outs
+        self.is_factory = mode == "out" and op.schemas[0].count("ScalarType? dtype") > schema.text.count("ScalarType? dtype")
         arguments = schema.arguments[:len(schema.arguments) - outs]
         self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
         promoted = set(self.promoted)
@@ -66,6 +68,8 @@ class Overload:
         """Run on one value per argument of the schema. Gives the kernel's result, arrays for tensors."""
         outs = args[len(args) - self.outs:] if self.outs else []
         operands = args[:len(args) - self.outs] if self.outs else args
+        if self.is_factory:
+            operands = [*operands, code_of(outs[0].dtype), None, None, None]
         target = args[0] if self.mode == "inplace" else None
         if target is not None and self.promote is not None and is_array(target) and self.schema.kind not in THROUGH:
             refuse_overlap(target)

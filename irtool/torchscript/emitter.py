@@ -233,6 +233,12 @@ class Emitter:
     def operator(self, node: ast.AST, kind: str, positional: Sequence[Value], named: Mapping[str, Value] | None = None,
                  is_method: bool = False) -> Value:
         """Call an operator: the overload torch would choose, all arguments explicit. Raises ParseError listing the variants."""
+        if self.place.library is not None:
+            from irtool.torchscript.upgraders import upgraded
+
+            before = upgraded(self, node, kind, positional, named or {}, is_method)
+            if before is not None:
+                return before
         candidates = schemas(kind)
         if not candidates and not kind.startswith(("aten::", "prim::")) and not named:      # of a library nobody declares here
             return self.one(kind, positional, types.TENSOR, {"scalars": Attribute("")} if kind[:1] == "^" else NO_ATTRIBUTES)

@@ -405,8 +405,8 @@ def _to_int(xp: Any, a: Any) -> int:
 
 
 table.define(forms("aten::Int", "a", "Scalar: Scalar -> int", "bool: bool -> int", "float: float -> int"), _to_int, doc="int(a).")
-table.define(forms("aten::Float", "a", "Scalar: Scalar -> float", "bool: bool -> float", "int: int -> float"), lambda xp, a: float(a),
-             doc="float(a).")
+table.define(forms("aten::Float", "a", "Scalar: Scalar -> float", "bool: bool -> float", "int: int -> float"),
+             lambda xp, a: float(a.real), doc="float(a); the real part of a complex number.")
 table.define(forms("aten::Bool", "a", "float: float -> bool", "int: int -> bool"), lambda xp, a: bool(a), doc="bool(a).")
 table.define("aten::Complex.Scalar(Scalar a) -> complex", lambda xp, a: complex(a), doc="complex(a).")
 table.define([f"aten::Complex.{x}_{y}({x} x, {y} y) -> complex" for x in ("bool", "float", "int") for y in ("bool", "float", "int")],
