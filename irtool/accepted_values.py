@@ -24,6 +24,7 @@ from irtool.ir.types import (
 )
 from irtool.ops.arrays import as_array, code_of, current_namespace, dtype_named, is_array, memory_of, namespace_of, number_dtype, on_host
 from irtool.ops.kernels.prim import device
+from irtool.ops.quantized import Packed, Quantized
 from irtool.ops.structure import Object, attribute_name, is_instance, is_member
 
 DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128",
@@ -32,7 +33,7 @@ DTYPE_NAMES = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "fl
 
 def accept(value: Any, declared: Value) -> Any:
     """An input as the interpreter takes it. Raises RunError for arrays torch has no dtype for, and for missing attributes."""
-    if isinstance(declared.type, ClassType) and not isinstance(value, Object):
+    if isinstance(declared.type, ClassType) and not isinstance(value, Object | Packed):
         return _accept_object(value, [declared])
     if isinstance(declared.type, ListType) and _is_reverse(declared) and (
             value is None or isinstance(value, list) and any(each is None for each in value)):
@@ -98,6 +99,8 @@ def _accept(value: Any, type: Type, name: str) -> Any:
         return _accept_array(np.asarray(value), type, name)
     if is_array(value):
         return _accept_array(value, type, name)
+    if isinstance(value, Quantized | Packed) and isinstance(type, TensorType | ClassType):
+        return value
     if isinstance(type, TensorType):
         return _accept_tensor(value, type, name)
     if value is None and isinstance(type, ListType) and _names_tensors(type):
@@ -266,12 +269,14 @@ def copied(values: Sequence[Any], written: Sequence[bool] | None = None) -> list
 
 
 def _copied(value: Any, known: dict[int, Any]) -> Any:
-    if not isinstance(value, list | tuple | dict | Object) and not is_array(value):
+    if not isinstance(value, list | tuple | dict | Object | Quantized) and not is_array(value):
         return value
     copy = known.get(id(value))
     if copy is None:
         if is_array(value):
             copy = copy_array(value)
+        elif isinstance(value, Quantized):
+            copy = value.with_ints(_copied(value.ints, known))
         elif isinstance(value, Object):
             copy = Object(value.type)
             copy.attributes.update({key: _copied(item, known) for key, item in value.attributes.items()})

@@ -9,10 +9,13 @@ import numpy as np
 
 from irtool.archives.container import Container
 from irtool.archives.declared_values import check_attributes
+from irtool.archives.packed_states import STATES
 from irtool.archives.pickles import unpickle
 from irtool.archives.storages import QUANTIZED, Storage, read_storage, strided
 from irtool.ir.errors import Error, UnsupportedError
 from irtool.ir.source import quoted
+from irtool.ir.types import parse_type
+from irtool.ops.quantized import Packed, Quantized
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
@@ -87,8 +90,10 @@ class Archive:
         return root
 
     # -- what pickles ask for (pickles.World)
-    def instance(self, path: str) -> Object:
-        """A new instance of a class of the archive."""
+    def instance(self, path: str) -> Object | Packed:
+        """A new instance of a class of the archive, or of one of torch's own."""
+        if path in STATES:
+            return Packed(parse_type(path))
         if path.startswith("__torch__.torch.classes."):
             raise UnsupportedError(f"{self.container.name}: instances of {quoted(path)} are not supported yet", code="E0404")
         definition = self.library.class_called(path)
@@ -99,6 +104,12 @@ class Archive:
 
     def build(self, instance: Any, state: Any) -> None:
         """Give an instance its attributes, by its `__setstate__` where its class has one."""
+        if isinstance(instance, Packed) and not instance.parts:
+            try:
+                instance.parts = STATES[str(instance.type)](state).parts
+            except ValueError as error:
+                self.container.fail("data.pkl", f"{instance.type}: {error}")
+            return
         if not isinstance(instance, Object):
             self.container.fail("data.pkl", "a state for something that is no instance")
         definition = self.library.class_called(str(instance.type))
@@ -149,8 +160,17 @@ class Archive:
         self.trainable[id(array)] = array, requires_grad is True
         return array
 
-    def _quantized(self, storage: Any, *_: Any) -> Any:
-        raise UnsupportedError(f"{self.container.name}: quantized tensors are not supported yet", code="E0404")
+    def _quantized(self, storage: Any, offset: Any, size: Any, stride: Any, how: Any, *_: Any) -> Quantized:
+        array = strided(storage, offset, size, stride)
+        if storage.dtype not in QUANTIZED:
+            raise TypeError(f"a quantized tensor of {storage.dtype}")
+        scheme, scale, zero_point, *axis = how
+        if scheme.name == "per_tensor_affine":
+            return Quantized(array, storage.dtype, float(scale), int(zero_point))
+        scales, zeros = np.asarray(scale), np.asarray(zero_point)
+        if not 0 <= axis[0] < array.ndim or scales.shape != (array.shape[axis[0]],) or zeros.shape != scales.shape:
+            raise ValueError("scales and zero points do not fit the tensor")
+        return Quantized(array, storage.dtype, scales, zeros, axis[0])
 
     def _sparse(self, layout: Any, size: Any, requires_grad: Any, indices: Any, values: Any) -> Any:
         raise UnsupportedError(f"{self.container.name}: sparse tensors are not supported yet", code="E0404")

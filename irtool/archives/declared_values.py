@@ -22,6 +22,7 @@ from irtool.ir.types import (
     UnionType,
 )
 from irtool.ops.arrays import is_array
+from irtool.ops.quantized import Packed, Quantized
 from irtool.ops.structure import EnumMember, Object
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.library import Library
@@ -54,7 +55,7 @@ def fits(value: Any, type: Type, library: Library, seen: set[tuple[int, str]]) -
     if isinstance(type, UnionType):
         return any(fits(value, each, library, seen) for each in type.elements)
     if isinstance(type, TensorType):
-        return is_array(value)
+        return is_array(value) or isinstance(value, Quantized)
     if isinstance(type, ListType | DictType | TupleType):
         place = id(value), type.text
         if place in seen:
@@ -64,7 +65,7 @@ def fits(value: Any, type: Type, library: Library, seen: set[tuple[int, str]]) -
     if isinstance(type, EnumType):
         return isinstance(value, EnumMember) and value.owner == type.name
     if isinstance(type, ClassType | InterfaceType):
-        return isinstance(value, Object) and (value.type is type or is_interface(type, library))
+        return isinstance(value, Object | Packed) and (value.type is type or is_interface(type, library))
     kinds = WORDS.get(str(type.key))
     return kinds is None or isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
 
@@ -86,7 +87,7 @@ def _items_fit(value: Any, type: Type, is_fit: Callable[[Any, Type], bool]) -> b
 
 def type_of(value: Any) -> str:
     """What a value is, in messages."""
-    return "tensor" if is_array(value) else str(value.type) if isinstance(value, Object) else type(value).__name__
+    return "tensor" if is_array(value) else str(value.type) if isinstance(value, Object | Packed) else type(value).__name__
 
 
 @lru_cache(256)

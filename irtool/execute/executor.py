@@ -34,7 +34,7 @@ from irtool.execute.plan_cache import WORTH_KEEPING, Kept, Shelf
 from irtool.execute.profiling import COUNTERS as PROFILE_COUNTERS
 from irtool.execute.profiling import Profile
 from irtool.execute.recorded import Recorded
-from irtool.interpret import ODD
+from irtool.interpret import ODD, all_nodes
 from irtool.ir.arguments import (
     ONE_PER_OUTPUT,
     check_choice,
@@ -55,6 +55,7 @@ from irtool.ir.rewrite import clone_graph
 from irtool.ir.rounded import warn_of_rounded
 from irtool.ir.verify import explanation
 from irtool.ops.arrays import seeded
+from irtool.ops.quantized import holds_quantized, makes_quantized
 from irtool.ops.tensor import Tensor
 
 
@@ -103,7 +104,7 @@ class Executor:
     """Runs a graph through plans: see the module's docstring."""
 
     __slots__ = ("graph", "options", "counters", "spec_maker", "plans", "fallback", "writes", "quick", "joined", "shelf", "profile",
-                 "reached", "_lock", "__weakref__")
+                 "reached", "is_quantized", "interpreting", "_lock", "__weakref__")
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = clone_graph(graph)
@@ -122,6 +123,8 @@ class Executor:
                 and self.profile is None and sum(1 for _ in self.graph.block) >= WORTH_KEEPING:
             self.shelf = Shelf(self.graph, (self.options.native, self.options.threads))
         self.reached: dict[int, bool] = {}
+        self.is_quantized = any(makes_quantized(node.kind) for node in all_nodes(self.graph))
+        self.interpreting: Executor | None = None
         self._lock = Lock()
 
     # -- for users
@@ -329,6 +332,8 @@ class Executor:
         self.counters.count("graph_executor_invocations")
         if not self.options.optimize:
             return self.fallback_plan()
+        if self.is_quantized or holds_quantized(values):
+            return self.plain().get_plan(values, flags)
         if self.profile is not None:
             with self._lock, self.explained():
                 plan = self.profile.find(values, flags)
@@ -352,6 +357,13 @@ class Executor:
             if isinstance(error, Error) or why is None:
                 raise
             raise why from error
+
+    def plain(self) -> Executor:
+        """The executor that interprets the graph, made if necessary: plans know no quantized tensors."""
+        with self._lock:
+            if self.interpreting is None:
+                self.interpreting = self.nested(self.graph, Options(False, self.options.backend))
+            return self.interpreting
 
     def fallback_plan(self) -> ExecutionPlan:
         """The plan that fits all inputs, made if necessary."""

@@ -1,6 +1,6 @@
 """Operator schemas: what PyTorch 2.13 declares about each kind, and which overload a node means.
 
-The declarations are data (`schemas.txt` beside this file, 3,882 overloads of 1,830 kinds); a kind is parsed the first time it is
+The declarations are data (`schemas.txt` beside this file, 4,056 overloads of 1,974 kinds); a kind is parsed the first time it is
 asked for. Overloads stand in the order in which torch tries them, and `resolve` tries them in that order: first as torch does
 (every argument given, types are subtypes), then leniently for text that torch no longer prints (`Dynamic` operands, arguments as
 attributes, trailing defaults left out, unqualified kinds).

@@ -14,7 +14,8 @@ FAMILIES: tuple[str, ...] = (
     "factory", "window", "random", "special", "polynomial", "fft", "stft",
     "shape", "joining", "diagonal", "padding", "indexing", "scatter", "matmul", "linalg", "matrix_norm", "decomposition", "distance",
     "conv", "pooling", "adaptive_pooling", "normalization", "softmax", "activation", "loss", "classification_loss", "embedding",
-    "resample", "grid_sample", "vision", "attention", "recurrent",
+    "resample", "grid_sample", "vision", "attention", "recurrent", "fake_quantize",
+    "quantized", "quantized_packed", "quantized_pointwise", "quantized_recurrent",
 )
 """One module of this package each, with its stanzas in `table`."""
 

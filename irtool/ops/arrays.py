@@ -4,7 +4,7 @@ Nothing outside this file imports NumPy or CuPy by name in a kernel: kernels get
 that is, is a matter of the run (`using`): NumPy, or what stands for CuPy (`irtool.ops.device`) with the few things that CuPy lacks.
 
 Limits: `bfloat16` arrays are float32 arrays whose values were rounded to bfloat16 when they were converted (`to_bfloat16`); arithmetic
-between conversions is float32. `complex32` is complex64. Quantised dtypes do not exist.
+between conversions is float32. `complex32` is complex64. Quantized tensors are no arrays (`irtool.ops.quantized`).
 """
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from irtool.ir.schema import Literal, Schema, node_arguments, schema_of
 from irtool.ir.tensor_dump import SHOWN, literal_of
 from irtool.ir.tensor_literal import NUMBER_DTYPES, TensorLiteral
 from irtool.ir.types import ListType, OptionalType, TensorType, Type, UnionType
+from irtool.ops.quantized import MAKERS
 
 if TYPE_CHECKING:
     from irtool.ir.graph import Node
@@ -52,7 +53,7 @@ _ALWAYS: dict[str, list[Any]] = {"aten::is_scripting": [True]}
 def is_foldable(kind: str) -> bool:
     """May a node of this kind be replaced by what it gives, as far as the kind alone tells?"""
     facts = facts_of(kind)
-    return (kind.startswith(("aten::", "prim::")) and kind not in _NOT_FOLDED and kind not in _UNFIXED
+    return (kind.startswith(("aten::", "prim::")) and kind not in _NOT_FOLDED and kind not in MAKERS and kind not in _UNFIXED
             and not (facts.side_effects or facts.may_write or facts.is_random))
 
 

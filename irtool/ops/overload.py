@@ -20,6 +20,7 @@ from irtool.ops.checks import fit, letter, overlaps, refuse_overlap, refuse_part
 from irtool.ops.kinds_of_values import tag
 from irtool.ops.op import Kernel, Op
 from irtool.ops.promotion import Rule, can_cast, compute_dtype, result_type
+from irtool.ops.quantized import HELD
 from irtool.ops.size_facts import BY_INDEX, READS_FIRST
 
 NO_PROMOTION_BY_NAME = frozenset({"condition", "mask", "alpha", "beta", "out"})
@@ -39,7 +40,7 @@ class Overload:
     """A kernel as one schema calls it: plain, derived in-place, or derived out=."""
 
     __slots__ = ("schema", "op", "kernel", "promote", "promoted", "mode", "outs", "converters", "fitting", "takes", "result", "fresh",
-                 "is_factory")
+                 "is_factory", "of_quantized")
 
     def __init__(self, schema: Schema, op: Op, mode: str = "plain", outs: int = 0) -> None:
         self.schema = schema
@@ -52,9 +53,11 @@ class Overload:
         arguments = schema.arguments[:len(schema.arguments) - outs]
         self.promoted = [place for place, argument in enumerate(arguments) if _takes_part(argument)] if op.promote else []
         promoted = set(self.promoted)
+        self.of_quantized = op.family.startswith("quantized")
+        converters = CONVERTERS_OF_QUANTIZED if self.of_quantized else CONVERTERS
         self.converters: list[tuple[int, Callable[[Any, Argument], Any], Argument]] = []
         for place, argument in enumerate(arguments):
-            converter = CONVERTERS.get(argument.type.text)
+            converter = converters.get(argument.type.text)
             if converter is not None and place not in promoted and not (argument.alias is not None and "[]" in argument.type.text):
                 self.converters.append((place, converter, argument))
         wide = {word.removesuffix("+"): word.endswith("+") for word in op.fits.split()}
@@ -66,6 +69,12 @@ class Overload:
 
     def __call__(self, args: list[Any]) -> Any:
         """Run on one value per argument of the schema. Gives the kernel's result, arrays for tensors."""
+        if not self.of_quantized and not HELD.isdisjoint(map(type, args)) and self.takes_held(args):
+            from irtool.ops.on_quantized import call_on_quantized
+
+            if self.mode == "out":
+                raise UnsupportedError(f"{self.schema.name} of quantized tensors is not supported")
+            return call_on_quantized(self.schema.kind, self, args)
         outs = args[len(args) - self.outs:] if self.outs else []
         operands = args[:len(args) - self.outs] if self.outs else args
         if self.is_factory:
@@ -89,6 +98,11 @@ class Overload:
         if self.mode == "inplace":
             return write_into(target, result, self.schema)
         return write_outs(outs, result)
+
+    def takes_held(self, args: list[Any]) -> bool:
+        """Stands a quantized tensor, or what holds one, where a tensor is due?"""
+        return any(type(value) in HELD and "Tensor" in argument.type.text
+                   for value, argument in zip(args, self.schema.arguments, strict=True))
 
     def _compute(self, args: list[Any]) -> Any:
         values = list(args)
@@ -345,7 +359,18 @@ def _tensor(value: Any, argument: Argument) -> Any:
         return as_array(value)
     if is_array(value):
         return value
+    if type(value) in HELD:
+        raise UnsupportedError("this operator does not take quantized tensors yet: dequantize() gives the numbers", code="E0409")
     raise RunError(f"Expected Tensor but got {tag(value)}")
+
+
+def _any_tensor(value: Any, argument: Argument) -> Any:
+    """A tensor, quantized or not."""
+    return value if type(value) in HELD else _tensor(value, argument)
+
+
+def _any_tensors(value: Any, argument: Argument) -> Any:
+    return [_any_tensor(item, argument) for item in value]
 
 
 def _tensors(value: Any, argument: Argument) -> Any:
@@ -404,11 +429,13 @@ CONVERTERS: Mapping[str, Callable[[Any, Argument], Any]] = {
     "Device": _device, "Device?": _device, "int[]": _ints, "int[]?": _ints, "float[]": _floats, "float[]?": _floats,
 }
 """Category of an argument -> what turns a given value into what the kernel is promised."""
+CONVERTERS_OF_QUANTIZED = {**CONVERTERS, "Tensor": _any_tensor, "Tensor?": _any_tensor, "Tensor[]": _any_tensors}
+"""The same, for families whose kernels take quantized tensors."""
 
 
 # -- results as the schema promises them
 def _tensor_result(value: Any) -> Any:
-    return value if isinstance(value, np.ndarray) or is_array(value) else current_namespace().asarray(value)
+    return value if isinstance(value, np.ndarray) or is_array(value) or type(value) in HELD else current_namespace().asarray(value)
 
 
 def _tensors_result(value: Any) -> Any:

@@ -7,6 +7,8 @@ import numpy as np
 
 from irtool.ir.errors import RunError, did_you_mean
 from irtool.ops.arrays import CODES, dtype_of
+from irtool.ops.quantized import INTEGERS
+from irtool.ops.quantized import NAMES as QUANTIZED
 
 
 class Dtype(int):
@@ -22,7 +24,7 @@ class Dtype(int):
     @property
     def name(self) -> str:
         """torch's name: `float32`."""
-        return CODES[self]
+        return ALL_CODES[self]
 
     @property
     def is_floating_point(self) -> bool:
@@ -42,11 +44,14 @@ class Dtype(int):
     @property
     def itemsize(self) -> int:
         """Bytes of an element, in torch."""
+        if self.name in INTEGERS:
+            return INTEGERS[self.name].itemsize
         return {"bfloat16": 2, "complex32": 4}.get(self.name, dtype_of(self).itemsize)
 
 
-DTYPES = {code: Dtype(code) for code in CODES}
-BY_NAME = {name: DTYPES[code] for code, name in CODES.items()}
+ALL_CODES = {**CODES, **QUANTIZED}
+DTYPES = {code: Dtype(code) for code in ALL_CODES}
+BY_NAME = {name: DTYPES[code] for code, name in ALL_CODES.items()}
 """`float32` and so on."""
 
 

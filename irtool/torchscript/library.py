@@ -14,6 +14,7 @@ from irtool.ir.errors import Error, did_you_mean
 from irtool.ir.graph import Graph, Node, Value
 from irtool.ir.types import Type
 from irtool.torchscript.annotations import annotation, dotted
+from irtool.torchscript.built_in_classes import SOURCES, packed_class
 from irtool.torchscript.class_definitions import ClassDefinition
 from irtool.torchscript.classes import class_of_unit
 from irtool.torchscript.emitter import Emitter
@@ -43,7 +44,7 @@ class Library:
     def unit(self, path: str) -> Unit | None:
         """The file of a module (`__torch__.a.b`), or None. Raises ParseError."""
         if path not in self._units:
-            text = self.code(path.replace(".", "/"))
+            text = SOURCES[path] if path in SOURCES else self.code(path.replace(".", "/"))
             unit = self._units[path] = None if text is None else read(text, f"{self.filename}:code/{path.replace('.', '/')}.py", 1, self)
             if unit is not None:
                 unit.place.module = path
@@ -104,7 +105,7 @@ class Library:
         value = values[number]
         if isinstance(value, str | int | float | complex) or value is None:
             return e.constant(value)
-        if not hasattr(value, "dtype"):
+        if not hasattr(value, "strides"):
             e.fail(node, f"the constant {node.attr} is a {type(value).__name__}, which is not supported yet")
         literal = TensorLiteral("<Tensor>", str(value.dtype), tuple(value.shape), value)
         return e.shared_constant(("archive", number), Node("prim::Constant", (), {"value": Attribute("<Tensor>", literal)}), types.TENSOR)
@@ -142,8 +143,14 @@ class _Attributes(dict[str, Type]):
         return name in self.definition.declared
 
     def __missing__(self, name: str) -> Type:
-        type = self[name] = self.read(self.definition.declared[name])
+        type = self[name] = self.read(self._declared(name))
         return type
+
+    def _declared(self, name: str) -> ast.expr:
+        """The annotation in the class body. Before torch 1.6, packed parameters of quantized modules were tensors."""
+        declared = self.definition.declared[name]
+        packed = packed_class(self.definition.place.module, self.definition.name) if name == "_packed_params" else None
+        return declared if packed is None or dotted(declared) != "Tensor" else ast.copy_location(ast.Constant(packed), declared)
 
     def get(self, name: str, default: Any = None) -> Any:
         """As of a dict."""

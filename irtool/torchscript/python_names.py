@@ -57,6 +57,7 @@ MATH_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, 
 RENAMED: dict[str, Meaning] = {
     "cmath.infj": Known(complex(0, math.inf)), "cmath.nanj": Known(complex(0, math.nan)), "cmath.phase": Builtin("aten::angle"),
     "cmath.rect": Builtin("aten::polar"), "math.remainder": Builtin("aten::mathremainder"), "warnings.warn": Builtin("aten::warn"),
+    "torch.ops.prim.shape": Builtin("aten::size"),      # in archives before torch 1.6
 }
 """What is an operator, or a constant, under another name."""
 

@@ -19,6 +19,8 @@ from irtool.dispatch.torch.grad_mode import enable_grad, is_grad_enabled, no_gra
 from irtool.ir.arguments import check_seed
 from irtool.ir.errors import NameMissing, RunError, UnsupportedError
 from irtool.ops.arrays import reseed
+from irtool.ops.call import call_op
+from irtool.ops.quantized import Quantized
 from irtool.ops.size_facts import FACTORIES
 from irtool.ops.tensor import Tensor, call, elements
 from irtool.ops.tensor_facts import BY_NAME, Place, Size, finfo, iinfo
@@ -96,6 +98,30 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     return call("aten::stft", (input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex), {})
 
 
+def plain(tensor: Any) -> Any:
+    """The array of a tensor outside of all transformations. Raises UnsupportedError inside one."""
+    if isinstance(tensor, Tensor) and not isinstance(tensor.array, np.ndarray):
+        raise UnsupportedError("quantized tensors inside of transformations are not supported", code="E0507")
+    return tensor.array if isinstance(tensor, Tensor) else elements(tensor)
+
+
+def quantize_per_tensor(input: Any, scale: float, zero_point: int, dtype: int) -> Quantized:
+    """A quantized tensor (dtype: quint8, qint8 or qint32) of a float32 tensor or array. Raises RunError."""
+    result: Quantized = call_op("aten::quantize_per_tensor", [plain(input), float(scale), int(zero_point), int(dtype)])
+    return result
+
+
+def quantize_per_channel(input: Any, scales: Any, zero_points: Any, axis: int, dtype: int) -> Quantized:
+    """The same, with a scale and zero point for each slice along a dimension."""
+    result: Quantized = call_op("aten::quantize_per_channel", [plain(input), plain(scales), plain(zero_points), axis, int(dtype)])
+    return result
+
+
+def dequantize(tensor: Any) -> Any:
+    """The numbers of a quantized tensor; a plain tensor itself."""
+    return Tensor(tensor.dequantize()) if isinstance(tensor, Quantized) else tensor
+
+
 def typed(dtype: str) -> Callable[[Any], Any]:
     """`torch.LongTensor([1, 2])`: a tensor of numbers in a dtype."""
     return lambda data: call("aten::to", (Tensor(np.array(elements(data))), BY_NAME[dtype]), {})
@@ -130,7 +156,8 @@ NAMES: Mapping[str, Any] = {
     "pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None,
     "strided": 0, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3,
     "finfo": finfo, "iinfo": iinfo, "Size": Size, "Tensor": Tensor, "device": Place, "vmap": transforms.vmap, "stft": stft,
-    "Generator": Generator,
+    "Generator": Generator, "quantize_per_tensor": quantize_per_tensor, "quantize_per_channel": quantize_per_channel,
+    "dequantize": dequantize,
     "no_grad": no_grad, "inference_mode": no_grad, "enable_grad": enable_grad, "set_grad_enabled": set_grad_enabled,
     "is_grad_enabled": is_grad_enabled, "manual_seed": manual_seed,
     "is_tensor": is_tensor, "get_default_dtype": get_default_dtype, "set_default_dtype": set_default_dtype,

@@ -135,6 +135,48 @@ class Shared(nn.Module):
         return y, self.narrow * 2, self.phase.abs()
 
 
+class Steps(nn.Module):
+    """Integers from end to end: convolution, pooling, a sum, joined halves, a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quant, self.dequant = torch.ao.quantization.QuantStub(), torch.ao.quantization.DeQuantStub()
+        self.conv, self.relu = nn.Conv2d(2, 4, 3, padding=1, groups=2), nn.ReLU()
+        self.line = nn.Conv1d(4, 4, 2)
+        self.pool, self.mean, self.head = nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(2), nn.Linear(16, 3)
+        self.sum = torch.ao.nn.quantized.FloatFunctional()
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.relu(self.conv(self.quant(x)))
+        x = self.sum.add(self.pool(x), self.mean(x)[:, :, 0:1, 0:1].repeat([1, 1, 3, 3]))
+        rows = self.line(x.flatten(2))
+        return self.dequant(self.head(self.mean(x).flatten(1))), self.dequant(rows)
+
+
+class Recurrent(nn.Module):
+    """Floats in and out, layers on integers between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.gru = nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True), nn.GRU(8, 5)
+        self.cell, self.head = nn.GRUCell(5, 4), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y, (h, _) = self.lstm(x)
+        z, last = self.gru(y)
+        return self.head(self.cell(last[0])), h
+
+
+def statically(module: nn.Module, batches: list[torch.Tensor]) -> nn.Module:
+    """The module with observers, run on batches, and then converted."""
+    module.eval().qconfig = torch.ao.quantization.get_default_qconfig("fbgemm")
+    torch.ao.quantization.fuse_modules(module, [["conv", "relu"]], inplace=True)
+    torch.ao.quantization.prepare(module, inplace=True)
+    for each in batches:
+        module(each)
+    return torch.ao.quantization.convert(module)
+
+
 def tensors(value: Any) -> list[Any]:
     """The tensors and numbers of a result, in order."""
     if isinstance(value, list | tuple):
@@ -164,6 +206,11 @@ def main() -> None:
     write("net_traced", Net().eval(), [(image,), (torch.randn(1, 2, 7, 4),)], traced=True)
     write("state", State(), [(torch.ones(2), 3), (torch.tensor([1.0, 2.0]), 2)])
     write("choice", Choice(), [(torch.randn(3, 2), 0), (torch.randn(3, 2), 1)])
+    batch = torch.randn(2, 2, 6, 6)
+    write("quantized_static", statically(Steps(), [batch]), [(batch,), (torch.randn(1, 2, 6, 6),)])
+    layers = {nn.LSTM, nn.GRU, nn.GRUCell, nn.Linear}
+    dynamic = torch.ao.quantization.quantize_dynamic(Recurrent().eval(), layers)
+    write("quantized_dynamic", dynamic, [(torch.randn(2, 3, 3),), (torch.randn(1, 4, 3),)])
     write("shared", Shared(), [(torch.randn(3),), (torch.randn(3),)])
 
 
