@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -124,32 +125,32 @@ def written(version: int, body: str) -> bytes:
     return file.getvalue()
 
 
-I, F = np.array([7, -7, 5]), np.array([7, -7, 5], np.float32)
+WHOLE, F = np.array([7, -7, 5]), np.array([7, -7, 5], np.float32)
 T = np.array([3, -2, -1])
 REFUSED = None
 
 
 @pytest.mark.parametrize(("version", "body", "x", "y", "expected"), [     # what torch 2.13 gives for the same files
-    (3, "torch.div(x, y)", I, T, np.array([2, 3, -5])),
-    (4, "torch.div(x, y)", I, -2 * T, np.array([-7 / 6, -1.75, 2.5], np.float32)),
+    (3, "torch.div(x, y)", WHOLE, T, np.array([2, 3, -5])),
+    (4, "torch.div(x, y)", WHOLE, -2 * T, np.array([-7 / 6, -1.75, 2.5], np.float32)),
     (3, "torch.div(x, y)", F, T, np.array([7 / 3, 3.5, -5], np.float32)),
-    (3, "torch.div(x, 2)", I, T, np.array([3, -3, 2])),
-    (3, "torch.div(x, 2.)", I, T, np.array([3.5, -3.5, 2.5], np.float32)),
-    (3, "__torch__.halved(x, )", I, T, np.array([3.5, -3.5, 2.5], np.float32)),       # functions are not upgraded, methods are
-    (3, "torch.div_(torch.clone(x), y)", I, T, np.array([2, 3, -5])),
-    (3, "torch.div_(torch.clone(x), 2)", I, T, np.array([3, -3, 2])),
-    (3, "torch.div(x, y, out=torch.zeros([3], dtype=4))", I, T, np.array([2, 3, -5])),
-    (3, "torch.div(x, y, out=torch.zeros([3]))", I, T, np.array([7 / 3, 3.5, -5], np.float32)),
-    (3, 'torch.div(x, y, rounding_mode="floor")', I, T, np.array([2, 3, -5])),
-    (4, "torch.full([2], 3)", I, T, np.array([3, 3], np.float32)),
-    (5, "torch.full([2], 3)", I, T, np.array([3, 3])),
-    (4, "torch.full([2], 3, dtype=3)", I, T, np.array([3, 3], np.int32)),
-    (7, "torch.slice(torch.linspace(0, 99), 0, 0, 3)", I, T, np.array([0, 1, 2], np.float32)),
-    (8, "torch.linspace(0, 1)", I, T, REFUSED),
-    (7, "torch.linspace(0, 10, 3, out=torch.zeros([3], dtype=4))", I, T, np.array([0, 5, 10])),
-    (8, "torch.slice(torch.logspace(0, 99, None, 1.), 0, 0, 3)", I, T, np.array([1, 1, 1], np.float32)),
-    (9, "torch.logspace(0, 1)", I, T, REFUSED),
-    (8, "torch.logspace(0, 2, 3, out=torch.zeros([3], dtype=4))", I, T, np.array([1, 10, 100])),
+    (3, "torch.div(x, 2)", WHOLE, T, np.array([3, -3, 2])),
+    (3, "torch.div(x, 2.)", WHOLE, T, np.array([3.5, -3.5, 2.5], np.float32)),
+    (3, "__torch__.halved(x, )", WHOLE, T, np.array([3.5, -3.5, 2.5], np.float32)),       # functions are not upgraded, methods are
+    (3, "torch.div_(torch.clone(x), y)", WHOLE, T, np.array([2, 3, -5])),
+    (3, "torch.div_(torch.clone(x), 2)", WHOLE, T, np.array([3, -3, 2])),
+    (3, "torch.div(x, y, out=torch.zeros([3], dtype=4))", WHOLE, T, np.array([2, 3, -5])),
+    (3, "torch.div(x, y, out=torch.zeros([3]))", WHOLE, T, np.array([7 / 3, 3.5, -5], np.float32)),
+    (3, 'torch.div(x, y, rounding_mode="floor")', WHOLE, T, np.array([2, 3, -5])),
+    (4, "torch.full([2], 3)", WHOLE, T, np.array([3, 3], np.float32)),
+    (5, "torch.full([2], 3)", WHOLE, T, np.array([3, 3])),
+    (4, "torch.full([2], 3, dtype=3)", WHOLE, T, np.array([3, 3], np.int32)),
+    (7, "torch.slice(torch.linspace(0, 99), 0, 0, 3)", WHOLE, T, np.array([0, 1, 2], np.float32)),
+    (8, "torch.linspace(0, 1)", WHOLE, T, REFUSED),
+    (7, "torch.linspace(0, 10, 3, out=torch.zeros([3], dtype=4))", WHOLE, T, np.array([0, 5, 10])),
+    (8, "torch.slice(torch.logspace(0, 99, None, 1.), 0, 0, 3)", WHOLE, T, np.array([1, 1, 1], np.float32)),
+    (9, "torch.logspace(0, 1)", WHOLE, T, REFUSED),
+    (8, "torch.logspace(0, 2, 3, out=torch.zeros([3], dtype=4))", WHOLE, T, np.array([1, 10, 100])),
 ])
 def test_operators_mean_what_they_meant_in_the_version_of_the_file(version: int, body: str, x: Any, y: Any, expected: Any) -> None:
     if expected is REFUSED:
@@ -159,3 +160,70 @@ def test_operators_mean_what_they_meant_in_the_version_of_the_file(version: int,
     result = irtool.load(written(version, body))(x, y)
     assert result.dtype == expected.dtype
     np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+OLD_CODE = """op_version_set = 0
+def forward(self,
+    x: Tensor,
+    n: int) -> Tuple[Tensor, int]:
+  y, i = x, 0
+  _0 = torch.lt(0, n)
+  while _0:
+    y_1 = torch.add(torch.mm(y, self.cell.w), getattr(self, "0").b, alpha=1)
+    i_1 = torch.add(i, 1)
+    _0, y, i = torch.lt(i_1, n), y_1, i_1
+  l = [torch.mul(y, CONSTANTS.c2), y]
+  if torch.__isnot__(annotate(Tensor, None), None):
+    z = torch._unwrap_optional(annotate(Tensor, None))
+  else:
+    z = torch.select(l, 0)
+  return (z, torch.select(ops.prim.shape(z), 1))
+def halved(self,
+    x: Tensor) -> Tensor:
+  return torch.div(x, 2)
+"""
+
+
+def written_as_of_old(code: str = OLD_CODE, **changes: object) -> bytes:
+    """An archive as torch 1.0 writes them: a module with two in it, one without code."""
+    def row(index: int, *size: str) -> dict[str, object]:
+        strides = ["2", "1"][2 - len(size):]
+        return {**({"dims": [*size], "strides": strides} if size else {}), "offset": "0", "requiresGrad": bool(size), "dataType": "FLOAT",
+                "data": {"key": f"tensors/{index}"}, "device": "cpu"}
+
+    cell = {"name": "cell", "parameters": [{"isBuffer": False, "tensorId": "0", "name": "w"}]}
+    bias = {"name": "0", "parameters": [{"isBuffer": True, "tensorId": "1", "name": "b"}]}
+    main = {"name": "net", "torchscriptArena": {"key": "code/net.py"}, "submodules": [cell, bias]}
+    model = {"protoVersion": "1", "mainModule": main, "tensors": [row(0, "2", "2"), row(1, "2"), row(2)], **changes}
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("net/version", "1\n")
+        archive.writestr("net/code/net.py", code)
+        for index, values in enumerate(([0, 1, 1, 0], [1, 10], [2])):
+            archive.writestr(f"net/tensors/{index}", np.array(values, np.float32).tobytes())
+        archive.writestr("net/model.json", json.dumps(model))
+    return file.getvalue()
+
+
+def test_archives_of_torch_1_0_run() -> None:
+    module = irtool.load(written_as_of_old())
+    result, length = module(np.array([[1, 2]], np.float32), 1)
+    np.testing.assert_array_equal(result, np.array([[6, 22]], np.float32))
+    assert length == 2
+    np.testing.assert_array_equal(module.halved(np.array([7, -7])), [3, -3])
+    assert [name for name, _ in module.named_parameters()] == ["cell.w"]
+    assert [name for name, _ in module.named_buffers()] == ["0.b"]
+    (gradient,) = module.vjp("forward", [np.array([[1, 2]], np.float32), 1], [np.ones((1, 2), np.float32), None], ["cell.w"])
+    np.testing.assert_array_equal(gradient, [[2, 2], [4, 4]])
+
+
+@pytest.mark.parametrize("changes", [
+    {"tensors": []}, {"tensors": [1]}, {"mainModule": []}, {"mainModule": {"name": 1}}, {"mainModule": {"submodules": [3]}},
+    {"mainModule": {"attributes": [{"name": "a", "type": "int", "id": "7"}]}}, {"mainModule": {"parameters": [{"name": "a"}]}},
+    {"tensors": [{"dims": ["-1"], "strides": ["1"], "data": {"key": "tensors/0"}}]}, {"tensors": [{"data": {"key": "../tensors/0"}}]},
+    {"tensors": [{"dims": ["9"], "strides": ["1"], "data": {"key": "tensors/0"}}]},
+    {"tensors": [{"dims": [[]], "data": {"key": "tensors/0"}}]},
+])
+def test_damaged_archives_of_torch_1_0_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(irtool.Error):
+        irtool.load(written_as_of_old(**changes))(np.ones((1, 2), np.float32), 1)

@@ -1,8 +1,8 @@
 """TorchScript archives (`.pt`, `.ptl`): `load` gives a `ScriptModule`, whose methods run without torch.
 
 container.py: the zip and its records, checked; pickles.py: pickles as data, nothing executed; storages.py: tensors on mapped memory;
-archive.py: the three together, as the instances of an archive; opening.py: a method with its calls opened; lowering.py: the same as a
-graph of arrays; calling.py: calls of it; script_module.py: what users see.
+archive.py: the three together, as the instances of an archive; model_json.py: the same for archives of torch 1.0 to 1.2; opening.py: a
+method with its calls opened; lowering.py: the same as a graph of arrays; calling.py: calls of it; script_module.py: what users see.
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from irtool.archives.archive import Archive
 from irtool.archives.container import Container
+from irtool.archives.model_json import OldArchive
 from irtool.archives.script_module import ScriptModule
 
 
@@ -21,7 +22,9 @@ def load(source: str | os.PathLike[str] | bytes | BinaryIO) -> ScriptModule:
     Nothing in the file is executed by Python. Raises Error, which names the record, for a file that is damaged or is no archive;
     UnsupportedError for what is not supported yet; OSError where the file cannot be read.
     """
-    return ScriptModule.of_archive(Archive(Container.of(source)))
+    container = Container.of(source)
+    is_old = "model.json" in container and "data.pkl" not in container
+    return ScriptModule.of_archive((OldArchive if is_old else Archive)(container))
 
 
 def is_archive(start: bytes) -> bool:

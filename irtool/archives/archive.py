@@ -28,19 +28,18 @@ VERSIONS = 1, 10
 class Archive:
     """An archive whose pickles are read when `root` is first asked for."""
 
+    REQUIRED: tuple[str, ...] = ("data.pkl", "constants.pkl")
+
     def __init__(self, container: Container) -> None:
         self.container = container
         self.trainable: dict[int, tuple[Any, bool]] = {}
         """By the id of a tensor: the tensor, and does it require gradients?"""
         self._storages: dict[tuple[str, str], Storage] = {}
         self._folder = "data"
-        if "model.json" in container and "data.pkl" not in container:
-            raise UnsupportedError(f"{container.name}: archives of torch 1.0 to 1.2 (model.json) are not supported yet", code="E0404")
-        if "data.pkl" not in container:
-            raise Error(f"{container.name}: no TorchScript archive: the record 'data.pkl' is missing", code="E0711")
-        if "constants.pkl" not in container:
-            raise Error(f"{container.name}: no TorchScript archive: the record 'constants.pkl' is missing. What torch.save writes holds "
-                        "weights or a pickled module, not a program", code="E0711")
+        for record in self.REQUIRED:
+            if record not in container:
+                hint = "" if record == "data.pkl" else ". What torch.save writes holds weights or a pickled module, not a program"
+                raise Error(f"{container.name}: no TorchScript archive: the record '{record}' is missing{hint}", code="E0711")
         self.version = self._version()
         self.is_big = self._is_big()
         self.library = Library(self._code, container.name, lambda: self.constants, self.version)
@@ -187,7 +186,7 @@ class Archive:
         return value
 
     def _row(self, number: Any) -> Any:
-        raise UnsupportedError(f"{self.container.name}: archives of torch 1.0 to 1.2 are not supported yet", code="E0404")
+        raise TypeError("only archives of torch 1.1 and 1.2 number their tensors")
 
     def _complex_number(self, real: Any, imaginary: Any) -> complex:
         return complex(float(real), float(imaginary))
