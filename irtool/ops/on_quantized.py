@@ -14,7 +14,7 @@ from irtool.ir.errors import RunError, UnsupportedError
 from irtool.ir.kinds import not_supported
 from irtool.ops.arrays import to_number
 from irtool.ops.kernels import quantized_pointwise
-from irtool.ops.kernels.quantized_pointwise import elu, hardswish, sigmoid
+from irtool.ops.kernels.quantized_pointwise import sigmoid
 from irtool.ops.quantized import HELD, Quantized, limits, rounded
 
 Run = Callable[[list[Any]], Any]
@@ -108,7 +108,7 @@ def averaged(x: Quantized, average: Callable[[Any], Any]) -> Quantized:
     """A quantized tensor of means of integers, its scale as it is."""
     x = x.whole("mean")
     means = average(x.shifted().astype(np.float64))
-    return x.with_ints(rounded(means.astype(np.float32), x.zero_point, x.name))
+    return x.with_ints(rounded(means.astype(np.float32) + np.float32(x.zero_point), 0, x.name))     # ties are those of the integers
 
 
 def _mean(x: Quantized, dim: list[int] | None, keepdim: bool, dtype: int | None) -> Quantized:
@@ -139,9 +139,7 @@ ON_QUANTIZED: Mapping[str, Callable[..., Any]] = {
     "aten::relu": lambda x: cut(x, 0, None), "aten::relu6": lambda x: cut(x, 0, 6), "aten::hardtanh": cut, "aten::clamp": cut,
     "aten::clamp_min": lambda x, low: cut(x, low, None), "aten::clamp_max": lambda x, high: cut(x, None, high),
     "aten::sigmoid": _sigmoid, "aten::tanh": _tanh, "aten::hardsigmoid": _hardsigmoid, "aten::threshold": _threshold,
-    "aten::leaky_relu": _leaky_relu, "aten::elu": lambda x, alpha, scale, input_scale: mapped(
-        x, lambda numbers: elu(numbers, alpha, scale, input_scale)),
-    "aten::hardswish": lambda x: mapped(x, hardswish), "aten::mean": lambda x, *args: (_mean if len(args) == 3 else _mean_of_all)(x, *args),
+    "aten::leaky_relu": _leaky_relu, "aten::mean": lambda x, *args: (_mean if len(args) == 3 else _mean_of_all)(x, *args),
     **dict.fromkeys(("aten::item", "aten::ScalarImplicit", "aten::FloatImplicit", "aten::Float"), _number),
     "aten::dropout": lambda x, p, train: x,
 }

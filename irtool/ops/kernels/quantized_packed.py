@@ -173,11 +173,9 @@ def conv_of(x, packed, scale, zero_point, has_relu):
 
 
 def conv_dynamic_of(x, packed, reduce_range):
-    """A convolution of floats, which are quantized for it."""
+    """A convolution of floats, which are quantized for it; its results are rounded to steps of the same scale, as torch does."""
     whole = dynamic_input(x, reduce_range, "quantized::conv_dynamic")
-    sums, weight = convolved(whole, packed)
-    result = sums.astype(np.float32) * factors(whole.scale, weight)
-    return channels_second(result if packed.parts["bias"] is None else result + packed.parts["bias"])
+    return conv_of(whole, packed, whole.scale, whole.zero_point, False).dequantize()
 
 
 def with_row(x):
