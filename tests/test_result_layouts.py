@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irtool
+from irtool.execute.executor import Executor
 from irtool.ops import OPS
 from irtool.ops.call import call_op
 
@@ -59,3 +60,12 @@ def test_a_new_shape_of_a_result_shares_memory_as_in_torch() -> None:
         plain = irtool.run(irtool.from_script(f"def f(x: Tensor):\n    return {operator}\n"), [x], interpret=True)[0]
         for result in (irtool.run(module, [x], interpret=True), irtool.run(module, [x]), irtool.run(module, [x])):
             np.testing.assert_array_equal(result[0], plain + is_shared)
+
+
+@pytest.mark.parametrize(("view", "strides"), [
+    ("torch.tensor([1, 2, 3])[0:9:2]", [2]), ("torch.ones([2, 3]).t()", [1, 3]), ("torch.ones([1]).expand(3)", [0])])
+def test_strides_of_constants_survive_folding(view: str, strides: list[int]) -> None:
+    text = f"def f(a: Tensor) -> Tuple[bool, List[int]]:\n    x = {view}\n    return x.is_contiguous(), x.stride()"
+    (graph,) = irtool.from_script(text).graphs
+    assert irtool.run(graph, [np.ones(1)]) == [(False, strides)]
+    assert Executor(graph).run([np.ones(1)], None) == [(False, strides)]

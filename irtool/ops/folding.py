@@ -91,6 +91,8 @@ def _run(node: Node, schema: Schema, values: Sequence[Any]) -> list[Any] | None:
     if type(result) in NUMBERS and len(node.outputs) == 1 and _is_plain(result):
         return [result]
     results = list(result) if len(schema.returns) > 1 and isinstance(result, tuple) else [result]
+    if any([not value.flags.c_contiguous for value in results if hasattr(value, "flags")]):
+        return None         # a literal has no strides, which `is_contiguous`, `stride` and `as_strided` read
     results = [_literal(value) if hasattr(value, "dtype") else value for value in results]
     return results if len(results) == len(node.outputs) and all(isinstance(v, TensorLiteral) or _is_plain(v) for v in results) else None
 
