@@ -36,14 +36,14 @@ def compiled(source: str) -> Any:
     return torch.jit.CompilationUnit(source).f
 
 
-def eager(source: str) -> Any:
-    """The function `f` of a source text as Python runs it on torch's tensors."""
+def eager(source: str, whole: bool = True) -> Any:
+    """The function `f` of a source text as Python runs it on torch's tensors; `whole`: with what nothing reads."""
     import typing
 
     import torch.nn.functional as F
 
     torch = library()
-    source = without_unread(source)
+    source = source if whole else without_unread(source)
     space: dict[str, Any] = {**vars(typing), "torch": torch, "F": F, "Tensor": torch.Tensor}
     exec(compile(source, "<program>", "exec"), space)  # the generator's text
     return space["f"]

@@ -140,7 +140,8 @@ def collect(grads: Gradients, region: Node, arguments: Sequence[Item], slots: Se
                 if is_real or wanted is not None:
                     convert = partial(converted, grads, target=target, is_real=is_real, wanted=wanted)
                     value = grads.where_defined(value, _is_tensor(value), convert)
-                if isinstance(value.type, OptionalType) and _is_tensor(target):     # None is the undefined gradient of a tensor
+                if isinstance(value.type, OptionalType) and isinstance(value.type.element, TensorType):
+                    # None is the undefined gradient of a tensor
                     value = grads.build.node("prim::unchecked_cast", (value,), output_types=(grads.tensor,)).output
                 body.add_output(value)
                 output = region.add_output(grads.df.fresh_id(), value.type)

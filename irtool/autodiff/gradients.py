@@ -236,7 +236,7 @@ class Gradients:
         old = self.in_df(value)
         assert old is not None
         behind = incoming.node if old.is_block_input and incoming.node.owner is old.node.owner else old.node
-        type = old.type if isinstance(old.type, ListType) else self.tensor
+        type = old.type if isinstance(old.type, ListType | TupleType) else self.tensor
         total = Builder(self.df).after(behind).node("prim::AutogradAdd", (incoming, incoming), output_types=(type,)).output
         put_behind(total.node, 1, old)
 

@@ -178,7 +178,7 @@ def backward(roots: Iterable[tuple[Variable, Any]], leaves: Sequence[Leaf], add:
         if function not in buffers:
             buffers[function] = [None] * function.slots
             starts.append(function)
-        _put(buffers[function], variable.slot, gradient, add, create_graph)
+        _put(function, buffers[function], variable.slot, gradient, add, create_graph)
     needed, waiting = _reachable(starts, frozenset(leaves))
     # hooks are called in the order of one thread
     if create_graph or any(function.hooks or function.pre_hooks or function.post_hooks for function in needed):
@@ -212,7 +212,7 @@ def _walked(ready: list[tuple[tuple[bool, int], Function]], buffers: dict[Functi
             target, slot = edge
             if target not in buffers:
                 buffers[target] = [None] * target.slots
-            _put(buffers[target], slot, gradient, add, create_graph)
+            _put(target, buffers[target], slot, gradient, add, create_graph)
             waiting[target] -= 1
             if not waiting[target]:
                 heappush(ready, (_turn(target), target))
@@ -249,9 +249,9 @@ def _reachable(starts: Sequence[Function], leaves: frozenset[Leaf]) -> tuple[set
     return needed, waiting
 
 
-def _put(buffer: list[Any], slot: int, gradient: Any, add: Adder, create_graph: bool) -> None:
-    """Add a gradient to the sum for a slot."""
-    if gradient is not None:
+def _put(function: Function, buffer: list[Any], slot: int, gradient: Any, add: Adder, create_graph: bool) -> None:
+    """Add a gradient to the sum for a slot of a step. One is enough for a Refusal, whose results may have several shapes."""
+    if gradient is not None and (buffer[slot] is None or not isinstance(function, Refusal)):
         buffer[slot] = gradient if buffer[slot] is None else add(buffer[slot], gradient, create_graph)
 
 

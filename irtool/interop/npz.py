@@ -95,7 +95,10 @@ def decode(data: bytes, filename: str) -> Archive:
 
 def decode_stream(stream: BinaryIO, size: int, filename: str) -> Archive:
     """As `decode`, of an open file of `size` bytes. Raises OSError, too, where the file cannot be read."""
-    if stream.read(6) == MAGIC:
+    start = stream.read(6)
+    if start[:4] not in (b"PK\x03\x04", b"PK\x05\x06") and start != MAGIC:
+        raise DamagedError(f"{filename}: damaged, or not an .npz file: it does not begin as a zip")
+    if start == MAGIC:
         raise DamagedError(f"{filename}: a single array (.npy), not an .npz: give it by name, --input NAME=@{filename}")
     archive = Archive()
     try:

@@ -161,7 +161,7 @@ RULES: dict[str, Callable[[Node], Pairs]] = {
     "prim::TupleSlice": _of_slice,
     "prim::ListUnpack": _of_list,
     "prim::Guard": _as_it_is,
-    "prim::AutogradAdd": _as_it_is,
+    "prim::AutogradAdd": _unwrapped,        # a gradient that may be None is one that may be undefined
     "prim::ReplaceIfUndef": _unwrapped,
     "prim::unchecked_unwrap_optional": _unwrapped,
     "prim::ConstantChunk": _tensors,

@@ -316,6 +316,8 @@ def write_outs(outs: list[Any], result: Any) -> Any:
     """Store results in the out= arguments; gives them."""
     results = result if isinstance(result, tuple) else (result,)
     for out, value in zip(outs, results, strict=True):
+        if not is_array(out):
+            raise RunError(f"out= takes a tensor, found {tag(out)}", code="E0403")
         if out.shape != value.shape:
             if out.size:
                 raise UnsupportedError("out= with another shape is not supported yet")
