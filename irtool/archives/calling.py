@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irtool.accepted_values import accept, copied, delivered
+from irtool.accepted_values import accept, arrays_in, copied, delivered
 from irtool.archives.declared_values import named
 from irtool.archives.lowering import Lowered, UnknownInstance
 from irtool.archives.opening import MAX_CALLS
@@ -112,7 +112,8 @@ class MethodRun:
         positions = [index_of.get((id(places[each][0]), places[each][1])) if isinstance(each, str) else each for each in wrt]
         chosen = sorted({each for each in positions if each is not None})
         recorded = executor.record(values, chosen, seed=0)
-        gradients = dict(zip(chosen, recorded.backward([*cotangents]), strict=True)) if chosen else {}
+        state = len(list(arrays_in(list(recorded.outputs[lowered.result_count:]))))      # takes no part
+        gradients = dict(zip(chosen, recorded.backward([*cotangents, *[None] * state]), strict=True)) if chosen else {}
         return [None if each is None else gradients[each] for each in positions]
 
 
