@@ -123,7 +123,10 @@ class Sweep:
         elif node.kind in LOOP_KINDS and len(node.blocks) == 1:
             self.loop(node)
         elif special is not None:
-            special(self, node)
+            if node.kind.startswith("aten::") and schema_of(node) is None:
+                self.unshape(node)
+            else:
+                special(self, node)
         elif node.kind not in NUMBER_KINDS and not has_side_effects(node):
             self.operator(node, may_expand)
 

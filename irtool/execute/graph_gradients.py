@@ -23,11 +23,11 @@ from irtool.ir.arguments import ONE_PER_OUTPUT, check_graph, check_inputs, check
 from irtool.ir.constants import constant, is_constant
 from irtool.ir.effects import MUTATORS
 from irtool.ir.errors import PassError, RunError, UnsupportedError
-from irtool.ir.graph import RETURN, Graph, Value
+from irtool.ir.graph import RETURN, Graph, Node, Value
 from irtool.ir.module import Module
 from irtool.ir.rewrite import clone_graph
 from irtool.ir.structure_kinds import CONSTRUCTS
-from irtool.ir.types import TupleType, Type
+from irtool.ir.types import ListType, OptionalType, TupleType, Type
 from irtool.ops.arrays import here, is_array, namespace_for, namespace_of, using
 from irtool.passes.lower_tuples import lower_tuples
 
@@ -156,8 +156,23 @@ def without_tuples(graph: Graph) -> Graph:
 
 
 def is_construct(value: Value) -> bool:
-    """Is a value a tuple or list that one node constructs, and to which no node adds afterwards?"""
-    return value.node.kind in CONSTRUCTS and not any(user.kind in MUTATORS for user, _ in value.uses)
+    """Is a value a tuple or list that one node constructs, and to which no node adds afterwards, under this name or another?"""
+    node = value.node
+    if node.kind not in CONSTRUCTS or any(user.kind in MUTATORS for user, _ in value.uses):
+        return False
+    graph = node.graph
+    return all(is_in_place(user, value) for user, _ in value.uses) or graph is not None and not any(
+        each.kind in MUTATORS for each in graph.walk())
+
+
+def is_in_place(user: Node, value: Value) -> bool:
+    """Does a user give no other name to a list: a result of the graph, a tuple of results, an operator that gives no list?"""
+    if user.kind == RETURN:
+        graph = value.node.graph
+        return graph is not None and user is graph.block.return_node
+    if user.kind in CONSTRUCTS:
+        return user.kind == "prim::TupleConstruct" and is_only_result(user.output)
+    return not any(isinstance(each.type, ListType | TupleType | OptionalType) or each.type.key == "Any" for each in user.outputs)
 
 
 def is_dict_construct(value: Value) -> bool:

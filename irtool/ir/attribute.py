@@ -131,7 +131,7 @@ def _single(value: object) -> object:
 
 def _to_int(value: object, text: str) -> object:
     value = _single(value)
-    return int(value) if isinstance(value, (bool, int, float)) and value == value and abs(value) != float("inf") else value
+    return int(value) if isinstance(value, (bool, int)) or isinstance(value, float) and value.is_integer() else value
 
 
 def _to_float(value: object, text: str) -> object:

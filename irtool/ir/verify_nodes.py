@@ -12,6 +12,7 @@ from irtool.ir.effects import SPECIAL_PRIMS, is_known_prim
 from irtool.ir.graph import Graph, Node
 from irtool.ir.kinds import nearest_kind
 from irtool.ir.schema import Schema, schema_of, schemas
+from irtool.ir.tensor_literal import TensorLiteral
 from irtool.ir.types import DictType, ListType, OptionalType, TensorType, TupleType, Type
 from irtool.ir.verify_types import NUMBERS, STRICT_DIALECTS, Found, flows, result_problem
 
@@ -120,9 +121,20 @@ def _constant_problem(node: Node, strict: bool) -> str:
         return f"a constant of type {type} needs a value"
     if strict and attribute is not None and type.key in _NUMBER_KEYS and isinstance(attribute.as_type(type), str | Opaque):
         return f"a constant of type {type} needs a number, found '{attribute.text[:40]}'"
+    if attribute is not None and is_fraction(attribute.as_type(type), type):
+        return f"a constant of type {type} needs a whole number, found '{attribute.text[:40]}'"
     if strict and attribute is not None and isinstance(type, TensorType) and isinstance(attribute.as_type(type), str):
         return f"a constant of type {type} needs a tensor, found '{attribute.text[:40]}'"
     return ""
+
+
+def is_fraction(value: object, type: Type) -> bool:
+    """Is a constant of integers a number between two, or none?"""
+    if isinstance(value, TensorLiteral) and value.is_number and value.dtype == "int64":
+        value = value.item()
+    elif type.key != "int":
+        return False
+    return isinstance(value, float) and not value.is_integer()
 
 
 _NUMBER_KEYS = ("int", "float", "bool", "complex")
