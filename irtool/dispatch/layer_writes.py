@@ -355,7 +355,8 @@ def keeping(before: Tensor, after: Tensor, tapes: list[Any]) -> Tensor:
         return after
     layer = before.layer
     rest = [tape for tape in tapes if tape is not layer]
-    return Boxed(layer, keeping(before.value, layer.laid_out(after, before), rest), before.data)
+    inside = another(layer.laid_out(after, before))     # `after` may be noted as a view itself, which the box is
+    return Boxed(layer, keeping(before.value, inside, rest), before.data)
 
 
 def put_back(layer: Layer, name: str, root: Any, chain: list[View], part: Any) -> Any:
