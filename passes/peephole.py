@@ -107,7 +107,7 @@ class Simplifier:
             if rule is not None and node.inputs and node.outputs:
                 rule(self, node)
             for value in node.outputs:
-                if value.type in nones and value.uses and node.kind not in CONSTANT_KINDS and node.kind != "prim::Closure":    # torch types it so
+                if value.type in nones and value.uses and node.kind not in CONSTANT_KINDS and node.kind != "prim::Closure":
                     self.replace(value, Builder(self.graph).before(node).constant(None))
         return self.changed
 
