@@ -1,19 +1,21 @@
 """Calls of methods: arguments bound to parameters, the lowered graph run, what it wrote put back into the instance."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from irtool.accepted_values import accept, arrays_in, copied, delivered
+from irtool.accepted_values import accept, copied, delivered
 from irtool.archives.declared_values import named
 from irtool.archives.lowering import Lowered, UnknownInstance
 from irtool.archives.opening import MAX_CALLS
 from irtool.execute.executor import Executor
+from irtool.execute.output_cotangents import leaves, parts_of
 from irtool.interpret import walk
 from irtool.ir.errors import RunError, UnsupportedError, did_you_mean
 from irtool.ir.graph import Graph, Node
+from irtool.ops.arrays import is_array
 from irtool.ops.node_calls import call_node
 from irtool.ops.structure import Object
 from irtool.torchscript.annotations import signature
@@ -112,9 +114,29 @@ class MethodRun:
         positions = [index_of.get((id(places[each][0]), places[each][1])) if isinstance(each, str) else each for each in wrt]
         chosen = sorted({each for each in positions if each is not None})
         recorded = executor.record(values, chosen, seed=0)
-        state = len(list(arrays_in(list(recorded.outputs[lowered.result_count:]))))      # takes no part
-        gradients = dict(zip(chosen, recorded.backward([*cotangents, *[None] * state]), strict=True)) if chosen else {}
+        seeds = per_leaf(recorded.outputs[:lowered.result_count], cotangents)
+        state = sum(map(leaves, recorded.outputs[lowered.result_count:]))       # takes no part
+        gradients = dict(zip(chosen, recorded.backward([*seeds, *[None] * state]), strict=True)) if chosen else {}
+        self.put_back(lowered, recorded.outputs)
         return [None if each is None else gradients[each] for each in positions]
+
+
+def per_leaf(outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents, one per tensor of the outputs, with None for each number or word among them. Raises RunError for too many or too few."""
+    tensors = [is_array(leaf) for leaf in leaves_in(outputs)]
+    if len(cotangents) != sum(tensors):
+        raise RunError(f"expected {sum(tensors)} cotangents, got {len(cotangents)}", code="E0503")
+    remaining = iter(cotangents)
+    return [next(remaining) if is_tensor else None for is_tensor in tensors]
+
+
+def leaves_in(value: Any) -> Iterator[Any]:
+    """What nested lists, tuples and dicts hold, as `distributed` takes them apart."""
+    if isinstance(value, list | tuple | dict):
+        for each in parts_of(value):
+            yield from leaves_in(each)
+    else:
+        yield value
 
 
 class Parameters:
