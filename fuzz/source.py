@@ -40,6 +40,8 @@ class Style:
     """Does it return the sum of what it computed, as a gradient needs it?"""
     elements: bool = True
     """Does it make Python numbers of elements, to decide by? Where vmap hides them that is refused."""
+    silent: bool = False
+    """Are there statements in `torch.no_grad()`?"""
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,10 @@ class Writer:
     def branch(self) -> None:
         """An `if`, maybe with an `else`."""
         again = self.chosen()
+        if self.style.silent and self.random.random() < 0.4:
+            self.emit("with torch.no_grad():")
+            self.block(self.random.choice((1, 2, 3)), again)
+            return
         self.emit(f"if {self.condition()}:")
         self.block(self.random.choice((1, 1, 2)), again)
         if self.random.random() < 0.6:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from irtool.analysis.liveness import remove_dead_nodes
 from irtool.autodiff.branch_gradients import reverse_choice
 from irtool.autodiff.formula_gradients import reverse_operator
+from irtool.autodiff.grad_mode import refuse_grad_mode
 from irtool.autodiff.gradients import Gradients
 from irtool.autodiff.groups import open_groups
 from irtool.autodiff.in_place import is_rewritable, without_writes
@@ -61,6 +62,7 @@ def differentiate_graph(graph: Graph, flags: Sequence[bool], modern: bool, trust
     refuse_omitted(graph, "differentiate")
     with Paused():
         open_groups(graph)
+        refuse_grad_mode(graph)
         writers = [node for node in graph.walk() if is_rewritable(node)]
         if writers:
             needs = requiring(graph, flags, trust_types)

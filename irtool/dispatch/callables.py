@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from irtool.autodiff.grad_mode import modes_in, refuse_grad_mode
 from irtool.autodiff.hidden_writes import is_writer
 from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.versions import in_versions
@@ -72,6 +73,9 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     """
     warn_of_rounded(graph)
     inputs = tuple(graph.inputs)
+    if next(modes_in(graph), None) is not None:
+        graph = clone_graph(graph)
+        refuse_grad_mode(graph)
     if any(map(is_writer, graph.walk())):
         graph = clone_graph(graph)
         without_writes(graph)

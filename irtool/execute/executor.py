@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from irtool.accepted_values import accept, delivered
+from irtool.autodiff.grad_mode import refuse_grad_mode, settle_grad_mode
 from irtool.autodiff.reach import requiring
 from irtool.execute.argument_spec import ArgumentSpec, SpecMaker, arrays_key
 from irtool.execute.compilation import ExecutionPlan, Options, fallback_plan, make_plan, writes
@@ -108,6 +109,7 @@ class Executor:
 
     def __init__(self, graph: Graph, options: Options | None = None, counters: Counters | None = None) -> None:
         self.graph = clone_graph(graph)
+        settle_grad_mode(self.graph)
         self.options = options or Options()
         self.counters = counters or Counters(self.options.profiling)
         self.counters.count("graph_executors_constructed")
@@ -311,6 +313,7 @@ class Executor:
         flags = [needs_gradient(value) for value in values] if records else []
         if not any(flags):
             return self.execute(plain)
+        refuse_grad_mode(self.graph)
         plan = self.get_plan(plain, flags)
         _last.graph = weakref.ref(plan.shown)
         return plan.record(list(values))

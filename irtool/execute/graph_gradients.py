@@ -12,6 +12,7 @@ import numpy as np
 
 from irtool.accepted_values import accept, takes_objects
 from irtool.analysis.liveness import remove_dead_nodes
+from irtool.autodiff.grad_mode import settle_grad_mode
 from irtool.autodiff.groups import open_groups
 from irtool.autodiff.in_place import without_writes
 from irtool.autodiff.reverse import Reverse, differentiate_graph
@@ -132,6 +133,7 @@ def prepared_with_outline(graph: Graph) -> tuple[Graph, list[Outline]]:
     """The same, and for each output of the graph an outline: how it is built from results of the copy."""
     f = without_tuples(graph)
     open_groups(f)
+    settle_grad_mode(f)
     results = iter(f.outputs)
     outline = [outline_of(value.type, results) for value in graph.outputs]
     f.block.set_outputs([each for part in outline for each in leaves_of_outline(part)])

@@ -1,0 +1,202 @@
+"""Gradients stop where `torch.no_grad()` says so: operators in its extent are given detached tensors.
+
+The extent is from `prim::Enter` to `prim::Exit` of a `no_grad`, or from one `aten::set_grad_enabled` to the next. What such an operator
+gives needs no gradient; what it writes into keeps the gradient that it had, as torch has it: the value alone changes.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.analysis.shape_changes import changes_shapes
+from irtool.autodiff.reach import holds_tensors
+from irtool.autodiff.refusals import at_node
+from irtool.ir.builder import Builder
+from irtool.ir.constants import constant, is_constant
+from irtool.ir.effects import IF_KINDS, LOOP_KINDS
+from irtool.ir.errors import UnsupportedError
+from irtool.ir.graph import Block, Graph, Node, Value
+from irtool.ir.schema import schema_of
+from irtool.ir.structure_kinds import kinds
+from irtool.ir.types import TensorType, Type, TypeVar
+
+CONTEXTS = {"no_grad": False, "inference_mode": False, "enable_grad": True, "set_grad_enabled": None}
+"""Classes of `torch.autograd.grad_mode`, and the mode that they enter; None: the one in their attribute `mode`."""
+ON_VALUES = kinds("""
+prim::Constant prim::ListConstruct prim::TupleConstruct prim::DictConstruct prim::ListUnpack prim::TupleUnpack prim::TupleIndex
+prim::TupleSlice prim::GetAttr prim::SetAttr prim::CreateObject prim::Enter prim::Exit prim::unchecked_cast
+prim::unchecked_unwrap_optional prim::Uninitialized prim::Print prim::RaiseException prim::AutogradZero prim::shape prim::dtype
+prim::device prim::layout prim::data prim::requires_grad prim::is_cuda prim::NumToTensor prim::min prim::max prim::isinstance
+prim::type
+""")
+"""Kinds that hand tensors on, or give none with a gradient."""
+
+
+class Unsettled(Exception):
+    """The mode, or what an operator does in it, cannot be told. `node`: where."""
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+def modes_in(graph: Graph) -> Iterator[Node]:
+    """The nodes that switch gradients on and off."""
+    for node in graph.walk():
+        if node.kind == "aten::set_grad_enabled" or node.kind == "prim::Enter" and context_of(node) in CONTEXTS:
+            yield node
+
+
+def context_of(node: Node) -> str:
+    """The class of the object that `prim::Enter` enters, without its module."""
+    return node.inputs[0].type.text.rpartition(".")[2] if node.inputs else ""
+
+
+def settle_grad_mode(graph: Graph) -> bool:
+    """Write into a graph where gradients stop; it needs its modes no more. Gives whether that could be told; if not, the graph stays."""
+    if next(modes_in(graph), None) is None:
+        return True
+    try:
+        walk = Settling(graph)
+    except Unsettled:
+        return False
+    walk.write()
+    return True
+
+
+def refuse_grad_mode(graph: Graph) -> None:
+    """Raises UnsupportedError, at its line, for a mode that could not be settled."""
+    if settle_grad_mode(graph):
+        return
+    try:
+        Settling(graph)
+    except Unsettled as error:
+        message = f"gradients through {error.node.kind} are not supported here: {error}"
+        raise at_node(graph, UnsupportedError(message, code="E0501"), error.node) from None
+
+
+class Settling:
+    """A walk over a graph in the order of its execution, with the mode as far as it can be told. Raises Unsettled."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.mode: bool | None = True
+        self.of_value: dict[Value, bool | None] = {}                    # the modes that bools hold
+        self.of_attribute: dict[tuple[Value, str], bool | None] = {}
+        self.entered: dict[Value, bool | None] = {}                     # the mode in which a context was entered
+        self.quiet: list[Node] = []                                     # operators in a `no_grad`
+        self.switches: list[Node] = []
+        self.block(graph.block)
+
+    def block(self, block: Block) -> None:
+        """The nodes of a block."""
+        for node in block:
+            if node.blocks:
+                self.inner_blocks(node)
+            elif node.kind.startswith("aten::") and node.kind.endswith("grad_enabled"):
+                self.function(node)
+            elif node.kind in ("prim::Enter", "prim::Exit") and context_of(node) in CONTEXTS:
+                self.context(node)
+            elif node.kind == "prim::SetAttr":
+                self.of_attribute[node.inputs[0], str(node.attributes["name"].value)] = self.held(node.inputs[1])
+            elif node.kind == "prim::GetAttr":
+                self.of_value[node.output] = self.of_attribute.get((node.inputs[0], str(node.attributes["name"].value)))
+            elif self.mode is not True:
+                self.operator(node)
+
+    def inner_blocks(self, node: Node) -> None:
+        """Branches and rounds begin in the mode that is, and must end in one mode."""
+        before, after = self.mode, set()
+        for inner in node.blocks:
+            self.mode = before
+            self.block(inner)
+            after.add(self.mode)
+        if node.kind in LOOP_KINDS:
+            after.add(before)
+        elif node.kind not in IF_KINDS and before is not True:
+            raise Unsettled(node, "its block runs without gradients")
+        if len(after) > 1:
+            raise Unsettled(node, "gradients are on or off behind it as is decided when it runs")
+        self.mode = after.pop()
+
+    def held(self, value: Value) -> bool | None:
+        """The mode that a bool holds; None: not known."""
+        if is_constant(value):
+            said = constant(value)
+            return said if isinstance(said, bool) else None
+        return self.of_value.get(value)
+
+    def function(self, node: Node) -> None:
+        """`aten::is_grad_enabled`, `aten::set_grad_enabled`."""
+        if node.kind == "aten::is_grad_enabled":
+            self.of_value[node.output] = self.mode
+        else:
+            self.mode = self.held(node.inputs[0])
+            self.switches.append(node)
+            if self.mode is None:
+                raise Unsettled(node, "the mode is decided when it runs")
+
+    def context(self, node: Node) -> None:
+        """`prim::Enter` and `prim::Exit`."""
+        held = node.inputs[0]
+        self.switches.append(node)
+        if node.kind == "prim::Enter":
+            self.entered[held] = self.mode
+            entered = CONTEXTS[context_of(node)]
+            self.mode = self.of_attribute.get((held, "mode")) if entered is None else entered
+            if self.mode is None:
+                raise Unsettled(node, "the mode is decided when it runs")
+        else:
+            self.mode = self.entered.get(held)
+            if self.mode is None:
+                raise Unsettled(node, "it leaves a context that was not entered")
+
+    def operator(self, node: Node) -> None:
+        """An operator without gradients."""
+        operands = [value for value in node.inputs if isinstance(value.type, TensorType)]
+        lists = [value for value in node.inputs if is_holder(value)]
+        if node.kind in ON_VALUES or not operands and not lists:
+            return
+        schema = schema_of(node)
+        if schema is None:
+            raise Unsettled(node, "it runs where gradients are off")
+        if any(isinstance(inner, TypeVar) for argument in schema.arguments for inner in parts(argument.type)):
+            return      # on lists and dicts, whatever they hold
+        if changes_shapes(node) or lists and (schema.is_mutable or not all(isinstance(each.type, TensorType)
+                                                                           for each in node.outputs)):
+            raise Unsettled(node, "it runs where gradients are off")
+        self.quiet.append(node)
+
+    def write(self) -> None:
+        """Detach what the operators read."""
+        for node in self.quiet:
+            schema = schema_of(node)
+            assert schema is not None
+            writes = schema.is_mutable
+            originals = list(node.inputs)
+            for place, value in enumerate(originals):
+                if isinstance(value.type, TensorType) and not is_constant(value):
+                    node.replace_input(place, Builder(self.graph).before(node).call("aten::detach", value, type=value.type))
+            if writes:
+                for argument, value in zip(schema.arguments, originals, strict=False):
+                    if argument.alias is not None and argument.alias.is_write and len(node.outputs) == 1:
+                        node.output.replace_all_uses_with(value)
+            elif any(map(is_holder, originals)):
+                for output in node.outputs:
+                    detached = Builder(self.graph).after(node).call("aten::detach", output, type=output.type)
+                    output.replace_all_uses_with(detached)
+                    detached.node.replace_input(0, output)
+        for node in self.switches:
+            if not any(value.uses for value in node.outputs):
+                node.destroy()
+
+
+def parts(type: Type) -> Iterator[Type]:
+    """A type, and those of which it is one."""
+    yield type
+    for each in type.elements:
+        yield from parts(each)
+
+
+def is_holder(value: Value) -> bool:
+    """Is a value a list, tuple, dict or optional of tensors, and no constant?"""
+    return not isinstance(value.type, TensorType) and holds_tensors(value.type) and not is_constant(value)
