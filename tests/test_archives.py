@@ -213,7 +213,7 @@ def test_archives_of_torch_1_0_run() -> None:
     np.testing.assert_array_equal(module.halved(np.array([7, -7])), [3, -3])
     assert [name for name, _ in module.named_parameters()] == ["cell.w"]
     assert [name for name, _ in module.named_buffers()] == ["0.b"]
-    (gradient,) = module.vjp("forward", [np.array([[1, 2]], np.float32), 1], [np.ones((1, 2), np.float32), None], ["cell.w"])
+    (gradient,) = module.vjp("forward", [np.array([[1, 2]], np.float32), 1], [np.ones((1, 2), np.float32)], ["cell.w"])
     np.testing.assert_array_equal(gradient, [[2, 2], [4, 4]])
 
 

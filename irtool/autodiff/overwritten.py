@@ -9,7 +9,7 @@ from irtool.autodiff.captures import Captures
 from irtool.autodiff.in_place import live_nodes
 from irtool.autodiff.refusals import at_node
 from irtool.ir.builder import Builder
-from irtool.ir.effects import MUTATORS, node_may_write
+from irtool.ir.effects import MUTATORS, STATISTICS, node_may_write
 from irtool.ir.errors import UnsupportedError
 from irtool.ir.graph import RETURN, Node, Value
 from irtool.ir.places import place_of
@@ -38,7 +38,8 @@ def copy_before_writes(captures: Captures) -> None:
             if late is not None:
                 refuse(captures, value, late)
             inner = captures.saved_lists[inner][0] if inner in captures.saved_lists else captures.exports.get(inner)
-        if saved is None:
+        if saved is None and not all(user.kind in STATISTICS or user.kind == RETURN for user, _ in value.uses):     # a gradient of those
+            # reads running statistics only where they are not written
             copy_before_write(captures, [node for node in writers if aliases.writes_into(node, (value,))], value)
 
 

@@ -214,8 +214,8 @@ class Tracer(Layer):
         outputs = result if len(schema.returns) > 1 else (result,)
         node = self.build.node(schema.kind, operands, output_types=[type_of(each, returned.type)
                                                                     for each, returned in zip(outputs, schema.returns, strict=True)])
-        if args and self.owns(args[0]) and is_operand(self, name, args[0], result):
-            traced: Any = args[0]
+        traced: Any = args[0] if args else None
+        if self.owns(traced) and traced.data.node.owner_block is self.build.block and is_operand(self, name, traced, result):
             traced.data = node.output       # in a run with other dtypes it may be another tensor
             return traced
         boxed = [self.boxed(value, each) for value, each in zip(node.outputs, outputs, strict=True)]

@@ -206,6 +206,11 @@ class OpTable:
             return rule
         return state
 
+    def none_batched(self, reason: str, but: str = "") -> None:
+        """State this of all overloads so far, but of those named."""
+        names = [name for op in self.ops for name in op.names]
+        self.not_batched(reason, " ".join(name for name in names if name.removeprefix("aten::") not in but.split()))
+
     def not_batched(self, reason: str, names: str) -> None:
         """State that overloads, named without `aten::`, have no batching rule: `vmap` refuses them and gives the reason."""
         for name, op in self._named(names):

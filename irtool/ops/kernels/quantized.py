@@ -109,3 +109,5 @@ def make_per_tensor(xp, self, scale, zero_point):
 def make_per_channel(xp, self, scale, zero_point, axis):
     """The quantized tensor of integers, with a scale for each slice."""
     return Quantized(self.copy(), f"q{self.dtype.name}", scale.astype(np.float64), zero_point.astype(np.int64), axis)
+
+table.none_batched("scales are of whole tensors, a batch dimension included", but="dequantize.self dequantize.tensor")

@@ -255,3 +255,5 @@ table.define((f"quantized::conv_unpack({CONV2D} packed_weights) -> (Tensor unpac
              doc="The weight and the bias that were packed.")
 table.define(f"quantized::conv_prepack(Tensor weight, Tensor? bias, {PLACES}) -> {CONV2D}", _prepack(2, False),
              doc="A quantized weight and a bias, with how the kernel moves.")
+
+table.none_batched("scales are of whole tensors, a batch dimension included")

@@ -217,3 +217,5 @@ for _rank in ("", "1d", "2d", "3d"):
         table.define(f"quantized::batch_norm{_rank}{_relu}(Tensor qx, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, "
                      "float output_scale, int output_zero_point) -> Tensor", _batch_norm(bool(_relu)),
                      doc="Batch normalization by statistics that are known.")
+
+table.none_batched("scales are of whole tensors, a batch dimension included")

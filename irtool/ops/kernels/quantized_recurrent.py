@@ -194,3 +194,5 @@ def embedding_bag_byte(xp, weight, indices, offsets, scale_grad_by_freq, mode, p
         rows = rows * per_sample_weights.reshape(-1, 1)
     ends = list(offsets[1:]) if include_last_offset else [*offsets[1:], indices.shape[0]]
     return np.stack([rows[start:end].sum(0) for start, end in zip(offsets, ends, strict=False)]).astype(np.float32)
+
+table.none_batched("scales are of whole tensors, a batch dimension included")
