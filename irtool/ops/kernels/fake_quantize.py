@@ -67,4 +67,5 @@ def fake_quantize_per_channel_affine_cachemask(xp, self, scale, zero_point, axis
     """The same, and which numbers were in the range."""
     return fake(xp, self, along(xp, self, scale, axis), along(xp, self, zero_point, axis), quant_min, quant_max)
 
-table.none_batched("scales are of whole tensors, a batch dimension included", but="fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask")
+table.none_batched("scales are of whole tensors, a batch dimension included",
+                   but="fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask")
